@@ -1,0 +1,85 @@
+import type {
+  CycleConfig,
+  EmptyAnswerConfig,
+  FailingConfig,
+  RepeatedCallConfig,
+  RepeatedOutputConfig,
+  TerminalDelegationConfig,
+} from '../../guards/config.js'
+
+/** The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so. */
+export interface AgentConfig {
+  limits: {
+    /** Steps a run, exactly. A step is one accepted model response. null = off. */
+    maxSteps: number | null
+    /** Milliseconds. 0 = off. Stands still in WAITING_FOR_INPUT and PAUSED. */
+    timeoutMs: number
+    /** Input + output tokens. 0 = off. */
+    tokenBudget: number
+    /** Output tokens. 0 = off. */
+    outputTokens: number
+    /** USD. 0 = off. */
+    costLimit: number
+    /** `conclude`: one last request without tools at MAX_STEPS or a guard halt. */
+    onLimit: 'stop' | 'conclude'
+  }
+  budget: {
+    scope: 'session' | 'run'
+    /** Whether cached input tokens count against tokenBudget. */
+    countCached: boolean
+    onOvershoot: 'exceeded' | 'complete'
+    finishBatch: boolean
+    preflight: boolean
+    onUnknownPrice: 'error' | 'warn'
+    onMissingUsage: 'estimate' | 'zero'
+  }
+  retry: {
+    /** Attempts a step on recoverable errors, the first included. */
+    maxAttempts: number
+    /** Attempts a step on rate limits, counted apart. */
+    rateLimitAttempts: number
+    baseDelayMs: number
+    maxDelayMs: number
+    /** The longest Retry-After that is waited out; a longer one ends the run at once. */
+    maxRetryAfterMs: number
+  }
+  stream: boolean
+  /** No bytes for this long is a recoverable error. 0 = off. */
+  streamIdleMs: number
+  completion: { onMissingEnd: 'retry' | 'accept' }
+  tools: {
+    /** Calls of one batch that run at once. */
+    concurrency: number
+    /** For tools without a `timeoutMs` of their own. 0 = off. */
+    timeoutMs: number
+    /** Characters of a result that the model gets to read. */
+    maxResultChars: number
+  }
+  /** True: a natural end waits for the next user message instead of ending the run. */
+  interactive: boolean
+  guardrails: {
+    /** Continuations of a truncated answer, a run. 0 = off. */
+    maxTokensRecoveries: number
+    /** Identical consecutive batches that execute. */
+    maxRepeatedToolSteps: number
+    /** nearBudget(): remaining tokens at or under this. */
+    reserveTokens: number
+    /** nearBudget(): remaining cost at or under this fraction of costLimit. */
+    reserveCostFraction: number
+    repeatedCall: RepeatedCallConfig | null
+    repeatedOutput: RepeatedOutputConfig | null
+    cycle: CycleConfig | null
+    failing: FailingConfig | null
+    terminalDelegation: TerminalDelegationConfig | null
+    emptyAnswer: EmptyAnswerConfig | null
+  }
+}
+
+/** A configuration as a user writes it: every key may be left out; `null` switches a limit or guard off. */
+export type AgentConfigInput = {
+  [Section in keyof AgentConfig]?: AgentConfig[Section] extends object
+    ? { [Key in keyof AgentConfig[Section]]?: LooseKey<AgentConfig[Section][Key]> }
+    : AgentConfig[Section]
+}
+
+type LooseKey<Value> = Extract<Value, object> extends never ? Value | null : Partial<Extract<Value, object>> | null

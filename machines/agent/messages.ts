@@ -1,0 +1,58 @@
+import type { Json, JsonObject } from './json.js'
+
+/** One part of a user message, in the Chat Completions shape. */
+export type ContentPart =
+  | { type: 'text'; text: string }
+  | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' } }
+  | { type: 'input_audio'; input_audio: { data: string; format: 'wav' | 'mp3' } }
+  | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
+
+/** A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
+export interface ToolCall {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
+  /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
+  extra_content?: Json
+}
+
+interface MessageBase {
+  /** Unique within the session. */
+  id: string
+  /** Milliseconds since the epoch. */
+  createdAt: number
+  /** Written by the loop, not by a person: no `user_message` event, and no user interface shows it. */
+  internal?: true
+  /** Notes of ours about the message; never sent to a model. `reason` says why an internal message exists. */
+  data?: JsonObject
+}
+
+export interface SystemMessage extends MessageBase {
+  role: 'system'
+  content: string
+}
+
+export interface UserMessage extends MessageBase {
+  role: 'user'
+  content: string | ContentPart[]
+}
+
+export interface AssistantMessage extends MessageBase {
+  role: 'assistant'
+  content: string | null
+  tool_calls?: ToolCall[]
+  refusal?: string
+  /** What the model thought aloud. Shown to people, not sent back. */
+  reasoning?: string
+  /** Structured reasoning that some providers want back unchanged (OpenRouter). */
+  reasoning_details?: Json[]
+}
+
+export interface ToolMessage extends MessageBase {
+  role: 'tool'
+  tool_call_id: string
+  content: string
+}
+
+/** A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes. */
+export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage

@@ -1,0 +1,61 @@
+import type { Json } from './json.js'
+import type { ToolCall } from './messages.js'
+import type { TokenUsage, Usage } from './usage.js'
+
+/** One whole answer of a model, whatever the wire looked like. */
+export interface ModelResponse {
+  text: string
+  reasoning: string
+  refusal: string | null
+  toolCalls: ToolCall[]
+  /** As the provider wrote it (`stop`, `length`, `tool_calls`, `content_filter`, …); null when it never came. */
+  finishReason: string | null
+  /** False when the stream closed with neither a finish reason nor `[DONE]`. */
+  complete: boolean
+  /** Null when the provider reported none. */
+  usage: TokenUsage | null
+  /** The model that answered, as the provider names it. */
+  model: string | null
+  reasoningDetails?: Json[]
+}
+
+/**
+ * Why a request failed, as plain data.
+ * - `transient`: connection lost, 408, 409, 5xx, overloaded, idle stream: retried under `retry.maxAttempts`
+ * - `rate_limit`: 429 that passes with time: retried under `retry.rateLimitAttempts`
+ * - `incomplete`: the stream closed without an end: retried, then ERROR/incomplete_response
+ * - `context_overflow`: the request does not fit the model's window
+ * - `fatal`: everything that a second try cannot mend (bad request, authentication, exhausted quota)
+ */
+export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_overflow' | 'fatal'
+
+export interface ModelFailure {
+  kind: FailureKind
+  /** Machine-readable: the provider's own code where it has one, else `connection`, `idle_timeout`, `http_503`, … */
+  code: string
+  /** One sentence for people. */
+  message: string
+  /** HTTP status, when there was one. */
+  status: number | null
+  /** What the provider asked us to wait, in milliseconds (`Retry-After-ms` before `Retry-After`). */
+  retryAfterMs: number | null
+  /** Text that had been received before the failure. */
+  partialText: string
+  /** Tokens that the failed attempt is known to have cost. */
+  usage: TokenUsage | null
+}
+
+/** What the request actor resolves with. */
+export interface ModelOutput {
+  response: Omit<ModelResponse, 'usage'> & { usage: Usage }
+  /** For each call of the response, in its order: who has to act on it before it can run. */
+  calls: { id: string; needs: CallNeeds }[]
+}
+
+/** Who has to act on a call: nobody (it runs), a person (approval), or the caller's own program (client tool). */
+export type CallNeeds = 'nobody' | 'approval' | 'client'
+
+/** What the request actor rejects with. `jitter` (0.5–1.5) is drawn by the actor: the machine knows no randomness. */
+export interface ModelActorError extends ModelFailure {
+  jitter: number
+}

@@ -1,0 +1,59 @@
+import type { CallNeeds } from './response.js'
+
+/**
+ * How a call ended. `ok` is the only success; the others each become one error result for the model.
+ * - `error`: the tool threw · `timeout`: it took longer than its `timeoutMs`
+ * - `unknown_tool`, `invalid_arguments`: it never ran · `denied`: the tool refused by policy
+ * - `rejected`: a person said no · `blocked`: a guard refused it · `not_executed`: the run ended first
+ * - `interrupted`: it was running when the run ended, so its outcome is unknown
+ */
+export type ResultStatus =
+  | 'ok'
+  | 'error'
+  | 'timeout'
+  | 'unknown_tool'
+  | 'invalid_arguments'
+  | 'denied'
+  | 'rejected'
+  | 'blocked'
+  | 'not_executed'
+  | 'interrupted'
+
+/** Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not. */
+export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
+
+export interface ToolResult {
+  status: ResultStatus
+  /** What the model reads. */
+  content: string
+  /** Set when `status` is `error`, `timeout` or `denied`. */
+  errorKind?: ToolErrorKind
+  /** How long it ran; 0 when it never did. */
+  durationMs: number
+  /** True when `content` was cut to the size limit. */
+  truncated?: true
+}
+
+/** A call of the current batch. */
+export interface PendingCall {
+  id: string
+  name: string
+  /** JSON text: the model's own, or a person's edit of it. */
+  arguments: string
+  needs: CallNeeds
+  /** True once it was handed to its tool. */
+  started?: true
+  /** True when a person changed the arguments before approving. */
+  edited?: true
+  result?: ToolResult
+}
+
+/** What the machine knows of a tool. */
+export interface ToolTraits {
+  /** Changes nothing: safe to repeat, and progress is not expected of it. */
+  readOnly: boolean
+  /** Running it twice with one idempotency key has the effect of running it once. */
+  idempotent: boolean
+  /** Repeats by design (waits for something); exempt from the repetition guards. */
+  polling: boolean
+}

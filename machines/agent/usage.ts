@@ -1,0 +1,37 @@
+/** Tokens of one response, as the provider counted them. Cached input is part of input; reasoning of output. */
+export interface TokenUsage {
+  inputTokens: number
+  outputTokens: number
+  totalTokens: number
+  cachedInputTokens: number
+  reasoningTokens: number
+}
+
+export interface Usage extends TokenUsage {
+  /** USD. `null` as soon as one response had no known price. */
+  cost: number | null
+  /** True when a part of it was estimated because the provider reported no usage. */
+  estimated: boolean
+}
+
+export const noUsage: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  totalTokens: 0,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+  cost: 0,
+  estimated: false,
+}
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    totalTokens: a.totalTokens + b.totalTokens,
+    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+    cost: a.cost === null || b.cost === null ? null : a.cost + b.cost,
+    estimated: a.estimated || b.estimated,
+  }
+}

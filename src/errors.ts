@@ -1,0 +1,23 @@
+/** What every error class of Statewright has: a stable `code`, and the key, call or option that it is about. */
+export class StatewrightError extends Error {
+  override readonly name: string = 'StatewrightError'
+  readonly code: string
+  /** The configuration key (`limits.maxSteps`), call id or option that the error is about. */
+  readonly subject: string | undefined
+
+  constructor(code: string, message: string, subject?: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+    this.subject = subject
+  }
+}
+
+/** A configuration that cannot be run. Thrown before anything is sent. */
+export class ConfigError extends StatewrightError {
+  override readonly name = 'ConfigError'
+}
+
+/** A call that the run's present state does not allow: a second answer to an approval, a reply to a final run. */
+export class UsageError extends StatewrightError {
+  override readonly name = 'UsageError'
+}

@@ -1,0 +1,79 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import type { Message } from '../../machines/agent/messages.js'
+import type { ModelFailure, ModelResponse } from '../../machines/agent/response.js'
+
+/** A tool as the model sees it. */
+export interface ToolSpec {
+  name: string
+  description: string
+  /** JSON Schema of the input. */
+  parameters: JsonObject
+}
+
+export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
+
+/** Sampling parameters. What is left out is left to the provider. */
+export interface Sampling {
+  temperature?: number
+  topP?: number
+  /** Output tokens a response. */
+  maxTokens?: number
+  frequencyPenalty?: number
+  presencePenalty?: number
+  seed?: number
+  stop?: string | string[]
+  reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
+}
+
+export interface ModelRequest {
+  /** The system prompt; not part of the transcript. */
+  instructions: string | null
+  /** The transcript. The same array elements come again on the next request: cache by identity. */
+  messages: readonly Message[]
+  /** Guidance of the guards that rides on this one request, as a last message; never stored. */
+  nudges: readonly string[]
+  tools: readonly ToolSpec[]
+  toolChoice?: ToolChoice
+  sampling: Sampling
+  /** Merged into the request body last. */
+  extraBody: JsonObject
+  stream: boolean
+}
+
+export interface ModelRequestOptions {
+  signal: AbortSignal
+  /** Called for every piece of a streamed answer. Never throws. */
+  onDelta: (text: string, reasoning: string) => void
+  /** Call it whenever bytes arrive: the runtime's idle timer starts anew. */
+  onActivity: () => void
+}
+
+/**
+ * A model behind the loop. Write one to use an API that speaks no Chat Completions.
+ *
+ * `request` makes exactly one attempt: no retries of its own, no timers. It resolves with a whole answer (with
+ * `complete: false` when the stream closed without an end) and rejects with a `ModelError` or any other error,
+ * which the runtime classifies by its status, code and words. It stops as soon as `signal` aborts.
+ */
+export interface ModelProvider {
+  /** The provider, for people and for prices: `openai`, `azure`, `deepseek`, … */
+  readonly provider: string
+  /** The model that is asked for. */
+  readonly model: string
+  request(request: ModelRequest, options: ModelRequestOptions): Promise<ModelResponse>
+}
+
+/** A request that failed, with everything that the loop wants to know about it. */
+export class ModelError extends Error {
+  override readonly name = 'ModelError'
+  readonly failure: ModelFailure
+
+  constructor(failure: ModelFailure, options?: ErrorOptions) {
+    super(failure.message, options)
+    this.failure = failure
+  }
+
+  get code(): string {
+    return this.failure.code
+  }
+}
