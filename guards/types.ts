@@ -1,4 +1,13 @@
-/** A call that the model asks for, as the guards see it. */
+/** The guards that can stop a run, by the reason that a halt of theirs gives. */
+export type GuardName =
+  | 'repeated_call'
+  | 'repeated_output'
+  | 'cycle'
+  | 'repeated_failure'
+  | 'policy_denied'
+  | 'terminal_delegation'
+
+/** A call that the model asks for, as the guards see it. Made by `callFact`. */
 export interface CallFact {
   name: string
   /** See fingerprint.ts: equal exactly when name and arguments mean the same. */
@@ -7,6 +16,16 @@ export interface CallFact {
   shown: string
   polling: boolean
   readOnly: boolean
+}
+
+/** How the run of a sub-agent ended, from its structured result. */
+export interface ChildOutcome {
+  /** The child's `AgentState`. */
+  state: string
+  /** The code of its error; null when it had none. */
+  code: string | null
+  /** The message of its error, or empty. */
+  message: string
 }
 
 /** How a call ended, as the guards see it. */
@@ -18,32 +37,41 @@ export interface ResultFact extends CallFact {
   refused: boolean
   /** Digest of what came back: equal results have equal digests. */
   digest: string
+  /** Set when the tool is a sub-agent. */
+  child?: ChildOutcome
 }
 
-/** What happens in a run that guards care about. */
+/** What happens in a run that guards care about. Made by `callsFact` and `resultsFact`, so that each is hashed once. */
 export type Fact =
-  /** The model asked for this batch; nothing of it has run. */
-  | { type: 'calls'; calls: CallFact[] }
-  /** The batch has ended. */
-  | { type: 'results'; results: ResultFact[] }
+  /** The model asked for this batch; nothing of it has run. `batch` is the batch's fingerprint. */
+  | { type: 'calls'; batch: string; calls: CallFact[] }
+  /** The batch has ended. `outcome` is the fingerprint of all its results. */
+  | { type: 'results'; batch: string; outcome: string; results: ResultFact[] }
   /** An answer without calls. */
   | { type: 'text' }
 
-export type Verdict =
-  | { action: 'ok' }
+/** What a guard says when it says something. */
+export type Finding =
   /** `message` is guidance for the model (nudge) or a sentence for the user that says what to do (halt). */
-  | { action: 'nudge' | 'halt'; evidence: string; message: string }
-  /** Refuse the calls with these fingerprints; `message` is what the model reads as their result. */
-  | { action: 'block'; evidence: string; message: string; fingerprints: string[] }
+  | { action: 'nudge' | 'halt'; guard: GuardName; evidence: string; message: string }
+  /**
+   * Refuse the calls with these fingerprints (null: every call of the batch); `message` is what the model reads as
+   * their result.
+   */
+  | { action: 'block'; guard: GuardName; evidence: string; message: string; fingerprints: string[] | null }
+
+export type Verdict = { action: 'ok' } | Finding
 
 /**
- * A guard: pure, its state plain JSON. `observe` is told every fact in order; `verdict` is asked after each.
- * Both never throw.
+ * A guard: pure, its state plain JSON of bounded size. `observe` is told every fact in order; `verdict` is asked
+ * after each. None of them throws.
  */
 export interface Guard<State, Config> {
   initial: State
   observe(state: State, fact: Fact, config: Config): State
   verdict(state: State, config: Config): Verdict
+  /** A state that was stored as JSON; null when it is none of this guard's. */
+  restore(stored: unknown): State | null
 }
 
 export const ok: Verdict = { action: 'ok' }

@@ -1,4 +1,4 @@
-import type { Message, ToolCall, UserMessage, AssistantMessage } from './messages.js'
+import type { AssistantMessage, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, Reason } from './outcome.js'
 import type { ResultStatus } from './results.js'
 import type { Usage } from './usage.js'
@@ -52,21 +52,10 @@ export type Announcement =
       message: string
     }
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
-  | { type: 'context_fitted'; dropped: number; estimatedTokens: number; messages: Message[] }
-  | { type: 'step_started'; stepId: string; step_type: StepType; startedAt: number }
-  | {
-      type: 'step_completed'
-      stepId: string
-      step_type: StepType
-      startedAt: number
-      completedAt: number
-    }
   | { type: 'approval_requested'; callId: string; name: string; arguments: string }
   | { type: 'warning'; code: string; message: string }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'session_ended'; state: AgentState; reason: Reason }
-
-export type StepType = 'inference' | 'tool_execution' | 'shield_call' | 'memory_retrieval'
 
 /** Where and when an event happened. `seq` counts from 1 within a run, without gaps. */
 export interface Stamp {

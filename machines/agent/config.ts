@@ -47,7 +47,7 @@ export interface AgentConfig {
   /** No bytes for this long is a recoverable error. 0 = off. */
   streamIdleMs: number
   completion: { onMissingEnd: 'retry' | 'accept' }
-  tools: {
+  toolCalls: {
     /** Calls of one batch that run at once. */
     concurrency: number
     /** For tools without a `timeoutMs` of their own. 0 = off. */
@@ -82,4 +82,5 @@ export type AgentConfigInput = {
     : AgentConfig[Section]
 }
 
-type LooseKey<Value> = Extract<Value, object> extends never ? Value | null : Partial<Extract<Value, object>> | null
+type LooseKey<Value> =
+  Extract<Value, object> extends never ? Value | null : Partial<Extract<Value, object>> | null

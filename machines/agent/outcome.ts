@@ -69,6 +69,8 @@ export interface RunResult {
   /** Accepted model responses of this run. */
   steps: number
   error?: RunError
+  /** In WAITING_FOR_INPUT: the calls that wait for a person or for the client. */
+  pending?: { callId: string; name: string; arguments: string; needs: 'approval' | 'client' }[]
   /** True in PAUSED and WAITING_FOR_INPUT: the same run can go on. */
   resumable: boolean
   sessionId: string

@@ -1,3 +1,4 @@
+import type { CallFact } from '../../guards/types.js'
 import type { CallNeeds } from './response.js'
 
 /**
@@ -41,11 +42,15 @@ export interface PendingCall {
   /** JSON text: the model's own, or a person's edit of it. */
   arguments: string
   needs: CallNeeds
+  /** What the guards know of it. */
+  fact?: CallFact
   /** True once it was handed to its tool. */
   started?: true
   /** True when a person changed the arguments before approving. */
   edited?: true
   result?: ToolResult
+  /** When the result came, in milliseconds since the epoch. */
+  settledAt?: number
 }
 
 /** What the machine knows of a tool. */

@@ -1,0 +1,159 @@
+// The loop's own cost, as a ratio against a bare loop on the openai client: same process kind, same loopback server,
+// runs in pairs, medians. Usage: npm run bench [-- --quick]
+import { fork, spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const quick = process.argv.includes('--quick')
+const pairs = quick ? 3 : 7
+const here = (name) => fileURLToPath(new URL(name, import.meta.url))
+
+const server = fork(here('./server.mjs'))
+const url = await new Promise((resolve) => server.once('message', resolve))
+
+function worker(options, flags = []) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [...flags, here('./worker.mjs'), JSON.stringify({ url, warmup: 3, ...options })],
+    { encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
+  return JSON.parse(stdout)
+}
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+/** A B A B …: the machine's drift hits both alike. */
+function paired(options) {
+  const results = []
+  for (let i = 0; i < pairs; i++) {
+    const bare = worker({ ...options, impl: 'bare' })
+    const ours = worker({ ...options, impl: 'statewright' })
+    results.push({ bare, ours })
+  }
+  const of = (key) => ({
+    bare: median(results.map(({ bare }) => bare[key])),
+    ours: median(results.map(({ ours }) => ours[key])),
+    ratio: median(results.map(({ bare, ours }) => ours[key] / bare[key])),
+  })
+  return { cpu: of('cpuUs'), wall: of('wallUs') }
+}
+
+const rows = []
+const row = (name, bare, ours, value, goal, met) => {
+  rows.push({ measure: name, bare, statewright: ours, value, goal, met: met ? 'yes' : 'NO' })
+  console.log(`${name}: ${value} (goal ${goal})`)
+}
+const us = (value, per) => `${(value / per).toFixed(value / per < 20 ? 1 : 0)} µs`
+
+for (const stream of [true, false]) {
+  const name = stream ? 'streamed' : 'not streamed'
+  const extra = {}
+  for (const steps of [50, 400]) {
+    const runs = steps === 50 ? 20 : 4
+    const { cpu, wall } = paired({ what: 'steps', stream, steps, runs })
+    const per = steps * runs
+    extra[steps] = Math.max(0, (cpu.ours - cpu.bare) / per)
+    const goal = steps === 50 ? '≤ 1.15 ×' : '(reported)'
+    const met = steps !== 50 || cpu.ratio <= 1.15
+    row(
+      `CPU a step, ${steps} steps, ${name}`,
+      us(cpu.bare, per),
+      us(cpu.ours, per),
+      `${cpu.ratio.toFixed(2)} ×`,
+      goal,
+      met,
+    )
+    row(
+      `wall a step, ${steps} steps, ${name}`,
+      us(wall.bare, per),
+      us(wall.ours, per),
+      `${wall.ratio.toFixed(2)} ×`,
+      '(reported)',
+      true,
+    )
+  }
+  const growth = extra[50] === 0 && extra[400] === 0 ? 0 : extra[400] / Math.max(extra[50], 1)
+  row(
+    `part over the bare loop, 400 against 50 steps, ${name}`,
+    '',
+    `${extra[50].toFixed(0)} → ${extra[400].toFixed(0)} µs`,
+    `${growth.toFixed(2)} ×`,
+    '≤ 1.3 ×',
+    growth <= 1.3,
+  )
+}
+
+for (const chunks of [1000, 10_000]) {
+  const runs = chunks === 1000 ? 40 : 5
+  const { cpu } = paired({ what: 'chunks', stream: true, chunks, runs })
+  const per = chunks * runs
+  row(
+    `CPU a chunk, ${chunks} chunks`,
+    us(cpu.bare, per),
+    us(cpu.ours, per),
+    `${cpu.ratio.toFixed(2)} ×`,
+    '≤ 1.1 ×',
+    cpu.ratio <= 1.1,
+  )
+}
+
+{
+  const { wall } = paired({ what: 'concurrent', stream: true, steps: 10, runs: 200, warmup: 20 })
+  const rate = 1 / wall.ratio
+  const perSecond = (value) => `${((200 / value) * 1e6).toFixed(0)} runs/s`
+  row(
+    '200 concurrent runs of 10 steps',
+    perSecond(wall.bare),
+    perSecond(wall.ours),
+    `${rate.toFixed(2)} ×`,
+    '≥ 0.8 ×',
+    rate >= 0.8,
+  )
+}
+
+{
+  const values = Array.from({ length: 3 }, () =>
+    worker({ what: 'parked', stream: true, runs: 1000 }, ['--expose-gc']),
+  )
+  const kib = median(values.map(({ bytes, runs }) => bytes / runs)) / 1024
+  row(
+    'heap a run parked in a tool call',
+    '',
+    `${kib.toFixed(1)} KiB`,
+    `${kib.toFixed(1)} KiB`,
+    '≤ 12 KiB',
+    kib <= 12,
+  )
+}
+
+{
+  const time = (specifier) => {
+    const code = `const t = performance.now(); await import(${JSON.stringify(specifier)}); console.log(performance.now() - t)`
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+      encoding: 'utf8',
+      cwd: here('..'),
+    })
+    return Number(stdout)
+  }
+  const results = Array.from({ length: pairs * 2 + 1 }, () => ({
+    bare: time('openai'),
+    ours: time(here('../dist/src/index.js')),
+  }))
+  const ratio = median(results.map(({ bare, ours }) => ours / bare))
+  const ms = (key) => `${median(results.map((result) => result[key])).toFixed(0)} ms`
+  row(
+    'import time, against openai alone',
+    ms('bare'),
+    ms('ours'),
+    `${ratio.toFixed(2)} ×`,
+    '≤ 1.3 ×',
+    ratio <= 1.3,
+  )
+}
+
+console.table(rows)
+server.kill()

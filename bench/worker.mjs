@@ -1,0 +1,183 @@
+// One measurement in a process of its own: `worker.mjs CASE` with CASE as JSON; prints one JSON line.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const { what, impl, url, stream, steps, chunks, runs, warmup, guards } = JSON.parse(process.argv[2])
+const toolResult = 'x'.repeat(200)
+
+const contenders = {
+  /** The loop that everybody writes first, on the openai client. */
+  async bare() {
+    const { default: OpenAI } = await import('openai')
+    const client = new OpenAI({ baseURL: url, apiKey: 'bench', maxRetries: 0 })
+    const tools = [
+      {
+        type: 'function',
+        function: {
+          name: 'read',
+          description: 'Reads a file.',
+          parameters: {
+            type: 'object',
+            properties: { path: { type: 'string' }, note: { type: 'string' } },
+            required: ['path', 'note'],
+          },
+        },
+      },
+    ]
+    return async (model) => {
+      const messages = [{ role: 'user', content: 'Go.' }]
+      let text = ''
+      let tokens = 0
+      for (;;) {
+        let message
+        if (stream) {
+          const deltas = await client.chat.completions.create({
+            model,
+            messages,
+            tools,
+            stream: true,
+            stream_options: { include_usage: true },
+          })
+          const calls = []
+          let content = ''
+          for await (const chunk of deltas) {
+            if (chunk.usage) tokens += chunk.usage.total_tokens
+            const delta = chunk.choices[0]?.delta
+            if (delta?.content) content += delta.content
+            for (const part of delta?.tool_calls ?? []) {
+              const call = (calls[part.index] ??= {
+                id: '',
+                type: 'function',
+                function: { name: '', arguments: '' },
+              })
+              if (part.id) call.id = part.id
+              if (part.function?.name) call.function.name = part.function.name
+              if (part.function?.arguments) call.function.arguments += part.function.arguments
+            }
+          }
+          message = {
+            role: 'assistant',
+            content: content || null,
+            ...(calls.length > 0 && { tool_calls: calls }),
+          }
+        } else {
+          const completion = await client.chat.completions.create({ model, messages, tools })
+          tokens += completion.usage.total_tokens
+          message = completion.choices[0].message
+        }
+        messages.push(message)
+        if (!message.tool_calls?.length) {
+          text = message.content
+          break
+        }
+        for (const call of message.tool_calls) {
+          const input = JSON.parse(call.function.arguments)
+          messages.push({ role: 'tool', tool_call_id: call.id, content: await read(input) })
+        }
+      }
+      return { text, tokens }
+    }
+  },
+
+  async statewright() {
+    const { createAgent, defineTool, openaiChat } = await import('../dist/src/index.js')
+    const { z } = await import('zod')
+    const tool = defineTool({
+      name: 'read',
+      description: 'Reads a file.',
+      input: z.object({ path: z.string(), note: z.string() }),
+      execute: read,
+    })
+    const off = {
+      repeatedCall: null,
+      repeatedOutput: null,
+      cycle: null,
+      failing: null,
+      terminalDelegation: null,
+      emptyAnswer: null,
+    }
+    const agents = new Map()
+    return async (model) => {
+      let agent = agents.get(model)
+      if (!agent) {
+        agent = createAgent({
+          model: openaiChat({ model, baseURL: url, apiKey: 'bench' }),
+          tools: [tool],
+          stream,
+          limits: { maxSteps: 1000 },
+          ...(guards === false && { guardrails: off }),
+        })
+        agents.set(model, agent)
+      }
+      const run = agent.run('Go.')
+      // As an app would: somebody reads the text.
+      let text = ''
+      run.text$.subscribe((piece) => {
+        text += piece
+      })
+      const result = await run.result
+      if (result.state !== 'COMPLETED') throw new Error(`${result.state} ${result.error?.message}`)
+      return { text: result.output, tokens: result.usage.totalTokens }
+    }
+  },
+}
+
+async function read({ path }) {
+  return path + toolResult
+}
+
+async function parked() {
+  const { createAgent, defineTool, openaiChat } = await import('../dist/src/index.js')
+  const { z } = await import('zod')
+  let waiting = 0
+  const tool = defineTool({
+    name: 'read',
+    description: 'Waits.',
+    input: z.object({ path: z.string(), note: z.string() }),
+    execute: () => {
+      waiting++
+      return new Promise(() => undefined)
+    },
+  })
+  const agent = createAgent({
+    model: openaiChat({ model: 'steps-50', baseURL: url, apiKey: 'bench' }),
+    tools: [tool],
+  })
+  const kept = []
+  const park = async (count) => {
+    const target = waiting + count
+    for (let i = 0; i < count; i += 50) {
+      for (let j = 0; j < 50; j++) kept.push(agent.run('Go.'))
+      while (waiting < kept.length) await sleep(1)
+    }
+    return target
+  }
+  const heap = async () => {
+    await sleep(50)
+    global.gc()
+    global.gc()
+    return process.memoryUsage().heapUsed
+  }
+  await park(200)
+  const before = await heap()
+  await park(runs)
+  return { bytes: (await heap()) - before, runs }
+}
+
+async function measure() {
+  if (what === 'parked') return parked()
+  const run = await contenders[impl]()
+  const model = chunks ? `chunks-${chunks}` : `steps-${steps}`
+  for (let i = 0; i < warmup; i++) await run(model)
+  const cpu = process.cpuUsage()
+  const start = performance.now()
+  if (what === 'concurrent') {
+    await Promise.all(Array.from({ length: runs }, () => run(model)))
+  } else {
+    for (let i = 0; i < runs; i++) await run(model)
+  }
+  const { user, system } = process.cpuUsage(cpu)
+  return { cpuUs: user + system, wallUs: (performance.now() - start) * 1000 }
+}
+
+console.log(JSON.stringify(await measure()))
+process.exit(0)

@@ -1,0 +1,87 @@
+/** What has been used so far. A `Usage` is one. */
+export interface BudgetTotals {
+  inputTokens: number
+  outputTokens: number
+  /** Part of inputTokens. */
+  cachedInputTokens: number
+  /** USD; null when a price was not known, which never trips. */
+  cost: number | null
+}
+
+/** 0 is off. */
+export interface BudgetLimits {
+  /** Input + output tokens. */
+  tokenBudget: number
+  outputTokens: number
+  /** USD. */
+  costLimit: number
+  /** Whether cached input counts against tokenBudget. */
+  countCached: boolean
+}
+
+export interface BudgetReserve {
+  /** `guardrails.reserveTokens` */
+  tokens: number
+  /** `guardrails.reserveCostFraction` */
+  costFraction: number
+}
+
+/** What is left of each limit, never below 0; null when the limit is off or, for cost, when it is not known. */
+export interface BudgetRemaining {
+  tokens: number | null
+  outputTokens: number | null
+  cost: number | null
+}
+
+export type BudgetReason = 'token_budget' | 'output_tokens' | 'cost_limit'
+
+/** The first limit that is reached: tokens, output tokens, cost. Reaching is enough. */
+export function crossed(totals: BudgetTotals, limits: BudgetLimits): BudgetReason | null {
+  const left = remaining(totals, limits)
+  if (left.tokens === 0) return 'token_budget'
+  if (left.outputTokens === 0) return 'output_tokens'
+  if (left.cost === 0) return 'cost_limit'
+  return null
+}
+
+/** Whether the budget is nearly used up: of tokens, or of cost. */
+export function near(totals: BudgetTotals, limits: BudgetLimits, reserve: BudgetReserve): boolean {
+  const { tokens, cost } = remaining(totals, limits)
+  if (tokens !== null && tokens <= reserve.tokens) return true
+  return cost !== null && cost <= limits.costLimit * reserve.costFraction * slack
+}
+
+export function remaining(totals: BudgetTotals, limits: BudgetLimits): BudgetRemaining {
+  return {
+    tokens: limits.tokenBudget > 0 ? Math.max(0, limits.tokenBudget - tokensOf(totals, limits)) : null,
+    outputTokens: limits.outputTokens > 0 ? Math.max(0, limits.outputTokens - totals.outputTokens) : null,
+    cost: limits.costLimit > 0 && totals.cost !== null ? costLeft(totals.cost, limits.costLimit) : null,
+  }
+}
+
+/** What the user reads: what is used, and the key to raise. */
+export function budgetMessage(reason: BudgetReason, totals: BudgetTotals, limits: BudgetLimits): string {
+  const [used, unit, key] = {
+    token_budget: [`${tokensOf(totals, limits)} of ${limits.tokenBudget}`, 'tokens', 'tokenBudget'],
+    output_tokens: [`${totals.outputTokens} of ${limits.outputTokens}`, 'output tokens', 'outputTokens'],
+    cost_limit: [`${usd(totals.cost ?? 0)} of ${usd(limits.costLimit)}`, 'USD', 'costLimit'],
+  }[reason]
+  return `The budget is used up: ${used} ${unit}. Raise limits.${key} to go on.`
+}
+
+function tokensOf(totals: BudgetTotals, { countCached }: BudgetLimits): number {
+  const all = totals.inputTokens + totals.outputTokens
+  return countCached ? all : all - Math.min(totals.cachedInputTokens, totals.inputTokens)
+}
+
+/** Sums of prices carry rounding errors: ten times 0.1 must reach 1. */
+const slack = 1 + 1e-9
+
+function costLeft(cost: number, limit: number): number {
+  return cost * slack >= limit ? 0 : limit - cost
+}
+
+/** Six significant digits: cents of a cent, without the noise of binary fractions. */
+function usd(amount: number): string {
+  return String(Number(amount.toPrecision(6)))
+}

@@ -1,0 +1,19 @@
+/**
+ * At most `length` characters (UTF-16 units) of a text, ending in `…` when something is missing. Never half a code
+ * point.
+ */
+export function cut(text: string, length: number): string {
+  if (text.length <= length) return text
+  const head = text.slice(0, length - 1)
+  return `${endsInHalf(head) ? head.slice(0, -1) : head}…`
+}
+
+function endsInHalf(text: string): boolean {
+  const last = text.charCodeAt(text.length - 1)
+  return last >= 0xd800 && last <= 0xdbff
+}
+
+/** The same on one line: control characters and lone surrogates become spaces. */
+export function cutLine(text: string, length: number): string {
+  return cut(text, length).replace(/[\p{Cc}\p{Cs}]/gu, ' ')
+}

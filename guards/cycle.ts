@@ -1,0 +1,126 @@
+import type { CycleConfig } from './config.js'
+import { cutLine } from './cut.js'
+import { evidence } from './evidence.js'
+import { isPolling } from './polling.js'
+import { isCount, isListOf, isRecord, isText } from './stored.js'
+import { type Fact, type Guard, ok } from './types.js'
+import { toolsOf } from './words.js'
+
+/** A batch that ended: what was asked, what came back, and its tools for people. */
+interface Round {
+  batch: string
+  outcome: string
+  tools: string
+}
+
+export interface CycleState {
+  /** The last rounds, oldest first: as many as the longest period. */
+  rounds: Round[]
+  /** For the periods 2, 3, …: how many of the latest rounds in a row equalled the one a period before. */
+  matches: number[]
+  /** Rounds that did not belong to a standing cycle and left it standing. */
+  strangers: number
+  /** What the last fact led to. */
+  due: { action: 'nudge' | 'halt'; period: number; periods: number } | null
+}
+
+const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
+
+/** Keeps the state small whatever the configuration says. */
+const longestPeriod = 8
+
+/**
+ * Batches that go round in circles with stable results: A, B, A, B, … A changed result clears it, and so does a
+ * successful call that may have changed something and is not part of it. Calls outside of it that only read, or fail,
+ * do not: as many of them as the longest period leave it standing.
+ */
+export const cycle: Guard<CycleState, CycleConfig> = {
+  initial,
+
+  observe(state, fact, config) {
+    if (fact.type !== 'results') return state.due ? { ...state, due: null } : state
+    if (fact.results.every((result) => result.refused)) return { ...state, due: null }
+    if (isPolling(fact.results)) return initial
+    const isStranger = stands(state) && state.rounds.every((round) => round.batch !== fact.batch)
+    if (!isStranger) return extend(state, fact, config)
+    const changesNothing = fact.results.every((result) => result.refused || !result.ok || result.readOnly)
+    if (changesNothing && state.strangers < state.rounds.length) {
+      return { ...state, strangers: state.strangers + 1, due: null }
+    }
+    return extend(initial, fact, config)
+  },
+
+  verdict({ due, rounds }, config) {
+    if (!due) return ok
+    const { action, period, periods } = due
+    const round = rounds.slice(-period).map((one) => one.tools)
+    const path = [...round, round[0]].join(' → ')
+    return {
+      action,
+      guard: 'cycle',
+      evidence: evidence(`${path}: a cycle of ${period} rounds, seen ${periods} times with the same results`),
+      message:
+        action === 'nudge'
+          ? `You are going round in circles (${path}): the same calls brought the same results ${periods} times. ` +
+            'Use what you have learned, or try something else.'
+          : `The model went round in circles (${path}) ${periods} times with the same results. ` +
+            `To allow more, raise guardrails.cycle.haltAt (now ${config.haltAt}).`,
+    }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { rounds, matches, strangers, due } = stored
+    if (!isListOf(rounds, isRound, longestPeriod) || !isListOf(matches, isCount, longestPeriod)) return null
+    if (!isCount(strangers) || !isDue(due)) return null
+    return { rounds, matches, strangers, due }
+  },
+}
+
+function extend(
+  state: CycleState,
+  { batch, outcome, results }: Extract<Fact, { type: 'results' }>,
+  config: CycleConfig,
+): CycleState {
+  const maxPeriod = Math.min(config.maxPeriod, longestPeriod)
+  const matches: number[] = []
+  for (let period = 2; period <= maxPeriod; period += 1) {
+    const before = state.rounds.at(-period)
+    const equal = before?.batch === batch && before.outcome === outcome
+    matches.push(equal ? (state.matches[period - 2] ?? 0) + 1 : 0)
+  }
+  const rounds = [...state.rounds, { batch, outcome, tools: cutLine(toolsOf(results), 48) }].slice(-maxPeriod)
+  return { rounds, matches, strangers: 0, due: judge(rounds, matches, config) }
+}
+
+function judge(rounds: readonly Round[], matches: readonly number[], config: CycleConfig): CycleState['due'] {
+  let due: CycleState['due'] = null
+  for (const [index, matched] of matches.entries()) {
+    const period = index + 2
+    const periods = matched / period + 1
+    if (!isCycle(rounds, period)) continue
+    if (periods >= config.haltAt) return { action: 'halt', period, periods: Math.floor(periods) }
+    if (periods === config.nudgeAt) due ??= { action: 'nudge', period, periods }
+  }
+  return due
+}
+
+/** Two whole periods make a cycle that can be left and taken up again. */
+function stands({ rounds, matches }: CycleState): boolean {
+  return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
+}
+
+/** One batch over and over is no cycle: that is what the repeated-call guard watches. */
+function isCycle(rounds: readonly Round[], period: number): boolean {
+  return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
+}
+
+function isRound(value: unknown): value is Round {
+  return isRecord(value) && isText(value['batch']) && isText(value['outcome']) && isText(value['tools'])
+}
+
+function isDue(value: unknown): value is CycleState['due'] {
+  if (value === null) return true
+  if (!isRecord(value) || !isCount(value['period']) || !isCount(value['periods'])) return false
+  return value['action'] === 'nudge' || value['action'] === 'halt'
+}

@@ -1,0 +1,49 @@
+import { cut } from './cut.js'
+
+const redacted = '[redacted]'
+
+/** A `…` at the end stands for the rest of a secret that was cut off. Every pattern runs in linear time. */
+const secrets: [pattern: RegExp, replacement: string][] = [
+  // Private keys, also one whose end was cut off.
+  [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g, redacted],
+  // Passwords in URLs: scheme://user:password@host
+  [/(:\/\/[^\s/?#:@]{0,256}:)[^\s/?#@]{1,512}(?:@|…)/g, `$1${redacted}@`],
+  // API keys that are known by how they start.
+  [
+    new RegExp(
+      // At the start of a word, or after an escape such as \n in JSON text.
+      String.raw`(?:(?<![\w-])|(?<=\\[bfnrt])|(?<=\\u[\da-fA-F]{4}))` +
+        '(?:sk-|sk_|pk_|rk_|xai-|gsk_|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|hf_|npm_|pypi-|AIza|AKIA|ASIA)' +
+        String.raw`(?:[\w-]{12,}|[\w-]*…)`,
+      'g',
+    ),
+    redacted,
+  ],
+  // JSON Web Tokens.
+  [/(?<![\w-])eyJ[\w-]{5,}(?:…|\.(?:[\w-]*…|[\w-]{5,}\.[\w-]*))/g, redacted],
+  // Authorization: Bearer …
+  [/\b(bearer\s{1,4})(?:[\w.~+/=-]{6,}|[\w.~+/=-]*…)/gi, `$1${redacted}`],
+  // password=…, "api_key": "…", and the same inside a JSON string.
+  [
+    new RegExp(
+      '((?:api_?-?key|access_?-?key|secret_?-?key|private_?-?key|secret|token|password|passwd|passphrase|pwd|authorization)' +
+        String.raw`\\?["']?\s{0,4}[:=]\s{0,4})(?!bearer\s)` +
+        String.raw`(?:\\"[^"]*|"(?:[^"\\]|\\[^])*"?|'[^']*'?|[^\s"',;&}\]]+)`,
+      'gi',
+    ),
+    `$1${redacted}`,
+  ],
+]
+
+/** Longer texts are cut before they are scrubbed, so that scrubbing takes bounded time whatever comes in. */
+const longest = 8000
+
+/** The text without API keys, bearer tokens, private keys and passwords, as far as they can be told by their form. */
+export function scrub(text: string): string {
+  return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
+}
+
+/** What was seen, fit to be shown and logged: secrets scrubbed, at most 600 characters. */
+export function evidence(text: string): string {
+  return cut(scrub(cut(text, longest)), 600)
+}

@@ -1,0 +1,123 @@
+import type { FailingConfig } from './config.js'
+import { failingEvidence, haltMessage, nudgeMessage, refusalMessage } from './failing-words.js'
+import {
+  countFailures,
+  type Failure,
+  type FailureRule,
+  type Failures,
+  identicalRule,
+  mostFailures,
+  noFailures,
+} from './failures.js'
+import { mostRefusals, refused } from './refusals.js'
+import { isCount, isListOf, isNamed, isRecord, isText } from './stored.js'
+import { type CallFact, type Guard, ok } from './types.js'
+import { type Named, named } from './words.js'
+
+export interface FailingState extends Failures {
+  /** Calls that were refused in this run. */
+  refused: string[]
+  /** What the last fact led to. */
+  due: FailingDue | null
+}
+
+export interface FailingDue {
+  action: 'nudge' | 'block' | 'halt'
+  rule: FailureRule
+  count: number
+  named: Named
+  /** The calls to refuse. */
+  fingerprints: string[]
+}
+
+/**
+ * Failures in a row: of one call in one way, and of any calls. A nudge comes one before the number that halts. With
+ * `onRepeat: 'block'` a call that failed that often is refused when it is asked for again; streaks of any calls halt.
+ */
+export const failing: Guard<FailingState, FailingConfig> = {
+  initial: { ...noFailures, refused: [], due: null },
+
+  observe(state, fact, config) {
+    if (fact.type === 'results') {
+      const [failures, tallies] = countFailures(state, fact.results)
+      const dues = tallies.flatMap(({ rule, count, calls }) => {
+        const action = actionAt(rule, count, config)
+        return action ? [{ action, rule, count, named: named(calls), fingerprints: [] }] : []
+      })
+      const due = dues.find(({ action }) => action === 'halt') ?? dues[0] ?? null
+      return { ...failures, refused: state.refused, due }
+    }
+    if (fact.type === 'calls' && config.onRepeat === 'block') return refuse(state, fact.calls, config)
+    return state.due ? { ...state, due: null } : state
+  },
+
+  verdict({ due }, config) {
+    if (!due) return ok
+    const { action, rule, fingerprints } = due
+    const guard = rule === 'policyDenied' ? 'policy_denied' : 'repeated_failure'
+    const evidence = failingEvidence(due)
+    if (action === 'block') return { action, guard, evidence, message: refusalMessage(due), fingerprints }
+    return {
+      action,
+      guard,
+      evidence,
+      message: action === 'nudge' ? nudgeMessage(due) : haltMessage(due, config),
+    }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { identical, any, transientAny, refused: refusals, due } = stored
+    if (!isListOf(identical, isFailure, mostFailures) || !isCount(any) || !isCount(transientAny)) return null
+    if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
+    return { identical, any, transientAny, refused: refusals, due }
+  },
+}
+
+function actionAt(rule: FailureRule, count: number, config: FailingConfig): 'nudge' | 'halt' | null {
+  if (count === config[rule] - 1) return 'nudge'
+  const waitsForRefusal = config.onRepeat === 'block' && rule !== 'any' && rule !== 'transientAny'
+  return count >= config[rule] && !waitsForRefusal ? 'halt' : null
+}
+
+function refuse(state: FailingState, calls: readonly CallFact[], config: FailingConfig): FailingState {
+  const asked = new Map(calls.map((call) => [call.fingerprint, call]))
+  const spent = state.identical.filter(
+    ({ fingerprint, kind, count }) => count >= config[identicalRule[kind]] && asked.has(fingerprint),
+  )
+  const again = spent.find(({ fingerprint }) => state.refused.includes(fingerprint))
+  const one = again ?? spent[0]
+  if (!one) return { ...state, due: null }
+  const fingerprints = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
+  return {
+    ...state,
+    refused: refused(state.refused, fingerprints),
+    due: {
+      action: again ? 'halt' : 'block',
+      rule: identicalRule[one.kind],
+      count: one.count,
+      named: named([...asked.values()].filter(({ fingerprint }) => fingerprint === one.fingerprint)),
+      fingerprints,
+    },
+  }
+}
+
+const kinds: readonly unknown[] = Object.keys(identicalRule)
+const rules: readonly unknown[] = [...Object.values(identicalRule), 'any', 'transientAny']
+const actions: readonly unknown[] = ['nudge', 'block', 'halt']
+
+function isFailure(value: unknown): value is Failure {
+  return (
+    isRecord(value) &&
+    isText(value['fingerprint']) &&
+    isCount(value['count']) &&
+    kinds.includes(value['kind'])
+  )
+}
+
+function isDue(value: unknown): value is FailingState['due'] {
+  if (value === null) return true
+  if (!isRecord(value) || !actions.includes(value['action']) || !rules.includes(value['rule'])) return false
+  const { count, named: called, fingerprints } = value
+  return isCount(count) && isNamed(called) && isListOf(fingerprints, isText, mostFailures)
+}

@@ -1,0 +1,152 @@
+import type { RepeatedCallConfig } from './config.js'
+import { evidence } from './evidence.js'
+import { isPolling } from './polling.js'
+import { mostRefusals, refused } from './refusals.js'
+import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './stored.js'
+import { type Fact, type Guard, ok, type Verdict } from './types.js'
+import { type Named, named, times } from './words.js'
+
+export interface RepeatedCallState {
+  /** The batch that is being repeated; null when there is none. */
+  batch: string | null
+  /** Its results, as long as they do not change; null before it has succeeded. */
+  outcome: string | null
+  /** How often in a row it counted. */
+  count: number
+  /** Batches that were refused in this run. */
+  refused: string[]
+  /** What the last fact led to. */
+  due: { action: 'nudge' | 'block' | 'halt'; asked: boolean; named: Named } | null
+}
+
+export type RepeatedCallLimits = RepeatedCallConfig & {
+  /** Identical consecutive batches that execute. */
+  maxRepeatedToolSteps: number
+}
+
+const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refused: [], due: null }
+
+/**
+ * Identical consecutive batches: the same calls with the same arguments, in whatever order, that succeed with
+ * unchanged results. A nudge after the last one that may execute; the next is halted, or refused, before it runs.
+ * A different batch, a changed result and a text turn start anew; a batch of which a call fails is the failing guard's.
+ */
+export const repeatedCall: Guard<RepeatedCallState, RepeatedCallLimits> = {
+  initial,
+
+  observe(state, fact, config) {
+    if (fact.type === 'text') return { ...initial, refused: state.refused }
+    return fact.type === 'calls' ? observeCalls(state, fact, config) : observeResults(state, fact, config)
+  },
+
+  verdict(state, config) {
+    if (!state.due) return ok
+    return state.due.action === 'nudge' ? nudge(state.due.named, state.count, config) : stop(state, config)
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { batch, outcome, count, refused: refusals, due } = stored
+    if (!isTextOrNull(batch) || !isTextOrNull(outcome) || !isCount(count)) return null
+    if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
+    return { batch, outcome, count, refused: refusals, due }
+  },
+}
+
+function observeCalls(
+  state: RepeatedCallState,
+  fact: Extract<Fact, { type: 'calls' }>,
+  config: RepeatedCallLimits,
+): RepeatedCallState {
+  if (isPolling(fact.calls) || fact.batch !== state.batch) return { ...initial, refused: state.refused }
+  if (state.count < config.maxRepeatedToolSteps) return { ...state, due: null }
+  const blocks = config.onRepeat === 'block' && !state.refused.includes(fact.batch)
+  return {
+    ...state,
+    refused: blocks ? refused(state.refused, [fact.batch]) : state.refused,
+    due: { action: blocks ? 'block' : 'halt', asked: true, named: named(fact.calls) },
+  }
+}
+
+function observeResults(
+  state: RepeatedCallState,
+  { batch, outcome, results }: Extract<Fact, { type: 'results' }>,
+  config: RepeatedCallLimits,
+): RepeatedCallState {
+  if (results.every((result) => result.refused)) return { ...state, due: null }
+  if (isPolling(results)) return { ...initial, refused: state.refused }
+  const streak = batch === state.batch ? state : { ...initial, batch, refused: state.refused }
+  if (config.counts === 'unchanged' && !results.every((result) => result.ok)) return { ...streak, due: null }
+  const unchanged = config.counts === 'all' || outcome === streak.outcome
+  const count = unchanged ? streak.count + 1 : 1
+  const reached = count === config.maxRepeatedToolSteps
+  const halts = config.onRepeat === 'halt' && config.haltAt === 'reached'
+  return {
+    ...streak,
+    outcome,
+    count,
+    due: reached ? { action: halts ? 'halt' : 'nudge', asked: false, named: named(results) } : null,
+  }
+}
+
+function nudge(called: Named, count: number, config: RepeatedCallLimits): Verdict {
+  return {
+    action: 'nudge',
+    guard: 'repeated_call',
+    evidence: seen(called, count),
+    message: `${whatModelDid(called, count, config)} ${advice(called, config)}`,
+  }
+}
+
+function stop(state: RepeatedCallState, config: RepeatedCallLimits): Verdict {
+  if (!state.due) return ok
+  const { action, asked, named: called } = state.due
+  const { count } = state
+  if (action === 'block') {
+    return {
+      action,
+      guard: 'repeated_call',
+      evidence: seen(called, count),
+      message:
+        `Not executed. ${whatModelDid(called, count, config)} ${advice(called, config)} ` +
+        'If you ask for it again, the run stops.',
+      fingerprints: null,
+    }
+  }
+  const what =
+    called.number === 1 ? `called ${called.tools}` : `made the same ${called.number} calls (${called.tools})`
+  const same = called.number === 1 ? ' with the same arguments' : ''
+  const results = config.counts === 'all' ? '' : ' and unchanged results'
+  const again = asked ? ', then asked for it again; that was not executed' : ''
+  return {
+    action: 'halt',
+    guard: 'repeated_call',
+    evidence: seen(called, count),
+    message:
+      `The model ${what}${same}${results} ${times(count)} in a row${again}. ` +
+      `To allow more, raise guardrails.maxRepeatedToolSteps (now ${config.maxRepeatedToolSteps}); ` +
+      'a tool that waits for something should be marked polling.',
+  }
+}
+
+function whatModelDid(called: Named, count: number, config: RepeatedCallLimits): string {
+  const results = config.counts === 'all' ? '' : ` and got the same result${called.number === 1 ? '' : 's'}`
+  return called.number === 1
+    ? `You have called ${called.tools} with the same arguments ${times(count)}${results}.`
+    : `You have made the same ${called.number} calls (${called.tools}) ${times(count)}${results}.`
+}
+
+function advice(called: Named, config: RepeatedCallLimits): string {
+  if (config.counts === 'all') return 'Use what you have or try something else.'
+  return `Use ${called.number === 1 ? 'that result' : 'those results'} or try something else.`
+}
+
+function seen(called: Named, count: number): string {
+  return evidence(`${called.calls}, ${times(count)} in a row`)
+}
+
+function isDue(value: unknown): value is RepeatedCallState['due'] {
+  if (value === null) return true
+  if (!isRecord(value) || typeof value['asked'] !== 'boolean' || !isNamed(value['named'])) return false
+  return value['action'] === 'nudge' || value['action'] === 'block' || value['action'] === 'halt'
+}

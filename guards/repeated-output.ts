@@ -1,0 +1,82 @@
+import type { RepeatedOutputConfig } from './config.js'
+import { evidence } from './evidence.js'
+import { batchFingerprint } from './fingerprint.js'
+import { isPolling } from './polling.js'
+import { isCount, isNamed, isRecord, isTextOrNull } from './stored.js'
+import { type Guard, ok, type ResultFact } from './types.js'
+import { type Named, named, times } from './words.js'
+
+export interface RepeatedOutputState {
+  /** What the tools of the last round brought back; null when the streak is broken. */
+  output: string | null
+  /** How many rounds in a row brought it. */
+  rounds: number
+  /** What the last fact led to. */
+  due: { action: 'nudge' | 'halt'; named: Named } | null
+}
+
+const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
+
+/**
+ * Rounds of successful calls that bring the same results, whatever the arguments: nothing new is learned. Halts when
+ * all tools of the round only read; a tool that changes things may do so behind equal words, so that is a nudge.
+ * A failed call, a polling batch, a text turn or another result ends the streak.
+ */
+export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig> = {
+  initial,
+
+  observe(state, fact, config) {
+    if (fact.type === 'text') return initial
+    if (fact.type === 'calls') return state.due ? { ...state, due: null } : state
+    const results = fact.results.filter((result) => !result.refused)
+    if (results.length === 0) return { ...state, due: null }
+    if (isPolling(fact.results) || !results.every((result) => result.ok)) return initial
+    const output = outputOf(results)
+    const rounds = output === state.output ? state.rounds + 1 : 1
+    const halts = config.strict || results.every((result) => result.readOnly)
+    const reached = halts ? rounds >= config.rounds : rounds % config.rounds === 0
+    return {
+      output,
+      rounds,
+      due: reached ? { action: halts ? 'halt' : 'nudge', named: named(results) } : null,
+    }
+  },
+
+  verdict({ due, rounds }, config) {
+    if (!due) return ok
+    const { action, named: called } = due
+    return {
+      action,
+      guard: 'repeated_output',
+      evidence: evidence(`the same results ${times(rounds)} in a row, last from ${called.calls}`),
+      message:
+        action === 'nudge'
+          ? `The last ${rounds} rounds of calls (${called.tools}) brought the same results. ` +
+            'If you expected a change, check whether it happened; otherwise go on with what you know.'
+          : `The last ${rounds} rounds of calls (${called.tools}) brought the same results, whatever the arguments. ` +
+            `To allow more, raise guardrails.repeatedOutput.rounds (now ${config.rounds}); ` +
+            'a tool that waits for something should be marked polling.',
+    }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { output, rounds, due } = stored
+    if (!isTextOrNull(output) || !isCount(rounds) || !isDue(due)) return null
+    return { output, rounds, due }
+  },
+}
+
+/** The tools and what they said, each once: three searches that find nothing are no other news than one. */
+function outputOf(results: readonly ResultFact[]): string {
+  return batchFingerprint([
+    ...new Set(results.map((result) => `${JSON.stringify(result.name)} ${result.digest}`)),
+  ])
+}
+
+function isDue(value: unknown): value is RepeatedOutputState['due'] {
+  if (value === null) return true
+  return (
+    isRecord(value) && isNamed(value['named']) && (value['action'] === 'nudge' || value['action'] === 'halt')
+  )
+}

@@ -1,0 +1,157 @@
+import type { GuardrailsConfig, OnHalt } from './config.js'
+import { cycle, type CycleState } from './cycle.js'
+import { failing, type FailingState } from './failing.js'
+import { repeatedCall, type RepeatedCallState } from './repeated-call.js'
+import { repeatedOutput, type RepeatedOutputState } from './repeated-output.js'
+import { isRecord } from './stored.js'
+import { terminalDelegation, type TerminalDelegationState } from './terminal-delegation.js'
+import type { Fact, Finding, Guard, Verdict } from './types.js'
+
+const version = 1
+
+/** The state of all guards, as it is stored with the session: plain JSON, under 8 KB however long a run is. */
+export interface GuardrailsState {
+  version: typeof version
+  repeatedCall: RepeatedCallState
+  repeatedOutput: RepeatedOutputState
+  cycle: CycleState
+  failing: FailingState
+  terminalDelegation: TerminalDelegationState
+}
+
+export function initialGuardrails(): GuardrailsState {
+  return {
+    version,
+    repeatedCall: repeatedCall.initial,
+    repeatedOutput: repeatedOutput.initial,
+    cycle: cycle.initial,
+    failing: failing.initial,
+    terminalDelegation: terminalDelegation.initial,
+  }
+}
+
+/** Tells every guard that is on. */
+export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
+  const { maxRepeatedToolSteps } = config
+  return {
+    version,
+    repeatedCall: told(
+      repeatedCall,
+      state.repeatedCall,
+      fact,
+      config.repeatedCall && { ...config.repeatedCall, maxRepeatedToolSteps },
+    ),
+    repeatedOutput: told(repeatedOutput, state.repeatedOutput, fact, config.repeatedOutput),
+    cycle: told(cycle, state.cycle, fact, config.cycle),
+    failing: told(failing, state.failing, fact, config.failing),
+    terminalDelegation: told(terminalDelegation, state.terminalDelegation, fact, config.terminalDelegation),
+  }
+}
+
+/** A finding, and what its guard does when it halts. */
+export type StandingFinding = Finding & { onHalt: OnHalt }
+
+/**
+ * What the guards say after the last fact, the weightiest first: halts before blocks before nudges, and among equals
+ * the guard that knows most about the cause.
+ */
+export function findings(state: GuardrailsState, config: GuardrailsConfig): StandingFinding[] {
+  const { maxRepeatedToolSteps } = config
+  const all = [
+    ...asked(terminalDelegation, state.terminalDelegation, config.terminalDelegation),
+    ...asked(failing, state.failing, config.failing),
+    ...asked(
+      repeatedCall,
+      state.repeatedCall,
+      config.repeatedCall && { ...config.repeatedCall, maxRepeatedToolSteps },
+    ),
+    ...asked(repeatedOutput, state.repeatedOutput, config.repeatedOutput),
+    ...asked(cycle, state.cycle, config.cycle),
+  ]
+  return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all
+}
+
+/** Resuming after a guard's halt resets that guard alone; a name that is no guard's changes nothing. */
+export function resetGuard(state: GuardrailsState, name: string): GuardrailsState {
+  switch (name) {
+    case 'repeated_call':
+      return { ...state, repeatedCall: repeatedCall.initial }
+    case 'repeated_output':
+      return { ...state, repeatedOutput: repeatedOutput.initial }
+    case 'cycle':
+      return { ...state, cycle: cycle.initial }
+    case 'repeated_failure':
+    case 'policy_denied':
+      return { ...state, failing: failing.initial }
+    case 'terminal_delegation':
+      return { ...state, terminalDelegation: terminalDelegation.initial }
+    default:
+      return state
+  }
+}
+
+/** A new user message: every streak is the run's and starts anew. */
+export function newTurn(_state: GuardrailsState): GuardrailsState {
+  return initialGuardrails()
+}
+
+/** `note`: what could not be used and starts anew. */
+export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { error: string }
+
+/**
+ * The state that a session was stored with. What is missing, because the session is new or an older version knew fewer
+ * guards, starts anew; so does, with a note, what is damaged. A newer version is refused, because dropping what it
+ * knows would switch guards off in silence.
+ */
+export function restoreGuardrails(stored: unknown): RestoredGuardrails {
+  if (stored === undefined || stored === null) return { state: initialGuardrails() }
+  if (!isRecord(stored)) return { state: initialGuardrails(), note: damaged(['all of it']) }
+  if (typeof stored['version'] === 'number' && stored['version'] > version) {
+    return {
+      error:
+        `The guard state of this session has version ${stored['version']}; this Statewright knows versions up to ` +
+        `${version}. Load the session with the newer Statewright that stored it.`,
+    }
+  }
+  const lost: string[] = []
+  const restored = <State>(name: keyof GuardrailsState, guard: Guard<State, never>): State => {
+    if (stored[name] === undefined) return guard.initial
+    const state = guard.restore(stored[name])
+    if (state === null) lost.push(name)
+    return state ?? guard.initial
+  }
+  const state: GuardrailsState = {
+    version,
+    repeatedCall: restored('repeatedCall', repeatedCall),
+    repeatedOutput: restored('repeatedOutput', repeatedOutput),
+    cycle: restored('cycle', cycle),
+    failing: restored('failing', failing),
+    terminalDelegation: restored('terminalDelegation', terminalDelegation),
+  }
+  return lost.length > 0 ? { state, note: damaged(lost) } : { state }
+}
+
+function damaged(what: readonly string[]): string {
+  return `The stored guard state of this session could not be read (${what.join(', ')}); these guards start anew.`
+}
+
+const weight: Record<Finding['action'], number> = { halt: 0, block: 1, nudge: 2 }
+
+function told<State, Config>(
+  guard: Guard<State, Config>,
+  state: State,
+  fact: Fact,
+  config: Config | null,
+): State {
+  return config === null ? state : guard.observe(state, fact, config)
+}
+
+function asked<State, Config extends { onHalt: OnHalt }>(
+  guard: Guard<State, Config>,
+  state: State,
+  config: Config | null,
+): StandingFinding[] {
+  if (config === null) return []
+  const verdict: Verdict = guard.verdict(state, config)
+  return verdict.action === 'ok' ? [] : [{ ...verdict, onHalt: config.onHalt }]
+}

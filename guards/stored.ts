@@ -1,0 +1,31 @@
+import type { Named } from './words.js'
+
+/** Checks on state that comes back from a store, where anything may have happened to it. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+export function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string'
+}
+
+/** A list of at most `most` items that are all of one kind. */
+export function isListOf<Item>(
+  value: unknown,
+  isItem: (item: unknown) => item is Item,
+  most: number,
+): value is Item[] {
+  return Array.isArray(value) && value.length <= most && value.every(isItem)
+}
+
+export function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+export function isNamed(value: unknown): value is Named {
+  return isRecord(value) && isText(value['tools']) && isText(value['calls']) && isCount(value['number'])
+}

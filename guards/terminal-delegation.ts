@@ -1,0 +1,65 @@
+import type { TerminalDelegationConfig } from './config.js'
+import { cutLine } from './cut.js'
+import { evidence } from './evidence.js'
+import { isRecord, isText } from './stored.js'
+import { type Guard, ok } from './types.js'
+
+export interface TerminalDelegationState {
+  /** The sub-agent that can never succeed, as the last fact told it. */
+  due: { tool: string; code: TerminalCode; message: string } | null
+}
+
+const whatToDo = {
+  provider_quota:
+    'the account at its provider is exhausted. Add credit there or give it another account, then run again',
+  provider_config:
+    'its provider rejected the model, the key or the parameters. Correct the configuration of the sub-agent, then run again',
+}
+
+type TerminalCode = keyof typeof whatToDo
+
+/**
+ * A sub-agent that no second try can help, by the structured result of its run: the account is exhausted, or the
+ * configuration wrong. A child that reached a limit of its own is unfinished, not terminal.
+ */
+export const terminalDelegation: Guard<TerminalDelegationState, TerminalDelegationConfig> = {
+  initial: { due: null },
+
+  observe(state, fact) {
+    if (fact.type === 'results') {
+      for (const { name, child } of fact.results) {
+        if (child?.state !== 'ERROR' || !isTerminal(child.code)) continue
+        const message = cutLine(evidence(child.message), 240)
+        return { due: { tool: cutLine(name, 64), code: child.code, message } }
+      }
+    }
+    return state.due ? { due: null } : state
+  },
+
+  verdict({ due }) {
+    if (!due) return ok
+    return {
+      action: 'halt',
+      guard: 'terminal_delegation',
+      evidence: evidence(
+        `${due.tool} ended in ERROR with ${due.code}${due.message ? `: ${due.message}` : ''}`,
+      ),
+      message:
+        `The sub-agent ${due.tool} cannot go on: ${whatToDo[due.code]}. ` +
+        'To let the agent go on without it, set guardrails.terminalDelegation to null.',
+    }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { due } = stored
+    if (due === null) return { due }
+    if (!isRecord(due)) return null
+    const { tool, code, message } = due
+    return isText(tool) && isTerminal(code) && isText(message) ? { due: { tool, code, message } } : null
+  },
+}
+
+function isTerminal(code: unknown): code is TerminalCode {
+  return isText(code) && Object.hasOwn(whatToDo, code)
+}

@@ -1,0 +1,54 @@
+import { enqueueActions } from 'xstate'
+import type { deadline } from '../actors.js'
+import type { AgentContext } from '../context.js'
+import { type AgentMachineEvent, timeOf } from '../events.js'
+
+type Enqueue = Parameters<
+  typeof enqueueActions<
+    AgentContext,
+    AgentMachineEvent,
+    undefined,
+    AgentMachineEvent,
+    DeadlineActor,
+    never,
+    never,
+    never,
+    never
+  >
+>[0]
+type DeadlineActor = { src: 'deadline'; logic: typeof deadline; id: string | undefined }
+
+const clockAction = (collect: Enqueue) =>
+  enqueueActions<
+    AgentContext,
+    AgentMachineEvent,
+    undefined,
+    AgentMachineEvent,
+    DeadlineActor,
+    never,
+    never,
+    never,
+    never
+  >(collect)
+
+/** Spawns the deadline's one actor; a run without a time limit has none. */
+export const startDeadline = clockAction(({ context, enqueue }) => {
+  if (context.deadline === null) return
+  enqueue.stopChild('deadline')
+  enqueue.spawnChild('deadline', { id: 'deadline', input: { at: context.deadline } })
+})
+
+/** The run rests: its clock stands still. */
+export const holdDeadline = clockAction(({ context, event, enqueue }) => {
+  if (context.deadline === null) return
+  enqueue.stopChild('deadline')
+  enqueue.assign({ timeLeft: Math.max(0, context.deadline - timeOf(event)) })
+})
+
+/** The run goes on with the time that was left. */
+export const releaseDeadline = clockAction(({ context, event, enqueue }) => {
+  if (context.timeLeft === null || event.type === 'CANCEL') return
+  const at = timeOf(event) + context.timeLeft
+  enqueue.assign({ deadline: at, timeLeft: null })
+  enqueue.spawnChild('deadline', { id: 'deadline', input: { at } })
+})

@@ -1,0 +1,28 @@
+import { act } from '../act.js'
+import type { AgentState, FinalState, Reason } from '../outcome.js'
+import { explain } from '../explain.js'
+import { budgetReason } from '../totals.js'
+
+/** Says why the run goes where it goes next. */
+export const because = act<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
+
+export const becauseOfBudget = act((context) => ({ reason: budgetReason(context) }))
+
+/** A non-final state is entered; only states of rest keep the reason that led to them. */
+export const enter = act<{ state: AgentState }>((context, _event, tell, { state }) => {
+  const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
+  const reason = rests ? context.reason : null
+  if (context.state === null) tell({ type: 'session_started', sessionId: context.sessionId })
+  if (context.state !== state) tell({ type: 'state_changed', from: context.state, to: state, reason })
+  return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }
+})
+
+/** A final state is entered: one `error` event unless all is well, then the one terminal event. */
+export const finish = act<{ state: FinalState }>((context, _event, tell, { state }) => {
+  const reason = context.reason ?? 'internal'
+  const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explain(context, reason)
+  tell({ type: 'state_changed', from: context.state, to: state, reason })
+  if (error) tell({ type: 'error', ...error })
+  tell({ type: 'session_ended', state, reason })
+  return { state, reason, error, pausing: false }
+})

@@ -1,0 +1,101 @@
+import { act } from '../act.js'
+import type { AgentContext } from '../context.js'
+import { type AgentMachineEvent, timeOf } from '../events.js'
+import type { AssistantMessage } from '../messages.js'
+import type { ModelActorError } from '../response.js'
+import { stepIdOf } from '../step-id.js'
+import { addUsage } from '../usage.js'
+import { messageId } from './transcript.js'
+
+/** A failed attempt: what it cost is counted, what went wrong is remembered. */
+export const noteFailure = act((context, event) => {
+  const failure = failureOf(event)
+  return {
+    error: {
+      code: failure.code,
+      message: failure.message,
+      recoverable: failure.kind !== 'fatal' && failure.kind !== 'context_overflow',
+    },
+    ...spent(context, failure.usage),
+  }
+})
+
+/** Exponential back-off with jitter, unless the provider said how long to wait (DESIGN: retry). */
+export const scheduleRetry = act((context, event, tell) => {
+  const failure = failureOf(event)
+  const { baseDelayMs, maxDelayMs } = context.config.retry
+  const rateLimited = failure.kind === 'rate_limit'
+  const earlier = rateLimited ? context.rateLimits : context.attempt - 1 - context.rateLimits
+  const delayMs = Math.round(
+    failure.retryAfterMs ?? Math.min(maxDelayMs, baseDelayMs * 2 ** Math.min(earlier, 30)) * failure.jitter,
+  )
+  const attempt = context.attempt + 1
+  const { code, message } = failure
+  tell({ type: 'retry', stepId: stepIdOf(context), attempt, delayMs, code, message })
+  return {
+    attempt,
+    rateLimits: context.rateLimits + (rateLimited ? 1 : 0),
+    backOffUntil: timeOf(event) + delayMs,
+  }
+})
+
+/** The text of an answer that was stopped midway is kept and marked. */
+export const keepPartial = act((context, event, tell) => {
+  const { text, usage } = partialOf(event)
+  const cost = spent(context, usage)
+  if (text === '') return cost
+  const message: AssistantMessage = {
+    role: 'assistant',
+    id: messageId(context.numbered + 1),
+    createdAt: timeOf(event),
+    content: text,
+    data: { partial: true },
+  }
+  tell({ type: 'assistant_message', stepId: stepIdOf(context), message, partial: true })
+  return {
+    ...cost,
+    messages: [...context.messages, message],
+    numbered: context.numbered + 1,
+    output: context.pieces + text,
+  }
+})
+
+export const warnOfConclusion = act((_context, event, tell) => {
+  const { code, message } = failureOf(event)
+  tell({
+    type: 'warning',
+    code: 'no_conclusion',
+    message: `The last answer at the limit failed (${code}): ${message}`,
+  })
+  return undefined
+})
+
+function spent(
+  context: AgentContext,
+  usage: ModelActorError['usage'],
+): Pick<AgentContext, 'usage'> | undefined {
+  if (usage === null) return undefined
+  return {
+    usage: { run: addUsage(context.usage.run, usage), session: addUsage(context.usage.session, usage) },
+  }
+}
+
+function partialOf(event: AgentMachineEvent): { text: string; usage: ModelActorError['usage'] } {
+  if ('partial' in event && event.partial) return event.partial
+  return { text: failureOf(event).partialText, usage: null }
+}
+
+/** An actor's rejection with every field in place, whatever it was. */
+function failureOf(event: AgentMachineEvent): ModelActorError {
+  const error = 'error' in event ? (event.error as Partial<ModelActorError> | null | undefined) : undefined
+  return {
+    kind: error?.kind ?? 'fatal',
+    code: error?.code ?? 'internal',
+    message: error?.message ?? 'The model actor failed without saying why.',
+    status: error?.status ?? null,
+    retryAfterMs: error?.retryAfterMs ?? null,
+    partialText: error?.partialText ?? '',
+    usage: error?.usage ?? null,
+    jitter: error?.jitter ?? 1,
+  }
+}

@@ -1,0 +1,31 @@
+import { newTurn } from '../../../guards/state.js'
+import { act } from '../act.js'
+import { freshCounters } from '../context.js'
+import { timeOf } from '../events.js'
+import { withUserMessages } from './transcript.js'
+
+/** A new user message starts a turn: it joins the transcript, and what is the turn's starts anew. */
+export const takeInput = act((context, event, tell) => ({
+  ...withUserMessages(context, context.inbox, timeOf(event), tell),
+  guardrails: newTurn(context.guardrails),
+  inbox: [],
+}))
+
+export const takeReply = act((_context, event) =>
+  event.type === 'REPLY'
+    ? { ...freshCounters, inbox: event.messages, response: null, verdict: null, error: null, pausing: false }
+    : undefined,
+)
+
+export const queueSteering = act((context, event) =>
+  event.type === 'STEER' ? { steering: [...context.steering, event.text] } : undefined,
+)
+
+/** Steering is a user message that resets no counter. */
+export const deliverSteering = act((context, event, tell) => {
+  if (context.steering.length === 0) return undefined
+  const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
+  return { ...withUserMessages(context, drafts, timeOf(event), tell), steering: [], reason: null }
+})
+
+export const notePause = act((context) => (context.pausing ? undefined : { pausing: true }))

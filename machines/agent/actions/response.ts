@@ -1,0 +1,115 @@
+import { remaining } from '../../../guards/budget.js'
+import { classify } from '../../../guards/completion.js'
+import { observeAll } from '../../../guards/state.js'
+import { act } from '../act.js'
+import type { Announcement } from '../announcements.js'
+import type { AgentContext } from '../context.js'
+import { timeOf } from '../events.js'
+import type { AssistantMessage } from '../messages.js'
+import type { ModelOutput } from '../response.js'
+import { stepIdOf } from '../step-id.js'
+import { budgetLimits, budgetTotals, isNearBudget } from '../totals.js'
+import { addUsage } from '../usage.js'
+import { messageId } from './transcript.js'
+
+/** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
+export const recordResponse = act((context, event, tell) => {
+  if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
+    return undefined
+  const { response, calls: needs } = event.output
+  const kind = classify({
+    text: response.text,
+    refusal: response.refusal,
+    calls: response.toolCalls.length,
+    finishReason: response.finishReason,
+  })
+  const stepId = stepIdOf(context)
+  const number = context.numbered + 1
+  const message = kind === 'empty' ? null : assistantMessage(response, messageId(number), timeOf(event))
+  const usage = {
+    run: addUsage(context.usage.run, response.usage),
+    session: addUsage(context.usage.session, response.usage),
+  }
+
+  if (!response.complete) tell(missingEnd)
+  if (message) tell({ type: 'assistant_message', stepId, message })
+  for (const call of response.toolCalls) tell({ type: 'tool_call', stepId, call })
+  tell({ type: 'usage', stepId, step: response.usage, run: usage.run, session: usage.session })
+
+  const next = {
+    ...words(context, kind === 'truncated', response.text || response.refusal || ''),
+    messages: message ? [...context.messages, message] : context.messages,
+    numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
+    steps: context.steps + 1,
+    attempt: 1,
+    rateLimits: 0,
+    usage,
+    response: kind,
+    error: null,
+    nudges: [],
+    calls: response.toolCalls.map((call, i) => ({
+      id: call.id,
+      name: call.function.name,
+      arguments: call.function.arguments,
+      needs: needs[i]?.needs ?? ('nobody' as const),
+    })),
+    guardrails:
+      response.toolCalls.length > 0
+        ? context.guardrails
+        : observeAll(context.guardrails, { type: 'text' }, context.config.guardrails),
+    batchAt: context.messages.length,
+    batchNumber: number,
+  }
+  return { ...next, ...budgetWarning({ ...context, ...next }, tell) }
+})
+
+function assistantMessage(
+  response: ModelOutput['response'],
+  id: string,
+  createdAt: number,
+): AssistantMessage {
+  const { text, refusal, reasoning, reasoningDetails, toolCalls } = response
+  return {
+    role: 'assistant',
+    id,
+    createdAt,
+    content: text === '' && toolCalls.length > 0 ? null : text,
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    ...(refusal !== null && { refusal }),
+    ...(reasoning !== '' && { reasoning }),
+    ...(reasoningDetails && { reasoning_details: reasoningDetails }),
+  }
+}
+
+/** The model's last words stay the output; a continued answer is joined from its pieces. */
+function words(
+  context: AgentContext,
+  isPiece: boolean,
+  text: string,
+): Pick<AgentContext, 'pieces' | 'output'> {
+  const joined = context.pieces + text
+  return { pieces: isPiece ? joined : '', output: joined || context.output }
+}
+
+function budgetWarning(
+  context: AgentContext,
+  tell: (announcement: Announcement) => void,
+): Pick<AgentContext, 'warnedOfBudget'> | undefined {
+  if (context.warnedOfBudget || !isNearBudget(context)) return undefined
+  const { tokens, cost } = remaining(budgetTotals(context), budgetLimits(context.config))
+  tell({
+    type: 'budget_warning',
+    message:
+      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run should go on.',
+    remainingTokens: tokens,
+    remainingCost: cost,
+  })
+  return { warnedOfBudget: true }
+}
+
+const missingEnd: Announcement = {
+  type: 'warning',
+  code: 'missing_end',
+  message:
+    'The stream closed without a finish reason or [DONE]; accepted as complete (completion.onMissingEnd).',
+}

@@ -1,0 +1,127 @@
+import { truncatedCall } from '../../../guards/truncation.js'
+import type { Announcement } from '../announcements.js'
+import type { AgentContext, NewMessage } from '../context.js'
+import type { Message, ToolMessage, UserMessage } from '../messages.js'
+import type { Reason } from '../outcome.js'
+import type { PendingCall, ToolResult } from '../results.js'
+
+type Tell = (announcement: Announcement) => void
+
+/** The transcript with user messages added; those that people wrote are announced. */
+export function withUserMessages(
+  context: AgentContext,
+  drafts: readonly NewMessage[],
+  now: number,
+  tell: Tell,
+): Pick<AgentContext, 'messages' | 'numbered'> {
+  const messages: Message[] = drafts.map((draft, i): UserMessage => {
+    const message: UserMessage = {
+      role: 'user',
+      id: messageId(context.numbered + i + 1),
+      createdAt: now,
+      ...draft,
+    }
+    tell({ type: 'user_message', message })
+    return message
+  })
+  return { messages: [...context.messages, ...messages], numbered: context.numbered + messages.length }
+}
+
+/** The transcript with a message of the loop's own: sent to the model, shown to nobody. */
+export function withInternalMessage(
+  context: AgentContext,
+  content: string,
+  reason: string,
+  now: number,
+): Pick<AgentContext, 'messages' | 'numbered'> {
+  const message: UserMessage = {
+    role: 'user',
+    id: messageId(context.numbered + 1),
+    createdAt: now,
+    internal: true,
+    data: { reason },
+    content,
+  }
+  return { messages: [...context.messages, message], numbered: context.numbered + 1 }
+}
+
+export function messageId(number: number): string {
+  return `m${number}`
+}
+
+/** One call of the batch, settled. */
+export function settleCall(
+  calls: readonly PendingCall[],
+  callId: string,
+  result: ToolResult,
+  now: number,
+  tell: Tell,
+): PendingCall[] {
+  return calls.map((call) =>
+    call.id === callId && call.result === undefined ? settled(call, result, now, tell) : call,
+  )
+}
+
+/** Every open call closed: one that never ran reads `notExecuted`, one that was running has an unknown outcome. */
+export function closeOpenCalls(
+  context: AgentContext,
+  notExecuted: string,
+  now: number,
+  tell: Tell,
+): PendingCall[] {
+  return context.calls.map((call) =>
+    call.result === undefined ? settled(call, closing(call, notExecuted), now, tell) : call,
+  )
+}
+
+function settled(call: PendingCall, result: ToolResult, now: number, tell: Tell): PendingCall {
+  const { status, content, durationMs } = result
+  const truncated = result.truncated ? { truncated: true as const } : {}
+  tell({ type: 'tool_result', callId: call.id, name: call.name, status, content, durationMs, ...truncated })
+  return { ...call, result, settledAt: now }
+}
+
+function closing(call: PendingCall, notExecuted: string): ToolResult {
+  return call.started
+    ? { status: 'interrupted', content: interrupted, durationMs: 0 }
+    : { status: 'not_executed', content: notExecuted, durationMs: 0 }
+}
+
+const interrupted = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
+
+/** The transcript with the results of the batch right after the message that called, in call order. */
+export function withResults(context: AgentContext, calls: readonly PendingCall[]): Message[] {
+  const results = calls.flatMap((call, i): ToolMessage[] => {
+    if (call.result === undefined) return []
+    const { status } = call.result
+    return [
+      {
+        role: 'tool',
+        id: messageId(context.batchNumber + 1 + i),
+        createdAt: call.settledAt ?? 0,
+        tool_call_id: call.id,
+        content: call.edited
+          ? `The user changed the arguments to ${call.arguments} before approving.\n\n${call.result.content}`
+          : call.result.content,
+        ...(status === 'ok' ? {} : { data: { status } }),
+      },
+    ]
+  })
+  return [...context.messages.slice(0, context.batchAt + 1), ...results]
+}
+
+/** What a call reads that was never carried out because the run ended. */
+export function whyNotExecuted(reason: Reason | null): string {
+  if (reason === 'max_tokens') return truncatedCall
+  return `Not executed: ${(reason && endings[reason]) ?? 'the run ended'}.`
+}
+
+const endings: Partial<Record<Reason, string>> = {
+  cancelled: 'the run was cancelled',
+  timeout: "the run's time was up",
+  content_filter: "the provider's content filter stopped the answer",
+  token_budget: 'the token budget was used up',
+  output_tokens: 'the budget of output tokens was used up',
+  cost_limit: 'the cost limit was reached',
+  max_steps: 'the step limit was reached',
+}

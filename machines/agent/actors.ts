@@ -1,0 +1,36 @@
+import { fromCallback, fromPromise } from 'xstate'
+import type { AgentMachineEvent, ShieldOutput } from './events.js'
+import type { ModelOutput } from './response.js'
+
+/**
+ * Everything that waits, as the chart names it. The bare machine brings none of it to life: `agent.machine` does, or
+ * `agentMachine.provide({ actors })`. An actor that is missing ends the run in ERROR instead of hanging it.
+ */
+export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(missing('requestModel'))
+export const backOff = fromPromise<void, { until: number }>(missing('backOff'))
+export const screenInput = fromPromise<ShieldOutput>(missing('screenInput'))
+export const retrieve = fromPromise<void>(missing('retrieve'))
+export const fitContext = fromPromise<void>(missing('fitContext'))
+export const screenCalls = fromPromise<void>(missing('screenCalls'))
+export const screenOutput = fromPromise<ShieldOutput>(missing('screenOutput'))
+
+/** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */
+export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
+  sendBack({ type: 'BATCH_DONE' })
+})
+
+/** Sends DEADLINE at the absolute time `at`. Spawned, so that it outlives the substates. */
+export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => undefined)
+
+function missing(name: string): () => Promise<never> {
+  return () =>
+    Promise.reject({
+      kind: 'fatal',
+      code: 'internal',
+      message: `The actor '${name}' is not provided. Use agent.machine, or agentMachine.provide({ actors: { ${name} } }).`,
+      status: null,
+      retryAfterMs: null,
+      partialText: '',
+      usage: null,
+    })
+}

@@ -1,0 +1,143 @@
+import { recoverEmptyAnswer } from '../../guards/empty-answer.js'
+import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
+import { recoverTruncation } from '../../guards/truncation.js'
+import type { AgentContext } from './context.js'
+import { type AgentMachineEvent, timeOf } from './events.js'
+import type { Reason } from './outcome.js'
+import { budgetReason } from './totals.js'
+
+/** The named guards of the chart. Pure and total: they read context and event, and never throw. */
+interface Scope {
+  context: AgentContext
+  event: AgentMachineEvent
+}
+
+// Features: substates that a configuration does not use are bypassed.
+
+export const hasInputShields = ({ context }: Scope): boolean => context.features.inputShields
+export const hasOutputShields = ({ context }: Scope): boolean => context.features.outputShields
+export const hasCallShields = ({ context }: Scope): boolean => context.features.callShields
+export const hasRetrieval = ({ context }: Scope): boolean => context.features.retrieval
+export const fitsContext = ({ context }: Scope): boolean => context.features.fitting
+export const isInteractive = ({ context }: Scope): boolean => context.config.interactive
+
+/** A shield's `{ action: 'block' }`. */
+export const isBlocked = ({ event }: Scope): boolean =>
+  'output' in event && (event.output as { action?: unknown } | null)?.action === 'block'
+
+// Limits.
+
+export const isClockRunning = ({ context }: Scope): boolean => context.timeLeft === null
+
+export const isPastDeadline = ({ context, event }: Scope): boolean =>
+  context.timeLeft === null && context.deadline !== null && timeOf(event) >= context.deadline
+
+export const isPausing = ({ context }: Scope): boolean => context.pausing
+
+export const isAtStepCap = ({ context }: Scope): boolean =>
+  atStepCap(context.steps, context.config.limits.maxSteps)
+
+export const concludesAtStepCap = (scope: Scope): boolean => concludes(scope) && isAtStepCap(scope)
+
+const concludes = ({ context }: Scope): boolean => context.config.limits.onLimit === 'conclude'
+
+export const isStoppedByStepCap = ({ context }: Scope): boolean => context.reason === 'max_steps'
+
+export const isBudgetSpent = ({ context }: Scope): boolean => budgetReason(context) !== null
+
+/** The budget right after a response: a natural end may be let through, a batch may be finished first. */
+export const isOverBudget = (scope: Scope): boolean => {
+  const { response, config } = scope.context
+  if (!isBudgetSpent(scope)) return false
+  if (response === 'calls') return !config.budget.finishBatch
+  const natural = response === 'answer' || response === 'refusal' || response === 'filtered'
+  return !(natural && config.budget.onOvershoot === 'complete')
+}
+
+// Failed requests.
+
+export const isRefusedByBudget = (scope: Scope): boolean => failureOf(scope)?.code === 'token_budget'
+export const isContextOverflow = (scope: Scope): boolean => failureOf(scope)?.kind === 'context_overflow'
+export const isIncomplete = (scope: Scope): boolean => failureOf(scope)?.kind === 'incomplete'
+
+export const mayRetry = (scope: Scope): boolean => {
+  const failure = failureOf(scope)
+  const { attempt, rateLimits, config } = scope.context
+  const { maxAttempts, rateLimitAttempts, maxRetryAfterMs } = config.retry
+  if (failure === null || (failure.retryAfterMs ?? 0) > maxRetryAfterMs) return false
+  if (failure.kind === 'rate_limit') return rateLimits + 1 < rateLimitAttempts
+  return (failure.kind === 'transient' || failure.kind === 'incomplete') && attempt - rateLimits < maxAttempts
+}
+
+/** An actor's rejection as a failure; anything that is not shaped like one is nobody's business here. */
+function failureOf({ event }: Scope): { kind: string; code: string; retryAfterMs: number | null } | null {
+  if (event.type !== 'xstate.error.actor.model') return null
+  const error: unknown = event.error
+  return typeof error === 'object' && error !== null && 'kind' in error
+    ? (error as ReturnType<typeof failureOf>)
+    : null
+}
+
+// What the response was.
+
+export const isFiltered = ({ context }: Scope): boolean => context.response === 'filtered'
+export const isRefusal = ({ context }: Scope): boolean => context.response === 'refusal'
+export const hasCalls = ({ context }: Scope): boolean => context.response === 'calls'
+export const isTruncatedCall = ({ context }: Scope): boolean => context.response === 'truncatedCalls'
+export const isTruncated = ({ context }: Scope): boolean => context.response === 'truncated'
+
+export const mayContinue = (scope: Scope): boolean =>
+  (isTruncated(scope) || isTruncatedCall(scope)) &&
+  recoverTruncation(scope.context.recoveries, scope.context.config.guardrails.maxTokensRecoveries) ===
+    'continue'
+
+export const mayReprompt = (scope: Scope): boolean => emptyAnswer(scope) === 'reprompt'
+export const mayAskAgain = (scope: Scope): boolean => emptyAnswer(scope) === 'retry'
+export const isEmpty = (scope: Scope): boolean => emptyAnswer(scope) === 'give_up'
+
+function emptyAnswer({ context }: Scope): ReturnType<typeof recoverEmptyAnswer> {
+  if (context.response !== 'empty') return 'accept'
+  const { lastBatchFailed, reprompts, emptyRetries } = context
+  const facts = { afterFailure: lastBatchFailed, reprompts, retries: emptyRetries }
+  return recoverEmptyAnswer(facts, context.config.guardrails.emptyAnswer)
+}
+
+// Guards' verdicts.
+
+export const isHalted = ({ context }: Scope, params: { by: Reason }): boolean =>
+  context.verdict?.guard === params.by
+export const pausesOnHalt = ({ context }: Scope): boolean => context.verdict?.onHalt === 'pause'
+export const concludesOnHalt = concludes
+
+export const hasSteering = ({ context }: Scope): boolean => context.steering.length > 0
+
+// The batch.
+
+export const hasRunnableCalls = ({ context }: Scope): boolean => someOpen(context, 'nobody')
+export const hasCallsToApprove = ({ context }: Scope): boolean => someOpen(context, 'approval')
+export const hasClientCalls = ({ context }: Scope): boolean => someOpen(context, 'client')
+
+function someOpen(context: AgentContext, needs: string): boolean {
+  return context.calls.some((call) => call.result === undefined && call.needs === needs)
+}
+
+export const isOpenCall = ({ context, event }: Scope): boolean =>
+  'callId' in event && context.calls.some((call) => call.id === event.callId && call.result === undefined)
+
+export const awaitsApproval = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'approval')
+export const awaitsOutput = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'client')
+
+export const isLastApproval = (scope: Scope): boolean =>
+  awaitsApproval(scope) && countOpen(scope, 'approval') === 1
+export const isLastOutput = (scope: Scope): boolean => awaitsOutput(scope) && countOpen(scope, 'client') === 1
+
+function isOpenCallThatNeeds({ context, event }: Scope, needs: string): boolean {
+  if (!('callId' in event)) return false
+  return context.calls.some(
+    (call) => call.id === event.callId && call.result === undefined && call.needs === needs,
+  )
+}
+
+function countOpen({ context }: Scope, needs: string): number {
+  return context.calls.filter((call) => call.result === undefined && call.needs === needs).length
+}

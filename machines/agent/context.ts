@@ -1,0 +1,161 @@
+import type { GuardrailsState } from '../../guards/state.js'
+import type { ResponseKind } from '../../guards/completion.js'
+import type { AgentConfig } from './config.js'
+import type { Message, UserMessage } from './messages.js'
+import type { AgentState, Reason, RunError } from './outcome.js'
+import type { PendingCall, ToolTraits } from './results.js'
+import { noUsage, type Usage } from './usage.js'
+
+/** Which optional substates this agent uses; the others are bypassed by guards on their incoming edges. */
+export interface Features {
+  inputShields: boolean
+  outputShields: boolean
+  callShields: boolean
+  retrieval: boolean
+  fitting: boolean
+}
+
+/** A user message that has no place in the transcript yet. */
+export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage, 'data'>>
+
+/** Everything a run starts from. Plain JSON: it is the first entry of the journal. */
+export interface AgentInput {
+  /** Milliseconds since the epoch, as everywhere in the machine. */
+  now: number
+  runId: string
+  sessionId: string
+  config: AgentConfig
+  tools: Record<string, ToolTraits>
+  features: Features
+  /** The session's transcript so far. */
+  messages: Message[]
+  /** What the user says now. */
+  input: NewMessage[]
+  /** The session's totals so far. */
+  usage: Usage
+  guardrails: GuardrailsState
+  /** Whether this session has had its one budget warning. */
+  warnedOfBudget: boolean
+}
+
+/** What a guard has to say; the chart decides where it leads. */
+export interface StandingVerdict {
+  guard: Reason
+  evidence: string
+  message: string
+  onHalt: 'error' | 'pause'
+}
+
+export interface AgentContext {
+  runId: string
+  sessionId: string
+  config: AgentConfig
+  tools: Record<string, ToolTraits>
+  features: Features
+
+  /** The transcript; its last batch is completed in call order whenever the run rests. */
+  messages: Message[]
+  /** How many messages the session has numbered. */
+  numbered: number
+  /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
+  inbox: NewMessage[]
+  /** Steering that waits for the next safe point. */
+  steering: string[]
+
+  /** The top-level state, for `state_changed.from`. */
+  state: AgentState | null
+  /** Why the run rests or ended; null while it runs. */
+  reason: Reason | null
+  error: RunError | null
+  pausing: boolean
+
+  steps: number
+  /** Attempts of the present step; 1 is the first. */
+  attempt: number
+  /** Rate limits among them. */
+  rateLimits: number
+  backOffUntil: number
+  /** Absolute end of the run's time; null when it has none. */
+  deadline: number | null
+  /** What is left of it while it stands still; null while it runs. */
+  timeLeft: number | null
+
+  usage: { run: Usage; session: Usage }
+  warnedOfBudget: boolean
+
+  /** What the last response was. */
+  response: ResponseKind | null
+  /** Text of an answer that was cut off and is being continued. */
+  pieces: string
+  output: string
+  /** Continuations, re-prompts and retries used since the last user message. */
+  recoveries: number
+  reprompts: number
+  emptyRetries: number
+
+  /** The batch at hand, and where its assistant message stands in `messages`. */
+  calls: PendingCall[]
+  batchAt: number
+  /** Number of that assistant message; its results are numbered right after it. */
+  batchNumber: number
+  /** Whether a call of the last batch failed. */
+  lastBatchFailed: boolean
+
+  guardrails: GuardrailsState
+  /** Rides on the next request only. */
+  nudges: string[]
+  verdict: StandingVerdict | null
+}
+
+export function createContext(input: AgentInput): AgentContext {
+  const { timeoutMs } = input.config.limits
+  return {
+    runId: input.runId,
+    sessionId: input.sessionId,
+    config: input.config,
+    tools: input.tools,
+    features: input.features,
+    messages: input.messages,
+    numbered: input.messages.length,
+    inbox: input.input,
+    steering: [],
+    state: null,
+    reason: null,
+    error: null,
+    pausing: false,
+    ...freshCounters,
+    backOffUntil: 0,
+    deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
+    timeLeft: null,
+    usage: { run: noUsage, session: input.usage },
+    warnedOfBudget: input.warnedOfBudget,
+    response: null,
+    calls: [],
+    batchAt: -1,
+    batchNumber: 0,
+    guardrails: input.guardrails,
+    verdict: null,
+  }
+}
+
+/** What starts anew with each user message. */
+export const freshCounters = {
+  steps: 0,
+  attempt: 1,
+  rateLimits: 0,
+  recoveries: 0,
+  reprompts: 0,
+  emptyRetries: 0,
+  pieces: '',
+  output: '',
+  lastBatchFailed: false,
+  nudges: [] as string[],
+} satisfies Partial<AgentContext>
+
+export const noFeatures: Features = {
+  inputShields: false,
+  outputShields: false,
+  callShields: false,
+  retrieval: false,
+  fitting: false,
+}

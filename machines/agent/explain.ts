@@ -1,0 +1,39 @@
+import { budgetMessage } from '../../guards/budget.js'
+import { stepCapMessage } from '../../guards/step-cap.js'
+import type { AgentContext } from './context.js'
+import type { Reason, RunError } from './outcome.js'
+import { budgetLimits, budgetTotals } from './totals.js'
+
+/** What a run that did not complete tells its user: what happened, and what to do. */
+export function explain(context: AgentContext, reason: Reason): RunError {
+  if (context.error !== null && !isLimit(reason)) return context.error
+  return { code: reason, message: sentence(context, reason), recoverable: isLimit(reason) }
+}
+
+const limits: readonly Reason[] = ['timeout', 'max_steps', 'token_budget', 'output_tokens', 'cost_limit']
+
+function isLimit(reason: Reason): boolean {
+  return limits.includes(reason)
+}
+
+function sentence(context: AgentContext, reason: Reason): string {
+  const { limits } = context.config
+  switch (reason) {
+    case 'timeout':
+      return `The run took longer than limits.timeoutMs (${limits.timeoutMs} ms). Raise it, or continue with a new message.`
+    case 'max_steps':
+      return stepCapMessage(limits.maxSteps ?? context.steps)
+    case 'token_budget':
+    case 'output_tokens':
+    case 'cost_limit':
+      return budgetMessage(reason, budgetTotals(context), budgetLimits(context.config))
+    case 'max_tokens':
+      return 'A tool call was cut off at the output limit and was not executed. Raise sampling.maxTokens or guardrails.maxTokensRecoveries.'
+    case 'empty_response':
+      return 'The model answered with neither text nor tool calls. Try again, or try another model.'
+    case 'shield':
+      return 'A shield refused the content.'
+    default:
+      return `The run ended: ${reason}.`
+  }
+}

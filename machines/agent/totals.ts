@@ -1,0 +1,27 @@
+import { type BudgetLimits, type BudgetReason, crossed, near } from '../../guards/budget.js'
+import type { AgentConfig } from './config.js'
+import type { AgentContext } from './context.js'
+import type { Usage } from './usage.js'
+
+/** The budget's limits, as its guard knows them. */
+export function budgetLimits({ limits, budget }: AgentConfig): BudgetLimits {
+  const { tokenBudget, outputTokens, costLimit } = limits
+  return { tokenBudget, outputTokens, costLimit, countCached: budget.countCached }
+}
+
+/** The first limit that the run has reached. */
+export function budgetReason(context: AgentContext): BudgetReason | null {
+  return crossed(budgetTotals(context), budgetLimits(context.config))
+}
+
+/** Whether the budget is nearly used up (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). */
+export function isNearBudget(context: AgentContext): boolean {
+  const { reserveTokens, reserveCostFraction } = context.config.guardrails
+  const reserve = { tokens: reserveTokens, costFraction: reserveCostFraction }
+  return near(budgetTotals(context), budgetLimits(context.config), reserve)
+}
+
+/** The totals that the budget is held against: the session's, or this run's alone. */
+export function budgetTotals(context: AgentContext): Usage {
+  return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
+}

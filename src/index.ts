@@ -1,0 +1,53 @@
+/** The core: the machine, its guards and its runtime. Runs in Node, browsers, workers and edge runtimes. */
+export { agentMachine } from '../machines/agent.machine.js'
+export type { AgentEvent, Announcement } from '../machines/agent/announcements.js'
+export type { AgentConfig, AgentConfigInput } from '../machines/agent/config.js'
+export type { AgentContext, AgentInput } from '../machines/agent/context.js'
+export type { AgentMachineEvent, PublicEvent } from '../machines/agent/events.js'
+export type { Json, JsonObject } from '../machines/agent/json.js'
+export type {
+  AssistantMessage,
+  ContentPart,
+  Message,
+  SystemMessage,
+  ToolCall,
+  ToolMessage,
+  UserMessage,
+} from '../machines/agent/messages.js'
+export type { AgentState, FinalState, Reason, RunResult } from '../machines/agent/outcome.js'
+export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'
+export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
+export type { TokenUsage, Usage } from '../machines/agent/usage.js'
+export { resolveConfig } from './config/schema.js'
+export { ConfigError, StatewrightError, UsageError } from './errors.js'
+export { openaiChat, type OpenAIChatOptions } from './providers/openai/openai-chat.js'
+export {
+  ModelError,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+  type Sampling,
+  type ToolChoice,
+  type ToolSpec,
+} from './providers/provider.js'
+export { type Agent, type AgentOptions, createAgent, type RunOptions } from './runtime/agent.js'
+export { type Clock, systemClock } from './runtime/clock.js'
+export type { UserInput, UserInputMessage } from './runtime/input.js'
+export { type Journal, type JournalEntry, memoryJournal } from './runtime/journal.js'
+export type { AgentMachine } from './runtime/journaled.js'
+export {
+  BlockedError,
+  BudgetExceededError,
+  CancelledError,
+  GuardrailError,
+  MaxStepsError,
+  NotFinishedError,
+  orThrow,
+  ProviderError,
+  RunError,
+  TimedOutError,
+} from './runtime/or-throw.js'
+export type { Run } from './runtime/run.js'
+export { createSession, Session, type SessionMetadata } from './runtime/session.js'
+export { defineTool, type Tool } from './tools/define-tool.js'
+export { ToolError } from './tools/tool-error.js'

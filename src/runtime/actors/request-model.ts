@@ -1,0 +1,138 @@
+import { fromPromise } from 'xstate'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type {
+  ModelActorError,
+  ModelFailure,
+  ModelOutput,
+  ModelResponse,
+} from '../../../machines/agent/response.js'
+import { stepIdOf } from '../../../machines/agent/step-id.js'
+import { budgetTotals } from '../../../machines/agent/totals.js'
+import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
+import { toModelFailure } from '../../providers/failures.js'
+import { ModelError, type ModelRequest } from '../../providers/provider.js'
+import { prepareCalls } from '../../tools/prepare.js'
+import { estimateRequestTokens, estimateUsage } from '../../usage/estimate.js'
+import { agentOf } from '../live.js'
+import { refuseUnknownPrice } from '../refuse-unknown-price.js'
+import type { Parts } from '../parts.js'
+import { watchIdle } from './watch-idle.js'
+
+/**
+ * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
+ * failure as plain data.
+ */
+export const requestModel = (parts: Parts) =>
+  fromPromise<ModelOutput, { conclude: boolean }>(async ({ input, signal, self }) => {
+    const { live, context } = agentOf(self)
+    const { config } = context
+    const request = requestOf(parts, context, input.conclude)
+    const stream = live.openStream(stepIdOf(context), context.attempt)
+    const idle = watchIdle(signal, request.stream ? config.streamIdleMs : 0, live.clock)
+    try {
+      await live.flushed()
+      signal.throwIfAborted()
+      if (context.steps === 0) await refuseUnknownPrice(parts, config)
+      refuseOverBudget(request, context)
+      const response = await parts.model.request(request, {
+        signal: idle.signal,
+        onActivity: idle.onActivity,
+        onDelta: (text, reasoning) => {
+          stream.write(text, reasoning)
+        },
+      })
+      if (!request.stream) stream.write(response.text, response.reasoning)
+      if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
+      return await outputOf(parts, request, response, context, live.binding.context)
+    } catch (error) {
+      const silenced = idle.signal.aborted && !signal.aborted
+      const failure = toModelFailure(silenced ? idle.signal.reason : error, live.clock.now())
+      throw await plainFailure(parts, { ...failure, partialText: failure.partialText || stream.text })
+    } finally {
+      idle.stop()
+      stream.close()
+    }
+  })
+
+function requestOf(parts: Parts, context: AgentContext, conclude: boolean): ModelRequest {
+  return {
+    instructions: parts.instructions,
+    messages: context.messages,
+    nudges: conclude ? [...context.nudges, lastAnswer] : context.nudges,
+    tools: conclude ? [] : parts.specs,
+    ...(parts.toolChoice !== undefined && !conclude && { toolChoice: parts.toolChoice }),
+    sampling: parts.sampling,
+    extraBody: parts.extraBody,
+    stream: context.config.stream,
+  }
+}
+
+const lastAnswer = 'This is your last answer: no more tools can be called. Answer now with what you know.'
+
+/** `budget.preflight`: a request whose input alone crosses the line is not sent. */
+function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
+  const { budget, limits } = context.config
+  if (!budget.preflight || limits.tokenBudget === 0) return
+  const needed = estimateRequestTokens(request)
+  const left = limits.tokenBudget - budgetTotals(context).totalTokens
+  if (needed < left) return
+  throw new ModelError({
+    ...failed('fatal', 'token_budget'),
+    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}).`,
+  })
+}
+
+async function outputOf(
+  parts: Parts,
+  request: ModelRequest,
+  response: ModelResponse,
+  context: AgentContext,
+  appContext: unknown,
+): Promise<ModelOutput> {
+  const { usage: counted, ...rest } = response
+  const estimate = counted === null && context.config.budget.onMissingUsage === 'estimate'
+  const tokens = counted ?? (estimate ? estimateUsage(request, response) : noTokens)
+  const usage = await priced(parts, tokens, counted === null)
+  return {
+    response: { ...rest, usage },
+    calls: await prepareCalls(response.toolCalls, parts.tools, appContext),
+  }
+}
+
+async function priced(parts: Parts, tokens: TokenUsage, estimated: boolean): Promise<Usage> {
+  return {
+    ...tokens,
+    cost: await parts.prices.price(parts.model.provider, parts.model.model, tokens),
+    estimated,
+  }
+}
+
+async function plainFailure(parts: Parts, failure: ModelFailure): Promise<ModelActorError> {
+  return {
+    ...failure,
+    usage: failure.usage && (await priced(parts, failure.usage, false)),
+    jitter: 0.5 + Math.random(),
+  }
+}
+
+function incomplete(response: ModelResponse): ModelError {
+  return new ModelError({
+    ...failed('incomplete', 'incomplete_response'),
+    message:
+      'The stream closed with neither a finish reason nor [DONE]; such an answer is never counted as complete.',
+    partialText: response.text,
+    usage: response.usage,
+  })
+}
+
+function failed(kind: ModelFailure['kind'], code: string): Omit<ModelFailure, 'message'> {
+  return { kind, code, status: null, retryAfterMs: null, partialText: '', usage: null }
+}
+
+const noTokens: TokenUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  totalTokens: 0,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}

@@ -1,0 +1,166 @@
+import { agentMachine } from '../../machines/agent.machine.js'
+import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
+import { type AgentInput, noFeatures } from '../../machines/agent/context.js'
+import type { JsonObject } from '../../machines/agent/json.js'
+import { overrideLimits, resolveConfig } from '../config/schema.js'
+import { ConfigError } from '../errors.js'
+import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
+import { type ToolEntry, toolSet } from '../tools/tool-set.js'
+import { estimateTextTokens } from '../usage/estimate.js'
+import { createPriceBook, type PriceOverrides } from '../usage/prices.js'
+import { backOff } from './actors/back-off.js'
+import { deadline } from './actors/deadline.js'
+import { requestModel } from './actors/request-model.js'
+import { runTools } from './actors/run-tools.js'
+import { type Clock, systemClock } from './clock.js'
+import { toMessages, type UserInput } from './input.js'
+import type { Journal } from './journal.js'
+import { type AgentMachine, journaled } from './journaled.js'
+import type { Binding } from './live.js'
+import type { Parts } from './parts.js'
+import { refuseUnknownPrice } from './refuse-unknown-price.js'
+import { Run } from './run.js'
+import { createSession, Session } from './session.js'
+
+export interface AgentOptions extends AgentConfigInput {
+  model: ModelProvider
+  /** The system prompt. */
+  instructions?: string
+  tools?: readonly ToolEntry[]
+  sampling?: Sampling
+  toolChoice?: ToolChoice
+  /** Merged into every request body last; `null` removes a key. */
+  extraBody?: JsonObject
+  /** Prices of models that the built-in table does not know, or knows wrongly. */
+  prices?: PriceOverrides
+  /** Time for tests. Default: the system's. */
+  clock?: Clock
+}
+
+export interface RunOptions {
+  /** A session, or the id of one that this agent keeps in memory. Default: a new one. */
+  session?: Session | string
+  /** Cancels the run when it aborts. */
+  signal?: AbortSignal
+  /** Override the agent's limits, key by key. */
+  limits?: AgentConfigInput['limits']
+  /** The app's own object, handed to `execute`; never to the model or the journal. */
+  context?: unknown
+  /** Where the run's events are written ahead. */
+  journal?: Journal
+}
+
+export interface Agent {
+  /** Starts a run. Throws a ConfigError or UsageError for options that cannot be run. */
+  run(input: UserInput, options?: RunOptions): Run
+  /**
+   * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
+   * your own. Its input is a text, messages, or what `input()` returns.
+   */
+  readonly machine: AgentMachine
+  /** Input for `machine` with a run's options. */
+  input(input: UserInput, options?: Omit<RunOptions, 'signal'>): AgentInput
+  readonly config: AgentConfig
+}
+
+/** An agent: a model, its tools, and the limits of the loop between them. */
+export function createAgent(options: AgentOptions): Agent {
+  const { model, instructions, tools, sampling, toolChoice, extraBody, prices, clock, ...rest } = options
+  if (typeof model?.request !== 'function') {
+    throw new ConfigError(
+      'invalid_config',
+      "model must be a ModelProvider, such as openaiChat({ model: '…' }).",
+      'model',
+    )
+  }
+  const set = toolSet(tools ?? [])
+  const parts: Parts = {
+    model,
+    instructions: instructions ?? null,
+    tools: set,
+    specs: set.specs,
+    sampling: sampling ?? {},
+    toolChoice,
+    extraBody: extraBody ?? {},
+    prices: createPriceBook(prices),
+    config: resolveConfig(rest),
+    clock: clock ?? systemClock,
+  }
+  const sessions = new Map<string, Session>()
+  const bindings = new WeakMap<object, { input: AgentInput; binding: Binding }>()
+
+  const sessionOf = (session: Session | string | undefined): Session => {
+    if (session === undefined) return createSession()
+    if (typeof session !== 'string') return session
+    const kept = sessions.get(session) ?? new Session(session)
+    sessions.set(session, kept)
+    return kept
+  }
+
+  const bind = (input: UserInput, session: Session, { limits, context, journal }: RunOptions): AgentInput => {
+    const bound: AgentInput = {
+      now: parts.clock.now(),
+      runId: crypto.randomUUID(),
+      sessionId: session.id,
+      config: limits === undefined ? parts.config : overrideLimits(parts.config, limits),
+      tools: set.traits,
+      features: noFeatures,
+      messages: [...session.messages],
+      input: toMessages(input),
+      usage: session.usage,
+      ...session.metadata,
+    }
+    bindings.set(bound, { input: bound, binding: { context, journal } })
+    return bound
+  }
+
+  const machine = journaled(
+    agentMachine.provide({
+      actors: { requestModel: requestModel(parts), runTools: runTools(parts), backOff, deadline },
+    }),
+    {
+      clock: parts.clock,
+      open: (input) => {
+        const bound = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
+        if (bound) return bound
+        const fresh = bind(input as UserInput, createSession(), {})
+        return { input: fresh, binding: {} }
+      },
+      reopen: (snapshot) => bindings.get(snapshot)?.binding ?? {},
+      partial: (text) => ({ text, usage: partialUsage(text) }),
+    },
+  )
+
+  return {
+    machine,
+    config: parts.config,
+    input: (input, runOptions = {}) => bind(input, sessionOf(runOptions.session), runOptions),
+    run: (input, runOptions = {}) => {
+      const session = sessionOf(runOptions.session)
+      const bound = bind(input, session, runOptions)
+      session.acquire(bound.runId)
+      const { config } = bound
+      return new Run({
+        machine,
+        input: bound,
+        session,
+        signal: runOptions.signal,
+        ready: config.limits.costLimit > 0 ? refuseUnknownPrice(parts, config) : undefined,
+      })
+    },
+  }
+}
+
+/** What was received of an answer that nobody will be told the usage of. */
+function partialUsage(text: string) {
+  const outputTokens = estimateTextTokens(text)
+  return {
+    inputTokens: 0,
+    outputTokens,
+    totalTokens: outputTokens,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+    cost: null,
+    estimated: true,
+  }
+}

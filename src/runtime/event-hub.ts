@@ -1,0 +1,149 @@
+import type { Observable } from 'rxjs'
+import type { Actor } from 'xstate'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentState } from '../../machines/agent/outcome.js'
+import { GuardedObservable } from './guarded-observable.js'
+import type { AgentMachine } from './journaled.js'
+import { liveOf } from './live.js'
+import { describe } from './plain-error.js'
+import type { Rest } from './rest.js'
+
+interface Listener {
+  next(event: AgentEvent): void
+  complete(): void
+  error(error: unknown): void
+}
+
+/** What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else. */
+export class EventHub {
+  readonly events$: Observable<AgentEvent>
+  readonly text$: Observable<string>
+  readonly state$: Observable<AgentState>
+  readonly #actor: Actor<AgentMachine>
+  readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
+  readonly #listeners = new Set<Listener>()
+  #end: 'open' | 'completed' | { error: unknown } = 'open'
+
+  constructor(actor: Actor<AgentMachine>, rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
+    this.#actor = actor
+    this.#rest = rest
+    actor.on('*', (event) => {
+      for (const listener of this.#listeners) listener.next(event as AgentEvent)
+    })
+    actor.subscribe({
+      complete: () => {
+        this.#end = 'completed'
+        for (const listener of this.#listeners) listener.complete()
+        this.#listeners.clear()
+      },
+    })
+    this.events$ = this.#observe((event, next) => {
+      next(event)
+    })
+    this.text$ = this.#observe((event, next) => {
+      if (event.type === 'stream_chunk' && event.text !== '') next(event.text)
+    })
+    this.state$ = this.#observe((event, next) => {
+      if (event.type === 'state_changed') next(event.to)
+    })
+  }
+
+  /** The run was refused before its start. */
+  fail(error: unknown): void {
+    this.#end = { error }
+    for (const listener of this.#listeners) listener.error(error)
+    this.#listeners.clear()
+  }
+
+  /** The events up to the next rest. A consumer that stops early leaves the run alone. */
+  iterate(): AsyncIterator<AgentEvent, undefined> {
+    const queue: AgentEvent[] = []
+    let isOver = this.#rest.isReached
+    let failure: { error: unknown } | null = null
+    let wake = (): void => undefined
+    const finish = (): void => {
+      isOver = true
+      wake()
+    }
+    const detach = this.#attach({
+      next: (event) => {
+        queue.push(event)
+        wake()
+      },
+      complete: finish,
+      error: (error) => {
+        failure = { error }
+        finish()
+      },
+    })
+    const forget = this.#rest.onReach(finish)
+    const stop = (): void => {
+      detach()
+      forget()
+    }
+    return {
+      next: async () => {
+        while (queue.length === 0 && !isOver) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+        }
+        const event = queue.shift()
+        if (event !== undefined) return { done: false, value: event }
+        stop()
+        if (failure) throw failure.error
+        return { done: true, value: undefined }
+      },
+      return: () => {
+        isOver = true
+        queue.length = 0
+        stop()
+        return Promise.resolve({ done: true, value: undefined })
+      },
+    }
+  }
+
+  #observe<T>(select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
+    return new GuardedObservable<T>(this.#reporter(), (subscriber) =>
+      this.#attach({
+        next: (event) => {
+          select(event, (value) => {
+            subscriber.next(value)
+          })
+        },
+        complete: () => {
+          subscriber.complete()
+        },
+        error: (error) => {
+          subscriber.error(error)
+        },
+      }),
+    )
+  }
+
+  /** Late listeners get the run's state first. */
+  #attach(listener: Listener): () => void {
+    const live = liveOf(this.#actor)
+    const { state, reason } = this.#actor.getSnapshot().context
+    if (live?.started && state !== null) {
+      listener.next(live.stampAgain({ type: 'state_changed', from: null, to: state, reason }))
+    }
+    if (this.#end === 'completed') listener.complete()
+    else if (this.#end !== 'open') listener.error(this.#end.error)
+    else this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** What a subscriber throws becomes one `warning`; a subscriber that throws at every event is not told of it forever. */
+  #reporter(): (thrown: unknown) => void {
+    const reported = new Set<string>()
+    return (thrown) => {
+      const message = `A subscriber threw: ${describe(thrown)}`
+      if (reported.has(message) || reported.size >= 10) return
+      reported.add(message)
+      liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+    }
+  }
+}

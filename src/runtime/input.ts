@@ -1,0 +1,54 @@
+import type { NewMessage } from '../../machines/agent/context.js'
+import type { ContentPart } from '../../machines/agent/messages.js'
+import { UsageError } from '../errors.js'
+
+/** What a user can say: a text, or messages with text, image, audio and file parts. */
+export type UserInput = string | readonly UserInputMessage[]
+
+export interface UserInputMessage {
+  role?: 'user'
+  content: string | ContentPart[]
+}
+
+const partTypes: readonly unknown[] = ['text', 'image_url', 'input_audio', 'file']
+
+/** The input as messages; a UsageError says what is wrong with it. */
+export function toMessages(input: unknown): NewMessage[] {
+  if (typeof input === 'string') return [{ content: nonEmpty(input, 'input') }]
+  if (!Array.isArray(input) || input.length === 0) {
+    throw bad('The input must be a text or a non-empty list of user messages.', 'input')
+  }
+  return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
+}
+
+function toMessage(message: unknown, at: string): NewMessage {
+  if (typeof message !== 'object' || message === null) throw bad(`${at} must be a message object.`, at)
+  const { role = 'user', content } = message as { role?: unknown; content?: unknown }
+  if (role !== 'user') {
+    throw bad(
+      `${at}.role is '${String(role)}': a run takes user messages; earlier turns belong to the session.`,
+      at,
+    )
+  }
+  if (typeof content === 'string') return { content: nonEmpty(content, `${at}.content`) }
+  if (!Array.isArray(content) || content.length === 0) {
+    throw bad(`${at}.content must be a text or a non-empty list of parts.`, at)
+  }
+  for (const [i, part] of content.entries()) {
+    const type: unknown =
+      typeof part === 'object' && part !== null ? (part as { type?: unknown }).type : undefined
+    if (!partTypes.includes(type)) {
+      throw bad(`${at}.content[${i}].type must be one of ${partTypes.join(', ')}.`, `${at}.content[${i}]`)
+    }
+  }
+  return { content: structuredClone(content) as ContentPart[] }
+}
+
+function nonEmpty(text: string, at: string): string {
+  if (text.trim() === '') throw bad(`${at} is empty: say something to the model.`, at)
+  return text
+}
+
+function bad(message: string, at: string): UsageError {
+  return new UsageError('invalid_input', message, at)
+}

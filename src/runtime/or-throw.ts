@@ -1,0 +1,92 @@
+import type { RunResult } from '../../machines/agent/outcome.js'
+import { StatewrightError } from '../errors.js'
+
+/** A run that did not complete, as an exception. `result` has the transcript, the usage and the last words. */
+export class RunError extends StatewrightError {
+  override readonly name: string = 'RunError'
+  readonly result: RunResult
+
+  constructor(result: RunResult) {
+    super(
+      result.error?.code ?? result.reason,
+      result.error?.message ?? `The run ended ${result.state}: ${result.reason}.`,
+    )
+    this.result = result
+  }
+}
+
+/** ERROR by the provider, or by something inside. */
+export class ProviderError extends RunError {
+  override readonly name = 'ProviderError'
+}
+export class MaxStepsError extends RunError {
+  override readonly name = 'MaxStepsError'
+}
+export class BudgetExceededError extends RunError {
+  override readonly name = 'BudgetExceededError'
+}
+export class TimedOutError extends RunError {
+  override readonly name = 'TimedOutError'
+}
+export class CancelledError extends RunError {
+  override readonly name = 'CancelledError'
+}
+/** A shield refused the input or the answer. */
+export class BlockedError extends RunError {
+  override readonly name = 'BlockedError'
+}
+/** A guard halted the run. */
+export class GuardrailError extends RunError {
+  override readonly name = 'GuardrailError'
+}
+/** The run rests and waits: for an approval, a client tool, a message, or to be resumed. */
+export class NotFinishedError extends RunError {
+  override readonly name = 'NotFinishedError'
+}
+
+/**
+ * The result of a completed run; throws for every other.
+ *
+ * @example const { output } = orThrow(await agent.run('What changed?').result)
+ */
+export function orThrow(result: RunResult): RunResult {
+  switch (result.state) {
+    case 'COMPLETED':
+      return result
+    case 'MAX_STEPS':
+      throw new MaxStepsError(result)
+    case 'BUDGET_EXCEEDED':
+      throw new BudgetExceededError(result)
+    case 'TIMED_OUT':
+      throw new TimedOutError(result)
+    case 'CANCELLED':
+      throw new CancelledError(result)
+    case 'BLOCKED':
+      throw new BlockedError(result)
+    case 'ERROR':
+      throw guards.has(result.reason) ? new GuardrailError(result) : providerOrOther(result)
+    default:
+      throw new NotFinishedError(result)
+  }
+}
+
+function providerOrOther(result: RunResult): RunError {
+  return provider.has(result.reason) ? new ProviderError(result) : new RunError(result)
+}
+
+const guards: ReadonlySet<string> = new Set([
+  'repeated_call',
+  'repeated_output',
+  'cycle',
+  'repeated_failure',
+  'policy_denied',
+  'terminal_delegation',
+  'user_guard',
+])
+
+const provider: ReadonlySet<string> = new Set([
+  'provider_error',
+  'incomplete_response',
+  'empty_response',
+  'context_overflow',
+])

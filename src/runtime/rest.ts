@@ -1,0 +1,51 @@
+/** The promise of the next rest: renewed whenever the run goes on. */
+export class Rest<Result> {
+  #settle = (_result: Result): void => undefined
+  #reject = (_error: unknown): void => undefined
+  #reached = false
+  #promise = this.#renew()
+  readonly #listeners = new Set<() => void>()
+
+  get promise(): Promise<Result> {
+    return this.#promise
+  }
+
+  get isReached(): boolean {
+    return this.#reached
+  }
+
+  reach(result: Result): void {
+    // A rest can be reached again without being left: one of several approvals was answered.
+    if (this.#reached) this.#promise = Promise.resolve(result)
+    this.#reached = true
+    this.#settle(result)
+    for (const listener of this.#listeners) listener()
+  }
+
+  leave(): void {
+    if (!this.#reached) return
+    this.#reached = false
+    this.#promise = this.#renew()
+  }
+
+  refuse(error: unknown): void {
+    this.#reached = true
+    this.#reject(error)
+  }
+
+  /** Calls back whenever a rest is reached. */
+  onReach(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  #renew(): Promise<Result> {
+    const promise = new Promise<Result>((resolve, reject) => {
+      this.#settle = resolve
+      this.#reject = reject
+    })
+    // A refusal reaches whoever awaits the result; nobody has to.
+    promise.catch(() => undefined)
+    return promise
+  }
+}

@@ -1,0 +1,237 @@
+import type { Observable } from 'rxjs'
+import { type Actor, createActor, type SnapshotFrom } from 'xstate'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { PublicEvent } from '../../machines/agent/events.js'
+import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
+import { pendingCalls, resultOf } from '../../machines/agent/result-of.js'
+import { isNearBudget } from '../../machines/agent/totals.js'
+import { UsageError } from '../errors.js'
+import { formatValue } from '../tools/format-value.js'
+import { EventHub } from './event-hub.js'
+import { toMessages, type UserInput } from './input.js'
+import type { AgentMachine } from './journaled.js'
+import { Rest } from './rest.js'
+import type { Session } from './session.js'
+
+export interface RunParts {
+  machine: AgentMachine
+  /** The machine's input, bound to this run. */
+  input: object
+  session: Session
+  signal: AbortSignal | undefined
+  /** Settles when the run may start; a rejection refuses it. */
+  ready: Promise<void> | undefined
+}
+
+/**
+ * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
+ * where the run rests.
+ *
+ * @example
+ * for await (const event of run) if (event.type === 'stream_chunk') process.stdout.write(event.text)
+ * const { state, output } = await run.result
+ */
+export class Run implements AsyncIterable<AgentEvent> {
+  /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
+  readonly events$: Observable<AgentEvent>
+  /** The streamed text, piece by piece. */
+  readonly text$: Observable<string>
+  /** The present state, then every change of it. */
+  readonly state$: Observable<AgentState>
+
+  readonly #actor: Actor<AgentMachine>
+  readonly #hub: EventHub
+  readonly #rest = new Rest<RunResult>()
+
+  constructor({ machine, input, session, signal, ready }: RunParts) {
+    this.#actor = createActor(machine, { input: input as never })
+    this.#hub = new EventHub(this.#actor, this.#rest)
+    this.events$ = this.#hub.events$
+    this.text$ = this.#hub.text$
+    this.state$ = this.#hub.state$
+
+    const onAbort = (): void => {
+      this.cancel(signal?.reason instanceof Error ? signal.reason.message : undefined)
+    }
+    const end = (): void => {
+      session.release()
+      signal?.removeEventListener('abort', onAbort)
+    }
+    this.#actor.subscribe({
+      next: (snapshot) => {
+        this.#settle(snapshot, session)
+      },
+      complete: end,
+    })
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort)
+
+    const start = (): void => {
+      this.#actor.start()
+    }
+    const refuse = (error: unknown): void => {
+      end()
+      this.#rest.refuse(error)
+      this.#hub.fail(error)
+    }
+    // Later, so that whoever subscribes right after run() misses nothing.
+    ;(ready ?? Promise.resolve()).then(start, refuse)
+  }
+
+  get id(): string {
+    return this.#context.runId
+  }
+
+  get sessionId(): string {
+    return this.#context.sessionId
+  }
+
+  get state(): AgentState {
+    return this.#context.state ?? 'RUNNING'
+  }
+
+  /**
+   * How the run stands at its next rest: a final state, PAUSED or WAITING_FOR_INPUT (interactive runs rest only at
+   * finals). Never rejects for what an agent does; `orThrow(result)` if you like exceptions. Rejects with a
+   * ConfigError when the run is refused before it starts.
+   */
+  get result(): Promise<RunResult> {
+    return this.#rest.promise
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+    return this.#hub.iterate()
+  }
+
+  /** Ends the run in CANCELLED, whatever it is doing. After a final state this does nothing. */
+  cancel(why?: string): void {
+    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
+  }
+
+  /** Rests in PAUSED at the next safe point; a natural end comes first. */
+  pause(): void {
+    this.#mustBeActive('pause')
+    this.#send({ type: 'PAUSE' })
+  }
+
+  resume(): void {
+    this.#mustBe('PAUSED', 'resume')
+    this.#send({ type: 'RESUME' })
+  }
+
+  /** Tells the model something at the next safe point, without resetting any counter. A paused run goes on. */
+  steer(text: string): void {
+    this.#mustBeActive('steer')
+    this.#send({ type: 'STEER', text: String(toMessages(text)[0]?.content) })
+  }
+
+  /** The next user message of an interactive run. */
+  reply(input: UserInput): void {
+    if (!this.#snapshot.matches({ WAITING_FOR_INPUT: 'message' }))
+      this.#refuse('reply', 'it waits for no message')
+    this.#send({ type: 'REPLY', messages: toMessages(input) })
+  }
+
+  /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
+  approve(callId: string, editedInput?: unknown): void {
+    this.#mustAwait(callId, 'approval')
+    const edit = editedInput === undefined ? {} : { arguments: toJson(editedInput, callId) }
+    this.#send({ type: 'APPROVE', callId, ...edit })
+  }
+
+  /** Refuses a call; the model reads why. */
+  reject(callId: string, why = ''): void {
+    this.#mustAwait(callId, 'approval')
+    this.#send({ type: 'REJECT', callId, why })
+  }
+
+  /** The result of a call that the client carries out. An Error becomes an error result. */
+  toolOutput(callId: string, value: unknown): void {
+    this.#mustAwait(callId, 'client')
+    const { maxResultChars } = this.#context.config.toolCalls
+    const isError = value instanceof Error
+    const { content } = formatValue(isError ? value.message : value, maxResultChars)
+    this.#send({ type: 'TOOL_OUTPUT', callId, content, ...(isError && { isError }) })
+  }
+
+  /** Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`). */
+  nearBudget(): boolean {
+    return isNearBudget(this.#context)
+  }
+
+  /** The run's state as plain JSON, fit to be stored. */
+  snapshot(): unknown {
+    return this.#actor.getPersistedSnapshot()
+  }
+
+  get #snapshot(): SnapshotFrom<AgentMachine> {
+    return this.#actor.getSnapshot()
+  }
+
+  get #context(): AgentContext {
+    return this.#snapshot.context
+  }
+
+  /** The only way into the machine: events of our own making, never foreign objects. */
+  #send(event: PublicEvent): void {
+    this.#actor.send(event)
+  }
+
+  #settle(snapshot: SnapshotFrom<AgentMachine>, session: Session): void {
+    const { context, status } = snapshot
+    const atFinal = status !== 'active'
+    const atRest = context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT'
+    if (atFinal || atRest) session.update(context)
+    if (atFinal || (atRest && !context.config.interactive)) {
+      if (atFinal) session.release()
+      this.#rest.reach(resultOf(context))
+    } else {
+      this.#rest.leave()
+    }
+  }
+
+  #mustBeActive(method: string): void {
+    if (this.#snapshot.status !== 'active') this.#refuse(method, 'it has ended')
+  }
+
+  #mustBe(state: AgentState, method: string): void {
+    if (this.#context.state !== state) this.#refuse(method, `it is not ${state}`)
+  }
+
+  #refuse(method: string, why: string): never {
+    throw new UsageError(
+      'wrong_state',
+      `${method}(): the run is ${this.state} and ${why}. Await run.result, or watch run.state$, before you call it.`,
+      method,
+    )
+  }
+
+  #mustAwait(callId: string, needs: 'approval' | 'client'): void {
+    const pending = pendingCalls(this.#context)
+    if (pending.some((call) => call.callId === callId && call.needs === needs)) return
+    const known = pending.filter((call) => call.needs === needs).map((call) => call.callId)
+    throw new UsageError(
+      'unknown_call',
+      known.length > 0
+        ? `Call '${callId}' does not wait for this answer (never asked, or answered already). Waiting: ${known.join(', ')}.`
+        : `Call '${callId}' does not wait for this answer: the run is ${this.state} and no call waits for one.`,
+      callId,
+    )
+  }
+}
+
+function toJson(value: unknown, callId: string): string {
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value)
+  } catch {
+    text = undefined
+  }
+  if (text !== undefined) return text
+  throw new UsageError(
+    'invalid_input',
+    `The edited input of call '${callId}' cannot be written as JSON.`,
+    callId,
+  )
+}
