@@ -1,0 +1,87 @@
+import type { AnyStateMachine } from 'xstate'
+import { assertMachine } from './assert-machine.js'
+import { coarseStates } from './breakdown.js'
+import { cover, type Walk } from './cover.js'
+import { measure, type Coverage } from './coverage.js'
+import { ModelPathError } from './errors.js'
+import { explore, type Edge, type Vertex } from './explore.js'
+import { describeState } from './labels.js'
+import { observe, type ObservedMachine } from './observe.js'
+import { idsOf, pathAlong, type ModelPath } from './path.js'
+import { resolveSpace, type ExploreOptions } from './space.js'
+import { walkGraph } from './walk.js'
+
+export interface CoverOptions<TMachine extends AnyStateMachine = AnyStateMachine>
+  extends ExploreOptions<TMachine> {
+  /** `transition-pairs` takes every two transitions that can follow each other, too. Default `transitions`. */
+  coverage?: 'transitions' | 'transition-pairs'
+}
+
+export interface Cover {
+  /** In the order of the inputs, then of discovery; the same for the same machine and options. */
+  paths: ModelPath[]
+  coverage: Coverage
+}
+
+/**
+ * Finds a small set of paths that takes every transition that the machine declares and that can be taken: each guard's
+ * branch, `always`, `after`, `onDone`, `onError`, the root's handlers, and those of the initial macrostep. What cannot
+ * be taken is in `coverage`, with the reason.
+ *
+ * No action is executed and no actor started.
+ *
+ * ```ts
+ * const { paths, coverage } = coverPaths(machine, {
+ *   inputs: { plain: { retries: 0 }, retrying: { retries: 1 } },
+ *   alphabet: { 'model answers': doneActor('model', { text: 'Hi' }), CANCEL: { type: 'CANCEL' } },
+ * })
+ * console.log(coverageTable(coverage))
+ * ```
+ *
+ * @throws {ModelPathError}
+ */
+export function coverPaths<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  options: CoverOptions<TMachine>,
+): Cover {
+  assertMachine(machine)
+  const space = resolveSpace(options as unknown as ExploreOptions)
+  const { coverage = 'transitions' } = options
+  if (coverage !== 'transitions' && coverage !== 'transition-pairs') {
+    const text = `The option 'coverage' must be 'transitions' or 'transition-pairs'.`
+    throw new ModelPathError('bad_option', text, 'coverage')
+  }
+  const pairs = coverage === 'transition-pairs'
+  const observed = observe(machine)
+  const exploration = explore(observed, space)
+  const graph = walkGraph(exploration, pairs)
+  const { walks, items } = cover(graph)
+  // A second copy, so that walking the paths does not count as evidence.
+  const again = observe(machine)
+  const order = new Map(graph.starts.map(({ start }, i) => [start, i]))
+  const paths = walks
+    .sort((a, b) => (order.get(a.start.start) ?? 0) - (order.get(b.start.start) ?? 0))
+    .map((walk) => retrace(again, walk))
+  const reachable = [...items].map(graph.nameOf).filter((name) => name.length === 2)
+  return { paths, coverage: measure(observed, exploration, paths, pairs ? reachable : undefined) }
+}
+
+/**
+ * Walks a path again from its start. The explored states stand for all that have the same key; the path's are the
+ * real ones, and when they go another way, the key was too coarse.
+ */
+function retrace(observed: ObservedMachine, { start: { start }, edges }: Walk): ModelPath {
+  const first = observed.start(start.input.value)
+  let from: Vertex = { ...start.vertex, snapshot: first.snapshot }
+  const real: Edge[] = edges.map(({ edge }) => {
+    const { snapshot, taken } = observed.step(from.snapshot, edge.event.event)
+    if (idsOf(taken).join('\n') !== idsOf(edge.taken).join('\n')) {
+      const expected = describeState(edge.to.snapshot)
+      throw coarseStates(start.input.label, edge.event.label, expected, describeState(snapshot))
+    }
+    const step = { from, to: { ...edge.to, snapshot }, event: edge.event, taken }
+    from = step.to
+    return step
+  })
+  return pathAlong(real[0]?.from ?? from, first.taken, real)
+}

@@ -1,0 +1,73 @@
+import type { Exploration } from './explore.js'
+import type { ObservedMachine } from './observe.js'
+import type { ModelPath } from './path.js'
+import { allStateNodes, stateName, type DeclaredTransition, type DefinedTransition } from './transitions.js'
+import { whyUncovered, type Uncovered } from './uncovered.js'
+
+/** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
+export interface Coverage {
+  machine: string
+  paths: number
+  /** Events of all paths together. */
+  events: number
+  explored: { inputs: string[]; states: number; events: number }
+  states: { id: string; reached: boolean }[]
+  transitions: (DeclaredTransition & {
+    /** How often the paths take it. */
+    taken: number
+    /** Set when it cannot be taken with these inputs and this alphabet. */
+    uncovered?: Uncovered
+  })[]
+  /** Every reachable pair of transitions taken one right after the other; only with `transition-pairs`. */
+  pairs?: { first: string; second: string; taken: number }[]
+}
+
+export function measure(
+  observed: ObservedMachine,
+  exploration: Exploration,
+  paths: readonly ModelPath[],
+  pairs: readonly (readonly [string, string])[] | undefined,
+): Coverage {
+  const runs = paths.map((path) => path.steps.flatMap((step) => step.transitions))
+  const taken = tally(runs.flat())
+  const isTaken = ({ declared }: DefinedTransition): boolean => taken.has(declared.id)
+  const coverage: Coverage = {
+    machine: observed.machine.id,
+    paths: paths.length,
+    events: paths.reduce((sum, { weight }) => sum + weight, 0),
+    explored: {
+      inputs: exploration.starts.map(({ input }) => input.label),
+      states: exploration.vertices.length,
+      events: exploration.events,
+    },
+    // A history state is a way to a state, never one to be in.
+    states: allStateNodes(observed.machine)
+      .filter((node) => node.type !== 'history')
+      .map((node) => ({ id: stateName(node), reached: observed.reached.has(node) })),
+    transitions: observed.transitions.map((transition) => ({
+      ...transition.declared,
+      taken: taken.get(transition.declared.id) ?? 0,
+      ...(isTaken(transition) ? {} : { uncovered: whyUncovered(transition, observed, exploration, isTaken) }),
+    })),
+  }
+  if (!pairs) return coverage
+  const takenPairs = tally(
+    runs.flatMap((run) => run.slice(1).map((second, i) => pairKey(run[i] ?? '', second))),
+  )
+  const counted = pairs.map(([first, second]) => ({
+    first,
+    second,
+    taken: takenPairs.get(pairKey(first, second)) ?? 0,
+  }))
+  return { ...coverage, pairs: counted }
+}
+
+function pairKey(first: string, second: string): string {
+  return `${first}\n${second}`
+}
+
+function tally(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}

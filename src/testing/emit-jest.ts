@@ -1,0 +1,129 @@
+import { ModelPathError } from './errors.js'
+import type { ModelPath, ModelStep } from './path.js'
+
+export interface EmitJestOptions {
+  /** The name of the `describe` block. Default `every transition`. */
+  title?: string
+  /** The lines above the tests; they must bring `replay` and what `harness` uses into scope. */
+  imports: readonly string[]
+  /** An expression that makes a fresh harness for one test. Default `createHarness()`. */
+  harness?: string
+  /** The first line, as a comment. Say how the file is made. */
+  header?: string
+}
+
+/**
+ * Writes a jest test file: one test a path, each event as literal JSON and the state that it must lead to. The same
+ * paths give the same text, so a stale file is one that differs.
+ *
+ * ```ts
+ * emitJest(paths, {
+ *   imports: [`import { modelHarness, replay } from 'statewright/testing'`, `import { machine } from './machine.js'`],
+ *   harness: 'modelHarness(machine)',
+ * })
+ * ```
+ *
+ * @throws {ModelPathError} `not_json` for an event or input that JSON cannot hold
+ */
+export function emitJest(paths: readonly ModelPath[], options: EmitJestOptions): string {
+  const { title = 'every transition', harness = 'createHarness()' } = options
+  const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
+  const inputs = new Map<string, string>()
+  for (const path of paths) {
+    const input: unknown = path.steps[0]?.event.input
+    if (input !== undefined) inputs.set(path.input, literal(input, path, 'the input'))
+  }
+  const many = new Set(paths.map((path) => path.input)).size > 1
+  return [
+    `// ${oneLine(header)}`,
+    ...options.imports,
+    '',
+    ...inputConstant(inputs),
+    `describe(${quote(title)}, () => {`,
+    paths.map((path, i) => testOf(path, i + 1, many, harness)).join('\n\n'),
+    '})',
+    '',
+  ].join('\n')
+}
+
+function inputConstant(inputs: ReadonlyMap<string, string>): string[] {
+  if (inputs.size === 0) return []
+  return [
+    'const inputs = {',
+    ...[...inputs].map(([label, text]) => `  ${property(label)}: ${text},`),
+    '}',
+    '',
+  ]
+}
+
+function testOf(path: ModelPath, number: number, many: boolean, harness: string): string {
+  const name = `${number}. ${many ? `with ${path.input}: ` : ''}${path.name}`
+  return [
+    `  test(${quote(oneLine(name))}, async () => {`,
+    '    const steps = [',
+    ...path.steps.flatMap((step) => stepLines(step, path)),
+    '    ]',
+    `    expect(await replay({ steps }, ${harness})).toEqual({ ok: true, steps: ${path.steps.length} })`,
+    '  })',
+  ].join('\n')
+}
+
+function stepLines(step: ModelStep, path: ModelPath): string[] {
+  const { value, status } = step.state
+  const comment = `      // ${oneLine(step.label)}`
+  return [
+    comment,
+    `      { event: ${eventText(step, path)}, state: ${literal({ value, status }, path, step.label)} },`,
+  ]
+}
+
+function eventText({ event, label }: ModelStep, path: ModelPath): string {
+  if (event.type !== 'xstate.init') return literal(event, path, `the event '${label}'`)
+  return event.input === undefined
+    ? `{"type":"xstate.init"}`
+    : `{"type":"xstate.init","input":inputs[${quote(path.input)}]}`
+}
+
+/** JSON is a literal of the language but for one key, which would set the prototype. */
+function literal(value: unknown, path: ModelPath, what: string): string {
+  const found = notJson(value, new Set())
+  if (found !== undefined) {
+    const text = `Path '${path.name}': ${what} holds ${found}, which JSON cannot hold. Use plain data in inputs and events.`
+    throw new ModelPathError('not_json', text, what)
+  }
+  return JSON.stringify(value).replaceAll('"__proto__":', '["__proto__"]:')
+}
+
+function notJson(value: unknown, open: Set<object>): string | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value)
+  if (typeof value !== 'object' || value === null) {
+    return ['string', 'boolean', 'undefined', 'object'].includes(typeof value)
+      ? undefined
+      : `a ${typeof value}`
+  }
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (open.has(value)) return 'a value that refers to itself'
+  if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    return `an instance of ${value.constructor.name}`
+  }
+  open.add(value)
+  for (const part of Object.values(value)) {
+    const found = notJson(part, open)
+    if (found !== undefined) return found
+  }
+  open.delete(value)
+  return undefined
+}
+
+function property(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__' ? name : `[${quote(name)}]`
+}
+
+function quote(text: string): string {
+  const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
+  return `'${escaped}'`
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\r\n\u2028\u2029]+/g, ' ')
+}

@@ -1,0 +1,37 @@
+import { StatewrightError } from '../errors.js'
+
+/**
+ * What can be wrong with a machine, or with what it is explored by:
+ *
+ * - `not_a_machine`, `xstate_v4`: the value cannot be explored at all
+ * - `bad_option`: an input list, alphabet, limit or callback that makes no sense
+ * - `state_limit`: more distinct states than the limit; names the context keys that keep growing
+ * - `guard_threw`, `guard_missing`, `action_threw`, `endless_loop`: the machine breaks on the path that is named
+ * - `coarse_states`: serializeState leaves out what guards read
+ * - `unknown_state`: a state name that the machine does not have
+ * - `unserializable_state`, `not_json`: a value that cannot be compared or written down
+ */
+export type ModelPathErrorCode =
+  | 'not_a_machine'
+  | 'xstate_v4'
+  | 'bad_option'
+  | 'state_limit'
+  | 'guard_threw'
+  | 'guard_missing'
+  | 'action_threw'
+  | 'endless_loop'
+  | 'coarse_states'
+  | 'unknown_state'
+  | 'unserializable_state'
+  | 'not_json'
+
+/** A machine that cannot be explored, and why. `subject` is the option, guard or state that it is about. */
+export class ModelPathError extends StatewrightError {
+  override readonly name = 'ModelPathError'
+  declare readonly code: ModelPathErrorCode
+}
+
+/** The message of anything that can be thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

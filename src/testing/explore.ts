@@ -1,0 +1,172 @@
+import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import { breakdown, stateLimit } from './breakdown.js'
+import { activeStates, type Macrostep, type ModelAction, type ObservedMachine } from './observe.js'
+import type { NamedEvent, NamedInput, Space } from './space.js'
+import { stateName, type DefinedTransition } from './transitions.js'
+
+/** A reachable state: what the machine does next depends on nothing else. */
+export interface Vertex {
+  snapshot: AnyMachineSnapshot
+  input: NamedInput
+  /** Events from the start on the shortest way. */
+  depth: number
+  /** The last step of the shortest way; undefined at a start. */
+  via: Edge | undefined
+  /** The steps that took a transition; of several events that do the same, the first. */
+  out: Edge[]
+}
+
+export interface Edge {
+  from: Vertex
+  to: Vertex
+  event: NamedEvent
+  taken: readonly DefinedTransition[]
+}
+
+export interface Start {
+  vertex: Vertex
+  input: NamedInput
+  /** The transitions of the initial macrostep. */
+  taken: readonly DefinedTransition[]
+}
+
+export interface Exploration {
+  starts: Start[]
+  /** In breadth-first order. */
+  vertices: Vertex[]
+  /** How many events were tried. */
+  events: number
+  /** The event types that were tried while a state (by its dotted path) was active. */
+  offered: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+/** One step of the exploration, new state or not; without `edge` it is the start of an input. */
+export interface Visit {
+  vertex: Vertex
+  snapshot: AnyMachineSnapshot
+  actions: readonly ModelAction[]
+  taken: readonly DefinedTransition[]
+  edge: Edge | undefined
+}
+
+const progressEvery = 500
+
+/**
+ * Visits every reachable state once, breadth first, so the first way found to a state is a shortest one.
+ * `visit` sees every step and stops the exploration by returning false.
+ * @throws {ModelPathError} `state_limit`, or what is wrong with the machine and the path that shows it
+ */
+export function explore(
+  observed: ObservedMachine,
+  space: Space,
+  visit: (visit: Visit) => boolean = () => true,
+): Exploration {
+  const vertices: Vertex[] = []
+  const starts: Start[] = []
+  const offered = new Map<string, Set<string>>()
+  const byInput = new Map<NamedInput, Map<string, Vertex>>()
+  const lists = new Map<string, readonly DefinedTransition[]>()
+  const exploration: Exploration = { starts, vertices, events: 0, offered }
+
+  function vertexOf(
+    snapshot: AnyMachineSnapshot,
+    input: NamedInput,
+    via: Omit<Edge, 'to'> | undefined,
+  ): Vertex {
+    const known = byInput.get(input) ?? new Map<string, Vertex>()
+    byInput.set(input, known)
+    const key = space.keyOf(snapshot)
+    const before = known.get(key)
+    if (before) return before
+    if (vertices.length >= space.limit) throw stateLimit(space.limit, vertices)
+    const vertex: Vertex = { snapshot, input, depth: via ? via.from.depth + 1 : 0, via: undefined, out: [] }
+    if (via) vertex.via = { ...via, to: vertex }
+    known.set(key, vertex)
+    vertices.push(vertex)
+    return vertex
+  }
+
+  /** Most steps take one of a few sequences: each is kept once. */
+  function shared(taken: DefinedTransition[]): readonly DefinedTransition[] {
+    const key = taken.map((transition) => transition.declared.id).join('\n')
+    const before = lists.get(key)
+    if (!before) lists.set(key, taken)
+    return before ?? taken
+  }
+
+  function attempt(apply: () => Macrostep, input: NamedInput, from?: Vertex, event?: NamedEvent): Macrostep {
+    try {
+      return apply()
+    } catch (error) {
+      throw breakdown(observed, error, input, from, event)
+    }
+  }
+
+  function expand(from: Vertex): boolean {
+    for (const event of offer(from.snapshot)) {
+      exploration.events++
+      const { snapshot, taken, actions } = attempt(
+        () => observed.step(from.snapshot, event.event),
+        from.input,
+        from,
+        event,
+      )
+      const step = { from, event, taken: shared(taken) }
+      const vertex = vertexOf(snapshot, from.input, step)
+      const edge: Edge =
+        vertex.via?.from === from && vertex.via.event === event ? vertex.via : { ...step, to: vertex }
+      const isNew = !from.out.some((known) => known.to === vertex && known.taken === edge.taken)
+      if (isNew && (taken.length > 0 || vertex !== from)) from.out.push(edge)
+      if (!visit({ vertex, snapshot, actions, taken, edge })) return false
+    }
+    return true
+  }
+
+  function offer(snapshot: AnyMachineSnapshot): NamedEvent[] {
+    if (snapshot.status !== 'active') return []
+    const events = space.eventsOf(snapshot).filter(({ event }) => canHappen(snapshot, event))
+    const listed = new Set(events.map(({ event }) => event.type))
+    const late = delayedEvents(snapshot).filter((type) => !listed.has(type))
+    for (const type of late) {
+      listed.add(type)
+      events.push({ event: { type }, label: `after ${type.split('.')[2] ?? ''}` })
+    }
+    for (const node of activeStates(snapshot)) {
+      const name = stateName(node)
+      const types = offered.get(name)
+      if (types) for (const type of listed) types.add(type)
+      else offered.set(name, new Set(listed))
+    }
+    return events
+  }
+
+  function report(waiting: number): void {
+    space.onProgress({ states: vertices.length, events: exploration.events, waiting })
+  }
+
+  for (const input of space.inputs) {
+    const { snapshot, taken, actions } = attempt(() => observed.start(input.value), input)
+    const vertex = vertexOf(snapshot, input, undefined)
+    starts.push({ vertex, input, taken: shared(taken) })
+    if (!visit({ vertex, snapshot, actions, taken, edge: undefined })) return exploration
+  }
+  for (let next = 0; next < vertices.length; next++) {
+    const vertex = vertices[next]
+    if (vertex && !expand(vertex)) break
+    if ((next + 1) % progressEvery === 0) report(vertices.length - next - 1)
+  }
+  report(0)
+  return exploration
+}
+
+/** An actor reports only while it runs. */
+function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean {
+  const actor = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type)?.[1]
+  return actor === undefined || actor in snapshot.children
+}
+
+function delayedEvents(snapshot: AnyMachineSnapshot): string[] {
+  return activeStates(snapshot).flatMap((node) =>
+    [...node.transitions.keys()].filter((type) => type.startsWith('xstate.after.')),
+  )
+}

@@ -1,0 +1,32 @@
+/**
+ * Tests from the graph of any XState v5 machine: paths that take every transition, rules that hold in every reachable
+ * state, and a replay of the paths on the live machine.
+ */
+export { coverPaths, type Cover, type CoverOptions } from './cover-paths.js'
+export type { Coverage } from './coverage.js'
+export { emitJest, type EmitJestOptions } from './emit-jest.js'
+export { ModelPathError, type ModelPathErrorCode } from './errors.js'
+export {
+  checkInvariants,
+  type Arrival,
+  type Counterexample,
+  type Invariant,
+  type InvariantReport,
+} from './invariants.js'
+export { modelHarness } from './model-harness.js'
+export type { ModelAction } from './observe.js'
+export { printPath, type ModelPath, type ModelStep } from './path.js'
+export { anyState, canReach, isFinal, type Reach, type Where } from './reach.js'
+export {
+  replay,
+  type ReplayClock,
+  type ReplayHarness,
+  type ReplayOptions,
+  type ReplayPath,
+  type ReplayResult,
+  type RestingState,
+} from './replay.js'
+export { coverageTable } from './report.js'
+export { doneActor, errorActor, type ExploreOptions, type Labelled, type Progress } from './space.js'
+export type { DeclaredTransition } from './transitions.js'
+export type { Uncovered } from './uncovered.js'

@@ -1,0 +1,29 @@
+import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import { assertMachine } from './assert-machine.js'
+import { UsageError } from '../errors.js'
+import type { ReplayHarness } from './replay.js'
+
+/**
+ * Replays on the machine alone: pure transitions, no actors. Generated tests that use it tell when a change of the
+ * chart changes what happens.
+ * @throws {ModelPathError} `not_a_machine`, `xstate_v4`
+ */
+export function modelHarness(machine: AnyStateMachine): ReplayHarness {
+  assertMachine(machine)
+  let current: AnyMachineSnapshot | undefined
+  const snapshot = (): AnyMachineSnapshot => {
+    if (!current) throw new UsageError('not_started', 'The harness has no snapshot yet. Call start() first.')
+    return current
+  }
+  return {
+    start: (input) => {
+      current = initialTransition(machine, input)[0] as AnyMachineSnapshot
+    },
+    perform: (event) => {
+      current = transition(machine, snapshot(), event)[0] as AnyMachineSnapshot
+    },
+    settled: () => undefined,
+    snapshot,
+    stop: () => undefined,
+  }
+}

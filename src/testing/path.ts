@@ -1,0 +1,78 @@
+import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import type { StatePath } from './graph.js'
+import type { Edge, Vertex } from './explore.js'
+import { describeEvent, describeState } from './labels.js'
+import type { NamedInput } from './space.js'
+import type { DefinedTransition } from './transitions.js'
+
+export interface ModelStep {
+  /** The first step's is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
+  event: AnyEventObject
+  /** What people call the event. */
+  label: string
+  /** Where the machine rests after it. */
+  state: AnyMachineSnapshot
+  /** Ids of the transitions taken, in order. Empty where a counterexample does not need them. */
+  transitions: string[]
+}
+
+/** A way through a machine, from its start. It has the shape of the paths of `@xstate/graph` and more. */
+export interface ModelPath extends StatePath<AnyMachineSnapshot, AnyEventObject> {
+  /** `CANCEL, tools done → COMPLETED`. */
+  name: string
+  /** The label of the input it starts with. */
+  input: string
+  steps: ModelStep[]
+}
+
+/** The shortest way to a state. */
+export function pathTo(vertex: Vertex): ModelPath {
+  const edges: Edge[] = []
+  for (let at = vertex; at.via; at = at.via.from) edges.unshift(at.via)
+  return pathAlong(edges[0]?.from ?? vertex, [], edges)
+}
+
+/** The path that starts at `start` with the transitions `initial` and follows the edges. */
+export function pathAlong(
+  start: Vertex,
+  initial: readonly DefinedTransition[],
+  edges: readonly Edge[],
+): ModelPath {
+  const steps: ModelStep[] = [
+    { event: initEvent(start.input), label: 'start', state: start.snapshot, transitions: idsOf(initial) },
+    ...edges.map(({ event, to, taken }) => ({
+      event: event.event,
+      label: event.label,
+      state: to.snapshot,
+      transitions: idsOf(taken),
+    })),
+  ]
+  const state = edges.at(-1)?.to.snapshot ?? start.snapshot
+  return { name: nameOf(steps, state), input: start.input.label, state, steps, weight: edges.length }
+}
+
+/** One line a step: the event, and the state it leads to. */
+export function printPath(path: Pick<ModelPath, 'steps'>): string {
+  const width = Math.max(...path.steps.map(({ label }) => label.length), 0)
+  return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')
+}
+
+function initEvent(input: NamedInput): AnyEventObject {
+  return input.value === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input: input.value }
+}
+
+/** The names of transitions. */
+export function idsOf(taken: readonly DefinedTransition[]): string[] {
+  return taken.map(({ declared }) => declared.id)
+}
+
+const namedSteps = 6
+
+function nameOf(steps: readonly ModelStep[], state: AnyMachineSnapshot): string {
+  const labels = steps
+    .slice(1)
+    .map(({ label, event }) => (label.length > 40 ? describeEvent({ type: event.type }) : label))
+  const shown =
+    labels.length <= namedSteps ? labels : [...labels.slice(0, 2), '…', ...labels.slice(-(namedSteps - 3))]
+  return `${shown.join(', ') || 'start'} → ${describeState(state)}`
+}

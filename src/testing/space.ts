@@ -1,0 +1,155 @@
+import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
+import { ModelPathError, messageOf } from './errors.js'
+import { describeEvent } from './labels.js'
+import { createStateKey } from './state-key.js'
+
+/** A list, which labels itself, or an object whose keys are the labels that people read. */
+export type Labelled<T> = readonly T[] | Readonly<Record<string, T>>
+
+export interface Progress {
+  /** Distinct states found. */
+  states: number
+  /** Events tried. */
+  events: number
+  /** States whose events are still to be tried. */
+  waiting: number
+}
+
+/** What a machine is explored with. */
+export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** The inputs to start from, one exploration for all. Default: one start without input. */
+  inputs?: Labelled<InputFrom<TMachine>>
+  /**
+   * The events to try, in every state or as a function of it. Events of actors are written with {@link doneActor} and
+   * {@link errorActor} and are tried only while their actor runs; `after` events are tried without being listed.
+   */
+  alphabet: Labelled<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => Labelled<AnyEventObject>)
+  /** The most distinct states to visit before giving up with `state_limit`. Default 20,000. */
+  limit?: number
+  /**
+   * Snapshots with the same value, status and string are one state. Default: context, history and running actors.
+   * Give one that keeps only what guards read when the context holds counters or texts that never repeat.
+   */
+  serializeState?: (snapshot: SnapshotFrom<TMachine>) => string
+  /** Called every 500 states and at the end. What it throws stops the exploration. */
+  onProgress?: (progress: Progress) => void
+}
+
+export interface NamedInput {
+  label: string
+  value: unknown
+}
+
+export interface NamedEvent {
+  label: string
+  event: AnyEventObject
+}
+
+/** The options, checked and with their defaults. */
+export interface Space {
+  inputs: NamedInput[]
+  eventsOf: (snapshot: AnyMachineSnapshot) => NamedEvent[]
+  limit: number
+  keyOf: (snapshot: AnyMachineSnapshot) => string
+  onProgress: (progress: Progress) => void
+}
+
+/** The event with which the actor `id` reports its output. */
+export function doneActor(id: string, output?: unknown): AnyEventObject {
+  return { type: `xstate.done.actor.${id}`, output, actorId: id }
+}
+
+/** The event with which the actor `id` reports that it failed. Keep `error` plain JSON. */
+export function errorActor(id: string, error?: unknown): AnyEventObject {
+  return { type: `xstate.error.actor.${id}`, error, actorId: id }
+}
+
+/** @throws {ModelPathError} `bad_option` */
+export function resolveSpace(options: ExploreOptions): Space {
+  if (typeof options !== 'object' || options === null) {
+    throw badOption('options', 'an object with at least an alphabet')
+  }
+  const { inputs = [undefined], alphabet, limit = 20_000, serializeState, onProgress } = options
+  if (!Number.isInteger(limit) || limit < 1) throw badOption('limit', 'a whole number of states, 1 or more')
+  for (const [name, callback] of Object.entries({ serializeState, onProgress })) {
+    if (callback !== undefined && typeof callback !== 'function') throw badOption(name, 'a function')
+  }
+  return {
+    inputs: nameInputs(inputs),
+    eventsOf: eventsFrom(alphabet),
+    limit,
+    keyOf: keyFrom(serializeState as ((snapshot: AnyMachineSnapshot) => string) | undefined),
+    onProgress: onProgress ?? (() => undefined),
+  }
+}
+
+function nameInputs(inputs: Labelled<unknown>): NamedInput[] {
+  if (typeof inputs !== 'object' || inputs === null)
+    throw badOption('inputs', 'a list, or an object of named inputs')
+  const named = Array.isArray(inputs)
+    ? inputs.map((value: unknown, i) => ({ label: `input ${i + 1}`, value }))
+    : Object.entries(inputs).map(([label, value]) => ({ label, value }))
+  if (named.length === 0)
+    throw badOption('inputs', 'at least one input; leave it out for a machine without input')
+  return named
+}
+
+function eventsFrom(alphabet: ExploreOptions['alphabet']): Space['eventsOf'] {
+  if (typeof alphabet !== 'function') {
+    const events = nameEvents(alphabet)
+    return () => events
+  }
+  return (snapshot) => {
+    let events: Labelled<AnyEventObject>
+    try {
+      events = alphabet(snapshot)
+    } catch (cause) {
+      const reason = `The alphabet threw in state ${JSON.stringify(snapshot.value)}: ${messageOf(cause)}`
+      throw new ModelPathError('bad_option', reason, 'alphabet', { cause })
+    }
+    return nameEvents(events)
+  }
+}
+
+function nameEvents(events: Labelled<AnyEventObject>): NamedEvent[] {
+  if (typeof events !== 'object' || events === null) {
+    throw badOption('alphabet', 'a list of events, an object of named events, or a function that returns one')
+  }
+  const named = Array.isArray(events)
+    ? events.map((event: AnyEventObject) => ({ event, label: '' }))
+    : Object.entries(events).map(([label, event]) => ({ event, label }))
+  for (const entry of named) {
+    if (typeof entry.event?.type !== 'string' || entry.event.type === '') {
+      throw badOption('alphabet', `made of events with a type, unlike ${safeText(entry.event)}`)
+    }
+    entry.label ||= describeEvent(entry.event)
+  }
+  return named
+}
+
+function keyFrom(serializeState: ((snapshot: AnyMachineSnapshot) => string) | undefined): Space['keyOf'] {
+  if (serializeState === undefined) return createStateKey()
+  return (snapshot) => {
+    let key: unknown
+    try {
+      key = serializeState(snapshot)
+    } catch (cause) {
+      const reason = `serializeState threw: ${messageOf(cause)}`
+      throw new ModelPathError('bad_option', reason, 'serializeState', { cause })
+    }
+    if (typeof key !== 'string') throw badOption('serializeState', 'a function that returns a string')
+    return `${JSON.stringify(snapshot.value)} ${snapshot.status} ${key}`
+  }
+}
+
+function badOption(option: string, expected: string): ModelPathError {
+  return new ModelPathError('bad_option', `The option '${option}' must be ${expected}.`, option)
+}
+
+function safeText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value)
+  } catch {
+    return String(value)
+  }
+}
