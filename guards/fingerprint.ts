@@ -4,13 +4,18 @@ import { cutLine } from './cut.js'
 
 const encoder = new TextEncoder()
 
-const hexOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+const hexDigits = encoder.encode('0123456789abcdef')
 
 /** SHA-256 of a text, as 64 hexadecimal digits. */
 export function digest(text: string): string {
-  let hex = ''
-  for (const byte of sha256(encoder.encode(text))) hex += hexOf[byte]
-  return hex
+  return hex(sha256(encoder.encode(text)))
+}
+
+function hex(bytes: Uint8Array): string {
+  // From character codes: a string that is pieced together costs more than the hash, once it is compared.
+  const codes: number[] = []
+  for (const byte of bytes) codes.push(hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0)
+  return String.fromCharCode(...codes)
 }
 
 /**

@@ -69,9 +69,7 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig> = 
 
 /** The tools and what they said, each once: three searches that find nothing are no other news than one. */
 function outputOf(results: readonly ResultFact[]): string {
-  return batchFingerprint([
-    ...new Set(results.map((result) => `${JSON.stringify(result.name)} ${result.digest}`)),
-  ])
+  return batchFingerprint([...new Set(results.map((result) => `${result.digest} ${result.name}`))])
 }
 
 function isDue(value: unknown): value is RepeatedOutputState['due'] {

@@ -259,7 +259,7 @@ export const agentMachine = setup({
           entry: 'judgeCalls',
           always: [
             { guard: { type: 'isHalted', params: { by: 'repeated_call' } }, target: 'halting' },
-            { guard: { type: 'isHalted', params: { by: 'cycle' } }, target: 'halting' },
+            { guard: { type: 'isHalted', params: { by: 'policy_denied' } }, target: 'halting' },
             { guard: { type: 'isHalted', params: { by: 'repeated_failure' } }, target: 'halting' },
             { guard: 'hasCallShields', target: '#agent.WAITING_FOR_TOOL.screeningCalls' },
             { target: '#agent.WAITING_FOR_TOOL' },
@@ -443,7 +443,7 @@ export const agentMachine = setup({
             ],
             REJECT: [
               { guard: 'isLastApproval', target: '#agent.WAITING_FOR_TOOL', actions: 'reject' },
-              { guard: 'awaitsApproval', actions: 'reject' },
+              { guard: 'awaitsApproval', actions: ['reject', 'settleBatch'] },
             ],
           },
         },
@@ -453,7 +453,7 @@ export const agentMachine = setup({
           on: {
             TOOL_OUTPUT: [
               { guard: 'isLastOutput', target: '#agent.WAITING_FOR_TOOL', actions: 'acceptOutput' },
-              { guard: 'awaitsOutput', actions: 'acceptOutput' },
+              { guard: 'awaitsOutput', actions: ['acceptOutput', 'settleBatch'] },
             ],
           },
         },

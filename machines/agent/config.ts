@@ -75,12 +75,26 @@ export interface AgentConfig {
   }
 }
 
-/** A configuration as a user writes it: every key may be left out; `null` switches a limit or guard off. */
+/** Numbers that `null` switches off, as it does `limits.maxSteps` and every guard. */
+type CanBeOff =
+  | 'timeoutMs'
+  | 'tokenBudget'
+  | 'outputTokens'
+  | 'costLimit'
+  | 'streamIdleMs'
+  | 'maxTokensRecoveries'
+  | 'maxRepeatedToolSteps'
+  | 'reserveTokens'
+  | 'reserveCostFraction'
+
+type Setting<Key, Value> =
+  | (Value extends object ? { [Inner in keyof Value]?: Value[Inner] | undefined } : Value)
+  | (Key extends CanBeOff ? null : never)
+  | undefined
+
+/** A configuration as a user writes it: every key may be left out; `null` switches a limit or a guard off. */
 export type AgentConfigInput = {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object
-    ? { [Key in keyof AgentConfig[Section]]?: LooseKey<AgentConfig[Section][Key]> }
-    : AgentConfig[Section]
+    ? { [Key in keyof AgentConfig[Section]]?: Setting<Key, AgentConfig[Section][Key]> } | undefined
+    : Setting<Section, AgentConfig[Section]>
 }
-
-type LooseKey<Value> =
-  Extract<Value, object> extends never ? Value | null : Partial<Extract<Value, object>> | null

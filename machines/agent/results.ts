@@ -1,4 +1,4 @@
-import type { CallFact } from '../../guards/types.js'
+import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { CallNeeds } from './response.js'
 
 /**
@@ -31,6 +31,8 @@ export interface ToolResult {
   errorKind?: ToolErrorKind
   /** How long it ran; 0 when it never did. */
   durationMs: number
+  /** How the run of a sub-agent ended. */
+  child?: ChildOutcome
   /** True when `content` was cut to the size limit. */
   truncated?: true
 }

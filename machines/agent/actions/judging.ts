@@ -81,6 +81,7 @@ function resultFact(context: AgentContext, call: PendingCall, result: ToolResult
     errorKind: errorKindOf(result),
     refused: refusals.has(result.status),
     digest: digest(result.content),
+    ...(result.child && { child: result.child }),
   }
 }
 

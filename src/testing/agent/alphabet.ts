@@ -4,6 +4,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { doneActor, errorActor } from '../space.js'
+import { watchesCalls } from './watches-calls.js'
 
 /** When everything of an exploration happens, and a time after every deadline. */
 export const early = 1_000
@@ -40,6 +41,13 @@ export const toolOutcomes = {
   changed: { status: 'ok', content: 'Another result.', durationMs: 1 },
   error: { status: 'error', errorKind: 'failed', content: 'It broke.', durationMs: 1 },
   denied: { status: 'denied', errorKind: 'policy_denied', content: 'Not allowed.', durationMs: 1 },
+  'child out of quota': {
+    status: 'error',
+    errorKind: 'failed',
+    content: 'The sub-agent failed.',
+    durationMs: 1,
+    child: { state: 'ERROR', code: 'provider_quota', message: 'The account is exhausted.' },
+  },
   timeout: { status: 'timeout', errorKind: 'transient', content: 'It took too long.', durationMs: 1 },
 } satisfies Record<string, ToolResult>
 
@@ -47,24 +55,43 @@ type Events = Record<string, AnyEventObject>
 
 /**
  * Every event that the agent machine can meet in a state, under names that people use. Events of actors are tried only
- * while their actor runs; the rest wherever it means something, and CANCEL, PAUSE, STEER, DEADLINE and RESUMED always.
+ * while their actor runs; the rest wherever it means something. Where guards watch the calls, the model only calls and
+ * speaks, because what they remember multiplies the states.
  */
 export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachine>): Events {
+  const asked = modelIsAsked(value)
+  if (watchesCalls(context.config)) {
+    return {
+      cancel: always['cancel'] as AnyEventObject,
+      ...(asked && { ...watchedModel, ...ofModel('conclusion') }),
+      ...(context.state === 'WAITING_FOR_TOOL' && ofTools(context)),
+      ...(context.state === 'PAUSED' && { resume }),
+    }
+  }
   return {
     ...always,
-    ...(modelIsAsked(value) && { ...ofModel('model'), ...ofModel('conclusion') }),
+    ...(context.steering.length === 0 && { steer }),
+    ...(asked && { ...ofModel('model'), ...ofModel('conclusion') }),
     ...actors,
     ...(context.state === 'WAITING_FOR_TOOL' && ofTools(context)),
     ...(context.state === 'WAITING_FOR_INPUT' && ofPeople(context)),
-    ...(context.state === 'PAUSED' && { resume: at({ type: 'RESUME' }) }),
+    ...(context.state === 'PAUSED' && { resume }),
   }
+}
+
+const resume = at({ type: 'RESUME' })
+const steer = at({ type: 'STEER', text: 'Hurry.' })
+
+const watchedModel: Events = {
+  'model: text': at(doneActor('model', modelOutcomes.text)),
+  'model: call': at(doneActor('model', modelOutcomes.call)),
+  'model: another call': at(doneActor('model', modelOutcomes['another call'])),
 }
 
 const always: Events = {
   cancel: at({ type: 'CANCEL' }),
   'cancel midway': at({ type: 'CANCEL', partial: { text: 'Half an', usage: null } }),
   pause: at({ type: 'PAUSE' }),
-  steer: at({ type: 'STEER', text: 'Hurry.' }),
   deadline: at({ type: 'DEADLINE' }, late),
   'resumed in time': at({ type: 'RESUMED' }),
   'resumed too late': at({ type: 'RESUMED' }, late),

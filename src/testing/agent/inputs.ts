@@ -27,6 +27,7 @@ export const agentInputs: Record<string, AgentInput> = {
     { limits: { maxSteps: 1 }, guardrails: quiet },
     { inputShields: true, outputShields: true, callShields: true, retrieval: true, fitting: true },
   ),
+  'with input shields': start({ limits: { maxSteps: 1 }, guardrails: quiet }, { inputShields: true }),
   'with retrieval': start({ limits: { maxSteps: 1 }, guardrails: quiet }, { retrieval: true }),
   interactive: start({ limits: { maxSteps: 2 }, interactive: true, guardrails: quiet }),
   'asked to conclude': start({ limits: { maxSteps: 1, onLimit: 'conclude' }, guardrails: quiet }),
@@ -43,7 +44,8 @@ export const agentInputs: Record<string, AgentInput> = {
   'watching repetition, halting at once': watching({ repeatedCall: { haltAt: 'reached', onHalt: 'pause' } }),
   'watching repetition, concluding': watching({ repeatedCall: {} }, 'conclude'),
   'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
-  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 1, haltAt: 2 } }),
+  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 3 } }, 'stop', 7),
+  'watching sub-agents': watching({ terminalDelegation: {} }),
   'watching failures': watching({ failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 } }),
   'refusing failures': watching({
     failing: { identical: 1, any: 3, transientIdentical: 1, transientAny: 3, onRepeat: 'block' },
@@ -53,9 +55,10 @@ export const agentInputs: Record<string, AgentInput> = {
 function watching(
   guards: AgentConfigInput['guardrails'],
   onLimit: 'stop' | 'conclude' = 'stop',
+  maxSteps = 4,
 ): AgentInput {
   return start({
-    limits: { maxSteps: 6, onLimit },
+    limits: { maxSteps, onLimit },
     retry: { maxAttempts: 1, rateLimitAttempts: 1 },
     guardrails: { ...quiet, maxTokensRecoveries: 0, emptyAnswer: null, maxRepeatedToolSteps: 2, ...guards },
   })

@@ -1,20 +1,35 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { budgetReason } from '../../../machines/agent/totals.js'
+import { watchesCalls } from './watches-calls.js'
 
 /** What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows. */
-export function agentStateKey({ context, value, historyValue }: SnapshotFrom<typeof agentMachine>): string {
-  const { config, features, guardrails, steps, attempt, rateLimits, recoveries, reprompts, emptyRetries } = context
+export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): string {
+  const { guardrails, steps, attempt, rateLimits, recoveries, reprompts, emptyRetries } = context
+  const watching = watchesCalls(context.config)
   return JSON.stringify([
-    config,
-    features,
-    guardrails,
+    numberOf(context.config),
+    numberOf(context.features),
     [steps, attempt, rateLimits, recoveries, reprompts, emptyRetries],
-    [context.state, context.reason, context.response, context.lastBatchFailed, context.pausing],
+    [context.state, context.reason, context.lastBatchFailed, context.pausing],
     [context.deadline, context.timeLeft, budgetReason(context)],
-    [context.steering.length, context.inbox.length, context.nudges.length, context.verdict],
-    context.calls.map(({ name, needs, started, result }) => [name, needs, started, result?.status, result?.content]),
-    Object.values(historyValue as Record<string, { id: string }[]>).map((nodes) => nodes.map(({ id }) => id)),
-    value,
+    [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
+    context.calls.map(({ name, needs, started, result }) => [
+      watching && name,
+      needs,
+      started,
+      result && (watching ? [result.status, result.content] : result.status === 'ok'),
+    ]),
+    watching && guardrails,
   ])
+}
+
+const numbers = new WeakMap<object, number>()
+let count = 0
+
+/** Configurations never change within a run, so their identity stands for them. */
+function numberOf(value: object): number {
+  const known = numbers.get(value) ?? ++count
+  numbers.set(value, known)
+  return known
 }

@@ -1,0 +1,71 @@
+import type { AgentConfigInput } from '../../machines/agent/config.js'
+
+const noGuards = {
+  repeatedCall: null,
+  repeatedOutput: null,
+  cycle: null,
+  failing: null,
+  terminalDelegation: null,
+} as const
+
+const openhuman = {
+  limits: { maxSteps: 10 },
+  guardrails: {
+    maxRepeatedToolSteps: 3,
+    repeatedCall: { haltAt: 'reached', counts: 'unchanged', onRepeat: 'halt', onHalt: 'pause' },
+    repeatedOutput: { rounds: 4, strict: true, onHalt: 'pause' },
+    cycle: null,
+    failing: {
+      identical: 3,
+      any: 6,
+      transientIdentical: 8,
+      transientAny: 12,
+      policyDenied: 2,
+      onRepeat: 'halt',
+      onHalt: 'pause',
+    },
+    terminalDelegation: { onHalt: 'pause' },
+  },
+} as const satisfies AgentConfigInput
+
+/**
+ * The loops that Statewright learned from, each as a plain configuration to spread into `createAgent`. Where a source
+ * contradicts itself, the preset does what its document promises; the README's table says what was chosen.
+ *
+ * @example createAgent({ ...presets.openhuman, model, tools })
+ */
+export const presets = {
+  /** The 4th identical batch is not executed, whatever its results; budgets trip right after the response. */
+  aar: {
+    limits: { maxSteps: 50, timeoutMs: 0 },
+    budget: { scope: 'session', onOvershoot: 'exceeded', finishBatch: false },
+    completion: { onMissingEnd: 'accept' },
+    guardrails: {
+      ...noGuards,
+      maxTokensRecoveries: 2,
+      maxRepeatedToolSteps: 3,
+      reserveTokens: 512,
+      reserveCostFraction: 0.1,
+      repeatedCall: { haltAt: 'next', counts: 'all', onRepeat: 'halt', onHalt: 'error' },
+    },
+  },
+
+  /** Halts right after the 3rd identical successful batch and the 4th identical output, as a resumable checkpoint. */
+  openhuman,
+
+  /** The same guards for dispatched tasks and skills, with the lifted cap as an explicit number. */
+  openhumanTask: { ...openhuman, limits: { maxSteps: 200 } },
+
+  /** `max_infer_iters`: exactly N inferences a turn, and no guard of its own. */
+  llamaStack: {
+    limits: { maxSteps: 10 },
+    guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
+  },
+
+  /** Limits of one invocation: turns, tokens, output tokens; the batch in flight completes, a natural end wins. */
+  strands: {
+    limits: { maxSteps: null },
+    budget: { scope: 'run', onOvershoot: 'complete', finishBatch: true },
+    guardrails: { ...noGuards, emptyAnswer: null },
+  },
+} as const satisfies Record<string, AgentConfigInput>

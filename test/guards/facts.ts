@@ -1,0 +1,114 @@
+import type { GuardrailsConfig } from '../../guards/config.js'
+import { callFact, callsFact, resultsFact } from '../../guards/facts.js'
+import { digest } from '../../guards/fingerprint.js'
+import { findings, type GuardrailsState, initialGuardrails, observeAll } from '../../guards/state.js'
+import type { CallFact, Fact, ResultFact } from '../../guards/types.js'
+
+/** The defaults of the design, all guards on. */
+export const defaults: GuardrailsConfig = {
+  maxRepeatedToolSteps: 3,
+  repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
+  repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
+  cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
+  failing: {
+    identical: 3,
+    any: 6,
+    transientIdentical: 8,
+    transientAny: 12,
+    policyDenied: 2,
+    onRepeat: 'halt',
+    onHalt: 'error',
+  },
+  terminalDelegation: { onHalt: 'error' },
+}
+
+/** The defaults with one guard alone. */
+export function only(...on: (keyof GuardrailsConfig)[]): GuardrailsConfig {
+  return {
+    maxRepeatedToolSteps: 3,
+    repeatedCall: null,
+    repeatedOutput: null,
+    cycle: null,
+    failing: null,
+    terminalDelegation: null,
+    ...Object.fromEntries(on.map((name) => [name, defaults[name]])),
+  }
+}
+
+type Ending = Partial<Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'child'>> & { content?: string }
+
+/** A call and how it ends; by default a read that succeeds with the same text each time. */
+export interface Step extends Ending {
+  name?: string
+  args?: unknown
+  polling?: boolean
+  readOnly?: boolean
+}
+
+export function call({ name = 'read', args = {}, polling = false, readOnly = true }: Step): CallFact {
+  return callFact(name, JSON.stringify(args), { polling, readOnly })
+}
+
+export function result(step: Step): ResultFact {
+  const {
+    ok = true,
+    errorKind = null,
+    refused = false,
+    content = `the result of ${step.name ?? 'read'}`,
+  } = step
+  const fact = { ...call(step), ok, errorKind, refused, digest: digest(content) }
+  return step.child ? { ...fact, child: step.child } : fact
+}
+
+export const fails = { ok: false, errorKind: 'failed', content: 'it broke' } as const
+export const timesOut = { ok: false, errorKind: 'transient', content: 'timed out' } as const
+export const isDenied = { ok: false, errorKind: 'policy_denied', content: 'not allowed' } as const
+export const isUnknown = { ok: false, errorKind: 'unknown_tool', content: 'no such tool' } as const
+export const isRefused = { ok: false, refused: true, content: 'refused' } as const
+
+/** What a list of batches leads to. */
+export interface Played {
+  /** Batches that ran. */
+  executed: number
+  /** `3: repeated_call nudge` — the batch (counted from 1) and what was said; `asked` before it ran. */
+  said: string[]
+  messages: string[]
+  evidence: string[]
+  state: GuardrailsState
+}
+
+/** Plays batches as the machine does: asks before each, refuses blocked calls, stops at a halt. */
+export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConfig = defaults): Played {
+  const played: Played = { executed: 0, said: [], messages: [], evidence: [], state: initialGuardrails() }
+  const tell = (fact: Fact, where: string) => {
+    played.state = observeAll(played.state, fact, config)
+    const all = findings(played.state, config)
+    for (const { guard, action, message, evidence } of all) {
+      played.said.push(`${where}: ${guard} ${action}`)
+      played.messages.push(message)
+      played.evidence.push(evidence)
+    }
+    return all
+  }
+  for (const [index, batch] of batches.entries()) {
+    if (batch === 'text') {
+      tell({ type: 'text' }, `${index + 1}`)
+      continue
+    }
+    const steps = Array.isArray(batch) ? batch : [batch]
+    const before = tell(callsFact(steps.map(call)), `${index + 1} asked`)
+    if (before.some(({ action }) => action === 'halt')) break
+    const isBlocked = (fact: CallFact) =>
+      before.some((one) => one.action === 'block' && (one.fingerprints?.includes(fact.fingerprint) ?? true))
+    const results = steps.map((step) =>
+      isBlocked(call(step)) ? result({ ...step, ...isRefused }) : result(step),
+    )
+    if (results.some((one) => !one.refused)) played.executed += 1
+    if (tell(resultsFact(results), `${index + 1}`).some(({ action }) => action === 'halt')) break
+  }
+  return played
+}
+
+export function repeat<Item>(times: number, ...items: Item[]): Item[] {
+  return Array.from({ length: times }, () => items).flat()
+}

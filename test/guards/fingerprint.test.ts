@@ -1,0 +1,177 @@
+import * as fc from 'fast-check'
+import { canonicalJson } from '../../guards/canonical-json.js'
+import { batchFingerprint, digest, fingerprint, shown } from '../../guards/fingerprint.js'
+
+const same = (a: string, b: string) => fingerprint('read', a) === fingerprint('read', b)
+
+/** The same value with its keys in another order at every depth. */
+function permuted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(permuted)
+  return Object.fromEntries(
+    Object.entries(value)
+      .toReversed()
+      .map(([key, inner]) => [key, permuted(inner)]),
+  )
+}
+
+/** Two JSON values mean the same, whatever the order of their keys. */
+function equal(a: unknown, b: unknown): boolean {
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const [left, right] = [Object.entries(a), new Map(Object.entries(b))]
+  return (
+    left.length === right.size && left.every(([key, value]) => right.has(key) && equal(value, right.get(key)))
+  )
+}
+
+/** JSON values as they come out of a text: no -0. */
+const json = () => fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
+
+const nest = (inner: string) => `${'[{"k":'.repeat(10_000)}${inner}${'}]'.repeat(10_000)}`
+
+/** The canonical form of a text, as it is written at a depth. */
+const deep = (text: string) => canonicalJson(`${'['.repeat(300)}${text}${']'.repeat(300)}`)?.slice(300, -300)
+
+describe('a fingerprint', () => {
+  test('is 64 hexadecimal digits of SHA-256', () => {
+    expect(fingerprint('read', '{}')).toMatch(/^[0-9a-f]{64}$/)
+    expect(digest('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  })
+
+  test('does not depend on the order of keys at any depth, nor on whitespace', () => {
+    expect(
+      same('{"a":{"x":1,"y":[{"p":1,"q":2}]},"b":2}', '{ "b": 2, "a": {"y":[ {"q":2,"p":1} ], "x":1} }'),
+    ).toBe(true)
+    fc.assert(
+      fc.property(json(), (value) => {
+        expect(same(JSON.stringify(value), JSON.stringify(permuted(value), null, 3))).toBe(true)
+      }),
+    )
+  })
+
+  test('differs for different JSON values', () => {
+    fc.assert(
+      fc.property(json(), json(), (a, b) => {
+        expect(same(JSON.stringify(a), JSON.stringify(b))).toBe(equal(a, b))
+      }),
+    )
+  })
+
+  test.each([
+    ['1', '"1"'],
+    ['{"a":1}', '{"a":"1"}'],
+    ['{"a":null}', '{}'],
+    ['{"a":1e400}', '{"a":null}'],
+    ['{"a":1e400}', '{"a":-1e400}'],
+    ['{"a":1e400}', '{"a":"1e999"}'],
+    ['[]', '{}'],
+    ['[1,2]', '[2,1]'],
+    ['true', '"true"'],
+    ['{"__proto__":{"a":1}}', '{"__proto__":{"a":2}}'],
+    ['{"__proto__":{"a":1}}', '{}'],
+    ['"\\ud800"', '"\\ud801"'],
+    ['{"a":"b\\",\\"c\\":\\"d"}', '{"a":"b","c":"d"}'],
+  ])('tells %s from %s', (a, b) => {
+    expect(same(a, b)).toBe(false)
+  })
+
+  test.each([
+    ['1', '1.0'],
+    ['100', '1e2'],
+    ['"A"', '"\\u0041"'],
+    ['{"1":1,"b":2,"a":3}', '{"a":3,"b":2,"1":1}'],
+    ['{"a":1e400,"b":{"__proto__":1,"a":2}}', '{"b":{"a":2,"__proto__":1},"a":1e400}'],
+  ])('takes %s and %s as one', (a, b) => {
+    expect(same(a, b)).toBe(true)
+  })
+
+  test('cuts nothing: two values of 300 characters that differ at the 250th are two calls', () => {
+    const text = 'x'.repeat(300)
+    expect(
+      same(JSON.stringify({ text }), JSON.stringify({ text: `${text.slice(0, 250)}y${text.slice(251)}` })),
+    ).toBe(false)
+  })
+
+  test('takes arguments that are not JSON as raw text, apart from the JSON string of the same letters', () => {
+    expect(same('not json', '"not json"')).toBe(false)
+    expect(same('not json', 'not  json')).toBe(false)
+    expect(same('not json', 'not json')).toBe(true)
+    expect(same('', '""')).toBe(false)
+    expect(canonicalJson('{"a":')).toBeNull()
+  })
+
+  test('includes the name, which nothing in the arguments can imitate', () => {
+    expect(fingerprint('a', '{}')).not.toBe(fingerprint('b', '{}'))
+    expect(fingerprint('a" json 1', '2')).not.toBe(fingerprint('a', '1" json 2'))
+    fc.assert(
+      fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (name, args, otherName, otherArgs) => {
+        if (name !== otherName) expect(fingerprint(name, args)).not.toBe(fingerprint(otherName, otherArgs))
+      }),
+    )
+  })
+
+  test('survives any depth, and still ignores the order of keys down there', () => {
+    expect(same(nest('{"a":1,"b":2}'), nest('{"b":2,"a":1}'))).toBe(true)
+    expect(same(nest('{"a":1}'), nest('{"a":2}'))).toBe(false)
+  })
+
+  test('is written the same by the platform and by the writer for great depths', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.stringMatching(/^[a-z"\\\ud800]{0,4}$/), json()), (value) => {
+        const text = JSON.stringify(value)
+        expect(JSON.parse(deep(text) ?? '')).toEqual(JSON.parse(canonicalJson(text) ?? ''))
+      }),
+    )
+  })
+
+  test('takes any text for arguments', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(fingerprint(text, text)).toMatch(/^[0-9a-f]{64}$/)
+      }),
+    )
+  })
+})
+
+describe('the fingerprint of a batch', () => {
+  const [a, b] = [fingerprint('a', '{}'), fingerprint('b', '{}')]
+
+  test('ignores the order of calls but not how often each comes', () => {
+    expect(batchFingerprint([a, b])).toBe(batchFingerprint([b, a]))
+    expect(batchFingerprint([a, b, a])).toBe(batchFingerprint([a, a, b]))
+    expect(new Set([[], [a], [a, a], [a, b], [a, a, b], [a, b, b]].map(batchFingerprint)).size).toBe(6)
+  })
+
+  test('leaves its argument as it was', () => {
+    const calls = Object.freeze([b, a])
+    batchFingerprint(calls)
+    expect(calls).toEqual([b, a])
+  })
+})
+
+describe('shown arguments', () => {
+  test('are at most 200 characters, and say when they were cut', () => {
+    expect(shown('short')).toBe('short')
+    expect(shown('x'.repeat(200))).toBe('x'.repeat(200))
+    expect(shown('x'.repeat(201))).toBe(`${'x'.repeat(199)}…`)
+  })
+
+  test('are never cut inside a code point', () => {
+    for (const start of ['', 'x']) {
+      const text = shown(start + '😀'.repeat(200))
+      expect(text).toMatch(/^x?(😀)+…$/u)
+      expect(text.length).toBeLessThanOrEqual(200)
+    }
+  })
+
+  test('are one line without control characters', () => {
+    expect(shown('a\nb\u0000c\u001b[31m')).toBe('a b c [31m')
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => {
+        expect(shown(text)).not.toMatch(/[\p{Cc}\p{Cs}]/u)
+        expect(shown(text).length).toBeLessThanOrEqual(200)
+      }),
+    )
+  })
+})

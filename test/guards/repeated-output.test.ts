@@ -1,0 +1,81 @@
+import { defaults, fails, isRefused, only, play, type Step } from './facts.js'
+
+const alone = only('repeatedOutput')
+const strict = { ...alone, repeatedOutput: { rounds: 4, strict: true, onHalt: 'error' } as const }
+
+/** Searches for different things that all bring the same. */
+const searches = (count: number, more: Step = {}): Step[] =>
+  Array.from({ length: count }, (_, index) => ({
+    name: 'search',
+    args: { index },
+    content: 'nothing found',
+    ...more,
+  }))
+
+describe('rounds that bring the same results', () => {
+  test('halt right after the fourth, whatever the arguments', () => {
+    const { executed, said, messages } = play(searches(6))
+    expect(executed).toBe(4)
+    expect(said).toEqual(['4: repeated_output halt'])
+    expect(messages[0]).toContain('guardrails.repeatedOutput.rounds (now 4)')
+  })
+
+  test('are a nudge when a tool may change things, again at every fourth', () => {
+    const { executed, said } = play(searches(9, { readOnly: false }), alone)
+    expect(executed).toBe(9)
+    expect(said).toEqual(['4: repeated_output nudge', '8: repeated_output nudge'])
+  })
+
+  test('always halt when strict', () => {
+    expect(play(searches(6, { readOnly: false }), strict).said).toEqual(['4: repeated_output halt'])
+  })
+
+  test('may be of different size: three searches that find nothing are no news after one', () => {
+    expect(play([searches(1), searches(2), searches(1), searches(2)], alone).said).toEqual([
+      '4: repeated_output halt',
+    ])
+  })
+
+  test('must come from the same tools', () => {
+    const names = ['search', 'find', 'grep', 'list']
+    expect(
+      play(
+        searches(4).map((step, index) => ({ ...step, name: names[index] ?? '' })),
+        alone,
+      ).said,
+    ).toEqual([])
+  })
+})
+
+describe('what ends the streak', () => {
+  const [first, last] = [searches(3), searches(3)]
+
+  test.each<[string, Step | 'text']>([
+    ['another result', { content: 'found it' }],
+    ['an error', fails],
+    ['a text turn', 'text'],
+    ['a polling batch', { name: 'search', content: 'nothing found', polling: true }],
+  ])('%s', (_, between) => {
+    expect(play([...first, between, ...last], alone).said).toEqual([])
+  })
+
+  test('not a call that was refused', () => {
+    expect(play([...first, isRefused, ...last], alone).said).toEqual(['5: repeated_output halt'])
+  })
+})
+
+test('errors never feed it, also when all say the same', () => {
+  expect(play(searches(10, fails), alone).said).toEqual([])
+})
+
+test('polls never feed it, unless they come with another call', () => {
+  expect(play(searches(10, { polling: true })).said).toEqual([])
+  const mixed = searches(4).map((step): Step[] => [step, { ...step, name: 'wait', polling: true }])
+  expect(play(mixed, alone).said).toEqual(['4: repeated_output halt'])
+})
+
+test('the same call four times halts here when the repeated-call guard is off', () => {
+  expect(play([{}, {}, {}, {}, {}], { ...defaults, repeatedCall: null }).said).toEqual([
+    '4: repeated_output halt',
+  ])
+})

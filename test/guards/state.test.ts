@@ -1,0 +1,233 @@
+import * as fc from 'fast-check'
+import type { GuardrailsConfig } from '../../guards/config.js'
+import { callsFact, resultsFact } from '../../guards/facts.js'
+import {
+  findings,
+  type GuardrailsState,
+  initialGuardrails,
+  newTurn,
+  observeAll,
+  resetGuard,
+  restoreGuardrails,
+} from '../../guards/state.js'
+import type { Fact, ResultFact } from '../../guards/types.js'
+import { call, defaults, fails, isDenied, only, play, repeat, type Step } from './facts.js'
+
+const blocking: GuardrailsConfig = {
+  ...defaults,
+  repeatedCall: { haltAt: 'next', counts: 'all', onRepeat: 'block', onHalt: 'pause' },
+  failing: defaults.failing && { ...defaults.failing, onRepeat: 'block' },
+}
+
+/** Facts from a small world, so that repetition is the rule. */
+const step: fc.Arbitrary<Step> = fc.record({
+  name: fc.constantFrom('read', 'write', '__proto__', ''),
+  args: fc.constantFrom<unknown>({}, { a: 1 }, '"', null),
+  polling: fc.boolean(),
+  readOnly: fc.boolean(),
+})
+const resultOf = fc
+  .record({
+    step,
+    ok: fc.boolean(),
+    errorKind: fc.constantFrom<ResultFact['errorKind']>(
+      null,
+      'failed',
+      'transient',
+      'policy_denied',
+      'unknown_tool',
+    ),
+    refused: fc.boolean(),
+    digest: fc.constantFrom('x', 'y'),
+    code: fc.constantFrom('provider_quota', 'other', null),
+  })
+  .map(
+    ({ step: one, code, ...ending }): ResultFact => ({
+      ...call(one),
+      ...ending,
+      child: { state: 'ERROR', code, message: 'sorry' },
+    }),
+  )
+const fact: fc.Arbitrary<Fact> = fc.oneof(
+  fc.constant<Fact>({ type: 'text' }),
+  fc.array(step, { maxLength: 3 }).map((steps) => callsFact(steps.map(call))),
+  fc.array(resultOf, { maxLength: 3 }).map(resultsFact),
+)
+
+function after(facts: readonly Fact[], config: GuardrailsConfig): GuardrailsState {
+  return facts.reduce((state, one) => observeAll(state, one, config), initialGuardrails())
+}
+
+describe('for any facts', () => {
+  test.each([
+    ['halting', defaults],
+    ['blocking', blocking],
+  ])('%s guards never throw, and their state is JSON that can be restored', (_, config) => {
+    fc.assert(
+      fc.property(fc.array(fact, { maxLength: 30 }), (facts) => {
+        let state = initialGuardrails()
+        for (const one of facts) {
+          state = observeAll(state, one, config)
+          const stored: unknown = JSON.parse(JSON.stringify(state))
+          expect(stored).toEqual(state)
+          expect(restoreGuardrails(stored)).toEqual({ state })
+          for (const finding of findings(state, config)) {
+            expect(finding.evidence.length).toBeLessThanOrEqual(600)
+            expect(finding.message).not.toBe('')
+          }
+        }
+      }),
+    )
+  })
+
+  test('observing changes no state that was handed out', () => {
+    fc.assert(
+      fc.property(fc.array(fact, { maxLength: 15 }), fact, (facts, next) => {
+        const state = after(facts, blocking)
+        const before = JSON.stringify(state)
+        observeAll(state, next, blocking)
+        expect(JSON.stringify(state)).toBe(before)
+      }),
+    )
+  })
+
+  test('a nudge is said once: asking again after the next request says nothing', () => {
+    const { state } = play(repeat(3, { name: 'read' }), only('repeatedCall'))
+    const next = observeAll(state, callsFact([call({ name: 'write' })]), only('repeatedCall'))
+    expect(findings(state, only('repeatedCall'))).toHaveLength(1)
+    expect(findings(next, only('repeatedCall'))).toEqual([])
+  })
+})
+
+test('all state stays under 8 KB after 10,000 facts of the largest kind', () => {
+  const wide: GuardrailsConfig = {
+    ...blocking,
+    cycle: { maxPeriod: 1e6, nudgeAt: 2, haltAt: 1e9, onHalt: 'error' },
+  }
+  const nasty = '"\\\u0000\ud800😀字'.repeat(100)
+  let state = initialGuardrails()
+  let largest = 0
+  for (let index = 0; index < 10_000; index += 1) {
+    const kind = (['failed', 'transient', 'policy_denied', 'unknown_tool', null] as const)[index % 5] ?? null
+    const results = Array.from(
+      { length: 4 },
+      (_, at): ResultFact => ({
+        ...call({ name: `${at}${nasty}`, args: { text: nasty, index: Math.floor(index / 40) * 4 + at } }),
+        ok: kind === null && index % 3 === 0,
+        errorKind: kind,
+        refused: false,
+        digest: 'same'.repeat(16),
+        child: { state: 'ERROR', code: 'provider_quota', message: nasty },
+      }),
+    )
+    for (const one of [callsFact(results), resultsFact(results)]) state = observeAll(state, one, wide)
+    largest = Math.max(largest, new TextEncoder().encode(JSON.stringify(state)).length)
+  }
+  expect(largest).toBeGreaterThan(2000)
+  expect(largest).toBeLessThan(8192)
+})
+
+describe('restoring', () => {
+  test('a new session starts fresh, without a word', () => {
+    for (const nothing of [undefined, null])
+      expect(restoreGuardrails(nothing)).toEqual({ state: initialGuardrails() })
+  })
+
+  test('an older version loads; guards that it did not know start fresh', () => {
+    const { state } = play(repeat(2, { name: 'read' }))
+    const { repeatedOutput: _, version: __, ...older } = state
+    expect(restoreGuardrails({ ...older, version: 0 })).toEqual({
+      state: { ...state, repeatedOutput: initialGuardrails().repeatedOutput },
+    })
+  })
+
+  test('a newer version is refused with a sentence', () => {
+    expect(restoreGuardrails({ ...initialGuardrails(), version: 2 })).toEqual({
+      error: expect.stringContaining('has version 2'),
+    })
+  })
+
+  test('what is damaged starts fresh with a note, the rest is kept', () => {
+    const { state } = play([{ name: 'read', ...fails }])
+    expect(restoreGuardrails({ ...state, cycle: { rounds: 'many' } })).toEqual({
+      state: { ...state, cycle: initialGuardrails().cycle },
+      note: expect.stringContaining('cycle'),
+    })
+    expect(restoreGuardrails('garbage')).toEqual({
+      state: initialGuardrails(),
+      note: expect.any(String),
+    })
+  })
+
+  test('takes anything, and what it makes of it works', () => {
+    const damage = fc.record(
+      Object.fromEntries(Object.keys(initialGuardrails()).map((name) => [name, fc.anything()])),
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(fc.oneof(fc.anything(), damage), fact, (stored, next) => {
+        const restored = restoreGuardrails(stored)
+        if ('error' in restored) return
+        findings(observeAll(restored.state, next, defaults), defaults)
+      }),
+    )
+  })
+
+  test('a restored run halts where the unbroken one does', () => {
+    const { state } = play(repeat(3, { name: 'read' }))
+    const restored = restoreGuardrails(JSON.parse(JSON.stringify(state)))
+    if ('error' in restored) throw new Error(restored.error)
+    const next = observeAll(restored.state, callsFact([call({ name: 'read' })]), defaults)
+    expect(findings(next, defaults).map(({ action }) => action)).toEqual(['halt'])
+  })
+})
+
+describe('resetting', () => {
+  const denied: Step = { name: 'write', ...isDenied }
+
+  test('one guard leaves the others as they are', () => {
+    const { state } = play([{ name: 'read' }, { name: 'read' }, denied])
+    expect(state.failing.identical).toHaveLength(1)
+    const reset = resetGuard(state, 'policy_denied')
+    expect(reset.failing).toEqual(initialGuardrails().failing)
+    expect({ ...reset, failing: state.failing }).toEqual(state)
+  })
+
+  test.each([
+    ['repeated_call', 'repeatedCall'],
+    ['repeated_output', 'repeatedOutput'],
+    ['cycle', 'cycle'],
+    ['repeated_failure', 'failing'],
+    ['terminal_delegation', 'terminalDelegation'],
+  ] as const)('%s resets its own state', (reason, name) => {
+    const child = { state: 'ERROR', code: 'provider_quota', message: '' }
+    const { state } = play([{ name: 'read' }, [{ name: 'read' }, { ...denied, child }]])
+    const other = play([{ name: 'read' }]).state
+    const used = { ...state, repeatedCall: other.repeatedCall, repeatedOutput: other.repeatedOutput }
+    expect(used[name]).not.toEqual(initialGuardrails()[name])
+    expect(resetGuard(used, reason)).toEqual({ ...used, [name]: initialGuardrails()[name] })
+  })
+
+  test('a name that is no guard’s changes nothing', () => {
+    const { state } = play([denied])
+    expect(resetGuard(state, 'user_guard')).toBe(state)
+  })
+
+  test('a new user message starts every streak anew', () => {
+    const { state } = play([denied, { name: 'read' }])
+    expect(newTurn(state)).toEqual(initialGuardrails())
+  })
+})
+
+test('findings carry what their guard does on a halt, the weightiest first', () => {
+  const config: GuardrailsConfig = {
+    ...defaults,
+    cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 9, onHalt: 'error' },
+    failing: defaults.failing && { ...defaults.failing, any: 4, onHalt: 'pause' },
+  }
+  const { state } = play(repeat(2, { name: 'a', ...fails }, { name: 'b', ...fails }), config)
+  expect(findings(state, config).map(({ guard, action, onHalt }) => [guard, action, onHalt])).toEqual([
+    ['repeated_failure', 'halt', 'pause'],
+    ['cycle', 'nudge', 'error'],
+  ])
+})

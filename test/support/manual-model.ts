@@ -1,0 +1,77 @@
+import type { ModelFailure, ModelResponse } from '../../machines/agent/response.js'
+import { ModelError, type ModelProvider, type ModelRequest } from '../../src/providers/provider.js'
+
+interface Attempt {
+  request: ModelRequest
+  signal: AbortSignal
+  delta(text: string, reasoning?: string): void
+  answer(response?: Partial<ModelResponse>): void
+  fail(failure?: Partial<ModelFailure>): void
+}
+
+/** A model that answers when the test says so. */
+export class ManualModel implements ModelProvider {
+  readonly provider = 'manual'
+  readonly model = 'manual-1'
+  readonly attempts: Attempt[] = []
+  /** The attempt that waits for an answer. */
+  pending: Attempt | null = null
+
+  request: ModelProvider['request'] = (request, { signal, onDelta, onActivity }) =>
+    new Promise((resolve, reject) => {
+      const attempt: Attempt = {
+        request,
+        signal,
+        delta: (text, reasoning = '') => {
+          onActivity()
+          onDelta(text, reasoning)
+        },
+        answer: (response = {}) => {
+          this.pending = null
+          resolve({ ...plainAnswer, ...response })
+        },
+        fail: (failure = {}) => {
+          this.pending = null
+          reject(new ModelError({ ...plainFailure, ...failure }))
+        },
+      }
+      signal.addEventListener('abort', () => {
+        if (this.pending === attempt) this.pending = null
+        reject(signal.reason as Error)
+      })
+      this.attempts.push(attempt)
+      this.pending = attempt
+    })
+}
+
+const plainAnswer: ModelResponse = {
+  text: '',
+  reasoning: '',
+  refusal: null,
+  toolCalls: [],
+  finishReason: 'stop',
+  complete: true,
+  usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 0, reasoningTokens: 0 },
+  model: 'manual-1',
+}
+
+const plainFailure: ModelFailure = {
+  kind: 'transient',
+  code: 'http_503',
+  message: 'The provider is overloaded.',
+  status: 503,
+  retryAfterMs: null,
+  partialText: '',
+  usage: null,
+}
+
+export function call(id: string, name: string, input: unknown = {}) {
+  return { id, type: 'function' as const, function: { name, arguments: JSON.stringify(input) } }
+}
+
+/** Lets everything that is ready happen: promises, and what they lead to. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
