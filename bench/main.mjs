@@ -13,7 +13,7 @@ const url = await new Promise((resolve) => server.once('message', resolve))
 function worker(options, flags = []) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [...flags, here('./worker.mjs'), JSON.stringify({ url, warmup: 3, ...options })],
+    [...flags, here('./worker.mjs'), JSON.stringify({ url, ...options })],
     { encoding: 'utf8' },
   )
   if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
@@ -53,8 +53,8 @@ for (const stream of [true, false]) {
   const name = stream ? 'streamed' : 'not streamed'
   const extra = {}
   for (const steps of [50, 400]) {
-    const runs = steps === 50 ? 20 : 4
-    const { cpu, wall } = paired({ what: 'steps', stream, steps, runs })
+    const runs = steps === 50 ? 40 : 5
+    const { cpu, wall } = paired({ what: 'steps', stream, steps, runs, warmup: runs })
     const per = steps * runs
     extra[steps] = Math.max(0, (cpu.ours - cpu.bare) / per)
     const goal = steps === 50 ? '≤ 1.15 ×' : '(reported)'
@@ -89,7 +89,7 @@ for (const stream of [true, false]) {
 
 for (const chunks of [1000, 10_000]) {
   const runs = chunks === 1000 ? 40 : 5
-  const { cpu } = paired({ what: 'chunks', stream: true, chunks, runs })
+  const { cpu } = paired({ what: 'chunks', stream: true, chunks, runs, warmup: runs })
   const per = chunks * runs
   row(
     `CPU a chunk, ${chunks} chunks`,
@@ -102,7 +102,7 @@ for (const chunks of [1000, 10_000]) {
 }
 
 {
-  const { wall } = paired({ what: 'concurrent', stream: true, steps: 10, runs: 200, warmup: 20 })
+  const { wall } = paired({ what: 'concurrent', stream: true, steps: 10, runs: 200, warmup: 200 })
   const rate = 1 / wall.ratio
   const perSecond = (value) => `${((200 / value) * 1e6).toFixed(0)} runs/s`
   row(

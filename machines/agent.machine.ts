@@ -220,6 +220,7 @@ export const agentMachine = setup({
           description: 'A response is in the transcript and paid for; what it is decides where it leads.',
           always: [
             { guard: 'isOverBudget', target: '#agent.BUDGET_EXCEEDED', actions: 'becauseOfBudget' },
+            { guard: 'hasCalls', target: 'checkingRepetition' },
             {
               guard: 'isFiltered',
               target: 'ending',
@@ -241,7 +242,6 @@ export const agentMachine = setup({
               target: 'ending',
               actions: { type: 'because', params: { reason: 'max_tokens' } },
             },
-            { guard: 'hasCalls', target: 'checkingRepetition' },
             { guard: 'mayReprompt', target: 'recovering', actions: 'reprompt' },
             { guard: 'mayAskAgain', target: 'recovering', actions: 'askAgain' },
             {
@@ -391,7 +391,10 @@ export const agentMachine = setup({
             onError: { target: 'dispatching', actions: 'closeStartedCalls' },
           },
           on: {
-            TOOL_RESULT: { guard: 'isOpenCall', actions: 'recordResult' },
+            TOOL_RESULT: [
+              { guard: 'isLastResult', target: 'dispatching', actions: 'recordResult' },
+              { guard: 'isOpenCall', actions: 'recordResult' },
+            ],
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
           },
         },

@@ -124,6 +124,10 @@ function someOpen(context: AgentContext, needs: string): boolean {
 export const isOpenCall = ({ context, event }: Scope): boolean =>
   'callId' in event && context.calls.some((call) => call.id === event.callId && call.result === undefined)
 
+/** The result of the last call that is running: the batch need not be declared done. */
+export const isLastResult = (scope: Scope): boolean =>
+  isOpenCall(scope) && scope.context.calls.filter((call) => call.started && call.result === undefined).length === 1
+
 export const awaitsApproval = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'approval')
 export const awaitsOutput = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'client')
 

@@ -13,6 +13,7 @@ export const runTools = (parts: Parts) =>
     const { live, context } = agentOf(self)
     const controller = new AbortController()
     const calls = context.calls.filter((call) => call.started && call.result === undefined)
+    let open = calls.length
     const { concurrency, timeoutMs, maxResultChars } = context.config.toolCalls
     const run = async (): Promise<void> => {
       await live.flushed()
@@ -32,6 +33,7 @@ export const runTools = (parts: Parts) =>
           live.emit({ type: 'tool_progress', callId, name, progress })
         },
         onResult: (callId, result) => {
+          open -= 1
           sendBack({ type: 'TOOL_RESULT', callId, result })
         },
       })
@@ -42,6 +44,7 @@ export const runTools = (parts: Parts) =>
       sendBack({ type: 'BATCH_DONE' })
     })
     return () => {
-      controller.abort()
+      // Aborting costs an exception with its stack; after the last result there is nobody to hear it.
+      if (open > 0) controller.abort()
     }
   })

@@ -1,8 +1,10 @@
 import type { AnyEventObject, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
+import type { Usage } from '../../../machines/agent/usage.js'
 import { doneActor, errorActor } from '../space.js'
 import { watchesCalls } from './watches-calls.js'
 
@@ -32,8 +34,8 @@ export const modelFailures = {
   'rate limit': failure('rate_limit', 'http_429'),
   'fatal error': failure('fatal', 'invalid_api_key'),
   'context overflow': failure('context_overflow', 'context_length_exceeded'),
-  'incomplete answer': failure('incomplete', 'incomplete_response'),
-  'over budget before the call': failure('fatal', 'token_budget'),
+  'incomplete answer': failure('incomplete', 'incomplete_response', 10),
+  'incomplete answer over budget': failure('incomplete', 'incomplete_response', 1_000),
 } satisfies Record<string, ModelActorError>
 
 export const toolOutcomes = {
@@ -48,53 +50,55 @@ export const toolOutcomes = {
     durationMs: 1,
     child: { state: 'ERROR', code: 'provider_quota', message: 'The account is exhausted.' },
   },
-  timeout: { status: 'timeout', errorKind: 'transient', content: 'It took too long.', durationMs: 1 },
+  'transient error': { status: 'error', errorKind: 'transient', content: 'Not now.', durationMs: 1 },
 } satisfies Record<string, ToolResult>
 
 type Events = Record<string, AnyEventObject>
 
 /**
- * Every event that the agent machine can meet in a state, under names that people use. Events of actors are tried only
- * while their actor runs; the rest wherever it means something. Where guards watch the calls, the model only calls and
- * speaks, because what they remember multiplies the states.
+ * Every event that the agent machine can meet in a state, under names that people use: `model: text`, `cancel`,
+ * `tool: denied`. What cannot happen there is left out, because each event multiplies the states: nothing is late
+ * without a deadline, and where guards watch the calls, the model only calls and speaks.
  */
 export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachine>): Events {
-  const asked = modelIsAsked(value)
-  if (watchesCalls(context.config)) {
+  const { config, state, deadline } = context
+  const asked = isAsked(value)
+  if (watchesCalls(config)) {
     return {
-      cancel: always['cancel'] as AnyEventObject,
-      ...(asked && { ...watchedModel, ...ofModel('conclusion') }),
-      ...(context.state === 'WAITING_FOR_TOOL' && ofTools(context)),
-      ...(context.state === 'PAUSED' && { resume }),
+      cancel,
+      ...(asked && { ...watchedModel, ...ofModel.conclusion.inTime }),
+      ...(state === 'WAITING_FOR_TOOL' && ofTools(context, watchedOutcomes(config))),
+      ...(state === 'PAUSED' && { resume }),
     }
   }
+  const hurried = deadline !== null
   return {
-    ...always,
+    cancel,
+    ...(!context.pausing && { pause }),
     ...(context.steering.length === 0 && { steer }),
-    ...(asked && { ...ofModel('model'), ...ofModel('conclusion') }),
+    'resumed in time': resumed,
+    ...(hurried && { deadline: passed, 'resumed too late': { ...resumed, now: late } }),
+    ...(asked && { 'cancel midway': cancelMidway, ...modelEvents(config, hurried) }),
     ...actors,
-    ...(context.state === 'WAITING_FOR_TOOL' && ofTools(context)),
-    ...(context.state === 'WAITING_FOR_INPUT' && ofPeople(context)),
-    ...(context.state === 'PAUSED' && { resume }),
+    ...(state === 'WAITING_FOR_TOOL' && ofTools(context, everyOutcome)),
+    ...(hurried && state === 'WAITING_FOR_TOOL' && { 'batch done late': at({ type: 'BATCH_DONE' }, late) }),
+    ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
+    ...(state === 'PAUSED' && { resume }),
   }
 }
 
+const cancel = at({ type: 'CANCEL' })
+const cancelMidway = at({ type: 'CANCEL', partial: { text: 'Half an', usage: null } })
+const pause = at({ type: 'PAUSE' })
 const resume = at({ type: 'RESUME' })
 const steer = at({ type: 'STEER', text: 'Hurry.' })
+const resumed = at({ type: 'RESUMED' })
+const passed = at({ type: 'DEADLINE' }, late)
 
 const watchedModel: Events = {
   'model: text': at(doneActor('model', modelOutcomes.text)),
   'model: call': at(doneActor('model', modelOutcomes.call)),
   'model: another call': at(doneActor('model', modelOutcomes['another call'])),
-}
-
-const always: Events = {
-  cancel: at({ type: 'CANCEL' }),
-  'cancel midway': at({ type: 'CANCEL', partial: { text: 'Half an', usage: null } }),
-  pause: at({ type: 'PAUSE' }),
-  deadline: at({ type: 'DEADLINE' }, late),
-  'resumed in time': at({ type: 'RESUMED' }),
-  'resumed too late': at({ type: 'RESUMED' }, late),
 }
 
 const actors: Events = {
@@ -116,23 +120,63 @@ const actors: Events = {
   'tool runner failed': at(errorActor('tools', failure('fatal', 'internal'))),
 }
 
-function ofModel(actor: 'model' | 'conclusion'): Events {
-  const events: Events = {}
-  for (const [name, outcome] of Object.entries(modelOutcomes)) events[`${actor}: ${name}`] = at(doneActor(actor, outcome))
-  for (const [name, error] of Object.entries(modelFailures)) events[`${actor}: ${name}`] = at(errorActor(actor, error))
-  events[`${actor}: text too late`] = at(doneActor(actor, modelOutcomes.text), late)
-  events[`${actor}: call too late`] = at(doneActor(actor, modelOutcomes.call), late)
+const ofModel = { model: eventsOfModel('model'), conclusion: eventsOfModel('conclusion') }
+
+function eventsOfModel(actor: 'model' | 'conclusion'): { inTime: Events; late: Events } {
+  const answers = Object.entries(modelOutcomes).map(([name, outcome]) => [
+    `${actor}: ${name}`,
+    at(doneActor(actor, outcome)),
+  ])
+  const failures = Object.entries(modelFailures).map(([name, error]) => [
+    `${actor}: ${name}`,
+    at(errorActor(actor, error)),
+  ])
+  return {
+    inTime: Object.fromEntries([...answers, ...failures]) as Events,
+    late: {
+      [`${actor}: text too late`]: at(doneActor(actor, modelOutcomes.text), late),
+      [`${actor}: call too late`]: at(doneActor(actor, modelOutcomes.call), late),
+    },
+  }
+}
+
+/** A request that `budget.preflight` refuses is never made; without it, every request is. */
+function modelEvents({ budget }: AgentConfig, hurried: boolean): Events {
+  if (budget.preflight) return refusedRequest
+  const { model, conclusion } = ofModel
+  return { ...model.inTime, ...conclusion.inTime, ...(hurried && { ...model.late, ...conclusion.late }) }
+}
+
+const refusedRequest: Events = {
+  'model: refused by the budget': at(errorActor('model', failure('fatal', 'token_budget'))),
+}
+
+/** A runner reports each call that it has started and then that it is done, or it gives up before the first. */
+function ofTools({ calls }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
+  const started = calls.filter((call) => call.started)
+  const open = started.filter((call) => call.result === undefined)
+  const events: Events = {
+    ...(open.length === 0 && { 'batch done': batchDone }),
+    ...(open.length === started.length && { 'tool runner gave up': batchDone }),
+    'tool: result of nobody’s call': at({ type: 'TOOL_RESULT', callId: 'nobody', result: toolOutcomes.ok }),
+  }
+  for (const name of outcomes) {
+    const [call] = open
+    if (call) events[`tool: ${name}`] = at({ type: 'TOOL_RESULT', callId: call.id, result: toolOutcomes[name] })
+  }
   return events
 }
 
-function ofTools({ calls }: AgentContext): Events {
-  const open = calls.find((call) => call.result === undefined && call.started)
-  const events: Events = { 'batch done': at({ type: 'BATCH_DONE' }), 'batch done late': at({ type: 'BATCH_DONE' }, late) }
-  for (const [name, result] of Object.entries(toolOutcomes)) {
-    events[`tool: ${name}`] = at({ type: 'TOOL_RESULT', callId: open?.id ?? 'a', result })
-  }
-  events['tool: result of nobody’s call'] = at({ type: 'TOOL_RESULT', callId: 'nobody', result: toolOutcomes.ok })
-  return events
+const batchDone = at({ type: 'BATCH_DONE' })
+
+type ToolOutcome = keyof typeof toolOutcomes
+const everyOutcome = Object.keys(toolOutcomes) as ToolOutcome[]
+
+/** What the guards that are on tell apart. */
+function watchedOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
+  if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
+  if (guardrails.failing) return ['ok', 'error', 'denied', 'transient error']
+  return ['ok', 'changed', 'error']
 }
 
 function ofPeople({ calls }: AgentContext): Events {
@@ -149,7 +193,7 @@ function ofPeople({ calls }: AgentContext): Events {
   }
 }
 
-function modelIsAsked(value: unknown): boolean {
+function isAsked(value: unknown): boolean {
   const state = (value as { RUNNING?: string }).RUNNING
   return state === 'requesting' || state === 'concluding'
 }
@@ -175,21 +219,13 @@ function output(answer: {
       finishReason,
       complete: true,
       model: 'm',
-      usage: {
-        inputTokens: tokens - 1,
-        outputTokens: 1,
-        totalTokens: tokens,
-        cachedInputTokens: 0,
-        reasoningTokens: 0,
-        cost: 0,
-        estimated: false,
-      },
+      usage: usageOf(tokens),
     },
     calls: calls.map(([id, , needs]) => ({ id, needs: needs ?? 'nobody' })),
   }
 }
 
-function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
+function failure(kind: ModelActorError['kind'], code: string, tokens = 0): ModelActorError {
   return {
     kind,
     code,
@@ -197,7 +233,19 @@ function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
     status: null,
     retryAfterMs: null,
     partialText: '',
-    usage: null,
+    usage: tokens > 0 ? usageOf(tokens) : null,
     jitter: 1,
+  }
+}
+
+function usageOf(tokens: number): Usage {
+  return {
+    inputTokens: tokens - 1,
+    outputTokens: 1,
+    totalTokens: tokens,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+    cost: 0,
+    estimated: false,
   }
 }

@@ -13,38 +13,51 @@ const quiet = {
   terminalDelegation: null,
 } as const satisfies AgentConfigInput['guardrails']
 
-const small = { maxSteps: 2, tokenBudget: 500 } as const
-const retry = { maxAttempts: 2, rateLimitAttempts: 2 } as const
+/** Nothing is tried twice: each counter multiplies the states. */
+const calm = {
+  retry: { maxAttempts: 1, rateLimitAttempts: 1 },
+  guardrails: { ...quiet, maxTokensRecoveries: 0, emptyAnswer: null },
+} as const satisfies AgentConfigInput
+
+const tokenBudget = 500
 
 /**
  * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
  * limit is near.
  */
 export const agentInputs: Record<string, AgentInput> = {
-  plain: start({ limits: small, retry, guardrails: { ...quiet, maxTokensRecoveries: 1 } }),
-  'with a deadline': start({ limits: { maxSteps: 1, timeoutMs: 5_000 }, guardrails: quiet }),
+  plain: start({
+    limits: { maxSteps: 2, tokenBudget },
+    retry: { maxAttempts: 2, rateLimitAttempts: 2 },
+    guardrails: { ...quiet, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
+  }),
+  'with a deadline': start({ ...calm, limits: { maxSteps: 1, timeoutMs: 500_000 } }),
   'with every shield': start(
-    { limits: { maxSteps: 1 }, guardrails: quiet },
+    { ...calm, limits: { maxSteps: 1 } },
     { inputShields: true, outputShields: true, callShields: true, retrieval: true, fitting: true },
   ),
-  'with input shields': start({ limits: { maxSteps: 1 }, guardrails: quiet }, { inputShields: true }),
-  'with retrieval': start({ limits: { maxSteps: 1 }, guardrails: quiet }, { retrieval: true }),
-  interactive: start({ limits: { maxSteps: 2 }, interactive: true, guardrails: quiet }),
-  'asked to conclude': start({ limits: { maxSteps: 1, onLimit: 'conclude' }, guardrails: quiet }),
+  'with input shields': start({ ...calm, limits: { maxSteps: 1 } }, { inputShields: true }),
+  'with retrieval': start({ ...calm, limits: { maxSteps: 1 } }, { retrieval: true }),
+  interactive: start({ ...calm, limits: { maxSteps: 1 }, interactive: true }),
+  'asked to conclude': start({ ...calm, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {
-    ...start({ limits: small, guardrails: quiet }),
-    usage: { ...noUsage, inputTokens: 500, totalTokens: 500 },
+    ...start({ ...calm, limits: { maxSteps: 1, tokenBudget } }),
+    usage: { ...noUsage, inputTokens: tokenBudget, totalTokens: tokenBudget },
+  },
+  'nearly spent, and careful': {
+    ...start({ ...calm, limits: { maxSteps: 1, tokenBudget }, budget: { preflight: true } }),
+    usage: { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 },
   },
   'finishing the batch': start({
-    limits: small,
+    ...calm,
+    limits: { maxSteps: 2, tokenBudget },
     budget: { finishBatch: true, onOvershoot: 'complete' },
-    guardrails: quiet,
   }),
   'watching repetition': watching({ repeatedCall: {} }),
   'watching repetition, halting at once': watching({ repeatedCall: { haltAt: 'reached', onHalt: 'pause' } }),
   'watching repetition, concluding': watching({ repeatedCall: {} }, 'conclude'),
   'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
-  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 3 } }, 'stop', 7),
+  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 1, haltAt: 2 } }, 'stop', 5),
   'watching sub-agents': watching({ terminalDelegation: {} }),
   'watching failures': watching({ failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 } }),
   'refusing failures': watching({
@@ -58,9 +71,9 @@ function watching(
   maxSteps = 4,
 ): AgentInput {
   return start({
+    ...calm,
     limits: { maxSteps, onLimit },
-    retry: { maxAttempts: 1, rateLimitAttempts: 1 },
-    guardrails: { ...quiet, maxTokensRecoveries: 0, emptyAnswer: null, maxRepeatedToolSteps: 2, ...guards },
+    guardrails: { ...calm.guardrails, maxRepeatedToolSteps: 2, ...guards },
   })
 }
 
@@ -70,7 +83,12 @@ function start(config: AgentConfigInput, features: Partial<Features> = {}): Agen
     runId: 'run',
     sessionId: 'session',
     config: resolveConfig(config) satisfies AgentConfig,
-    tools: { look: { readOnly: true, idempotent: true, polling: false } },
+    tools: {
+      read: traits(false),
+      look: traits(true),
+      transfer: traits(false),
+      pick: traits(false),
+    },
     features: { ...noFeatures, ...features },
     messages: [],
     input: [{ content: 'Go.' }],
@@ -78,4 +96,8 @@ function start(config: AgentConfigInput, features: Partial<Features> = {}): Agen
     guardrails: initialGuardrails(),
     warnedOfBudget: false,
   }
+}
+
+function traits(readOnly: boolean): AgentInput['tools'][string] {
+  return { readOnly, idempotent: readOnly, polling: false }
 }

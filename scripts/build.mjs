@@ -1,0 +1,34 @@
+// Builds dist: declarations by the compiler, code by the bundler. Bundled, the library and the parts of zod and rxjs
+// that it uses are a few files instead of hundreds, which is what makes importing it cheap. XState stays outside: apps
+// share it with us.
+import { spawnSync } from 'node:child_process'
+import { chmodSync, rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+// An old file left in dist would be published: start from nothing.
+rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
+
+const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url))
+const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+if (status !== 0) process.exit(1)
+
+await build({
+  absWorkingDir: root,
+  entryPoints: ['src/index.ts', 'src/rehearsal/index.ts', 'src/testing/index.ts', 'src/cli/main.ts'],
+  outdir: 'dist',
+  outbase: '.',
+  chunkNames: 'chunks/[name]-[hash]',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  target: 'es2022',
+  platform: 'neutral',
+  mainFields: ['module', 'main'],
+  conditions: ['es2015', 'import'],
+  external: ['node:*', 'xstate', '@xstate/graph', 'openai', '@pydantic/genai-prices'],
+  legalComments: 'linked',
+})
+chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)

@@ -1,0 +1,77 @@
+import { readdir, readFile, realpath, stat } from 'node:fs/promises'
+import { join, resolve, sep } from 'node:path'
+import * as z from 'zod'
+import { defineTool } from '../tools/define-tool.js'
+import { ToolError } from '../tools/tool-error.js'
+import { evaluate } from './arithmetic.js'
+import { codeOf } from './load-file.js'
+import { packageRoot } from './package-info.js'
+
+const maxFileBytes = 100_000
+
+/** The folder that the demo's tools may read. */
+export const notesRoot = join(packageRoot, 'examples', 'notes')
+
+/** The tools of the built-in rehearsal. They read below `root`, and nothing else. */
+export function demoTools(root: string = notesRoot) {
+  return [
+    defineTool({
+      name: 'list_files',
+      description: 'Lists the files in the folder of notes.',
+      input: z.object({}),
+      readOnly: true,
+      execute: async () => (await namesIn(root)).join('\n'),
+    }),
+    defineTool({
+      name: 'read_file',
+      description: 'Reads a text file in the folder of notes.',
+      input: z.object({ path: z.string().describe('Relative to the folder of notes, such as march.txt') }),
+      readOnly: true,
+      execute: ({ path }) => readConfined(root, path),
+    }),
+    defineTool({
+      name: 'calculate',
+      description: 'Evaluates an arithmetic expression, such as (12.50 + 3) * 2.',
+      input: z.object({ expression: z.string() }),
+      readOnly: true,
+      execute: ({ expression }) => evaluate(expression),
+    }),
+  ]
+}
+
+/** A file below the root, once links are followed; anything else is refused. */
+async function readConfined(root: string, path: string): Promise<string> {
+  const base = await realpath(root)
+  const refusal = new ToolError(
+    'policy_denied',
+    `'${path}' is outside the folder of notes. Give a path inside it.`,
+  )
+  const named = resolve(base, path)
+  if (!isInside(base, named)) throw refusal
+  let file: string
+  try {
+    file = await realpath(named)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') throw error
+    const names = await namesIn(root)
+    throw new ToolError('failed', `There is no file '${path}'. The files are: ${names.join(', ')}.`)
+  }
+  if (!isInside(base, file)) throw refusal
+  const info = await stat(file)
+  if (!info.isFile()) throw new ToolError('failed', `'${path}' is not a file.`)
+  if (info.size > maxFileBytes)
+    throw new ToolError('failed', `'${path}' is larger than ${maxFileBytes} bytes.`)
+  return readFile(file, 'utf8')
+}
+
+function isInside(base: string, file: string): boolean {
+  return file.startsWith(base + sep)
+}
+
+async function namesIn(root: string): Promise<string[]> {
+  const entries = await readdir(root, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name)
+    .sort()
+}

@@ -1,0 +1,44 @@
+import type { RunResult } from '../../machines/agent/outcome.js'
+import { GuardrailError, orThrow } from '../runtime/or-throw.js'
+
+/** What the command line answers with. 130 is what shells give a command that Ctrl-C ended. */
+export const exitCodes = {
+  completed: 0,
+  error: 1,
+  usage: 2,
+  /** By a limit, a shield or a guardrail. */
+  stopped: 3,
+  /** For an approval, a client tool, or to be resumed. */
+  waiting: 4,
+  cancelled: 130,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export function exitCodeOf(result: RunResult): ExitCode {
+  switch (result.state) {
+    case 'COMPLETED':
+      return exitCodes.completed
+    case 'CANCELLED':
+      return exitCodes.cancelled
+    case 'TIMED_OUT':
+    case 'MAX_STEPS':
+    case 'BUDGET_EXCEEDED':
+    case 'BLOCKED':
+      return exitCodes.stopped
+    case 'ERROR':
+      return isGuardrail(result) ? exitCodes.stopped : exitCodes.error
+    default:
+      return exitCodes.waiting
+  }
+}
+
+/** Which reasons are a guardrail's is known in one place: `orThrow`. */
+function isGuardrail(result: RunResult): boolean {
+  try {
+    orThrow(result)
+    return false
+  } catch (error) {
+    return error instanceof GuardrailError
+  }
+}

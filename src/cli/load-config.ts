@@ -1,0 +1,16 @@
+import { type ConfigFile, parseConfigFile } from '../config/file.js'
+import { ConfigError } from '../errors.js'
+import { loadFile } from './load-file.js'
+
+/** The configuration file that `--config` names. Throws a CliError or ConfigError that says what is wrong with it. */
+export async function loadConfig(path: string, cwd: string): Promise<ConfigFile> {
+  const config = parseConfigFile(await loadFile(path, cwd, '--config'), path)
+  if (config.interactive) {
+    throw new ConfigError(
+      'invalid_config',
+      `Invalid configuration in ${path}:\n  interactive: the command line answers one prompt a run. Leave the key out.`,
+      'interactive',
+    )
+  }
+  return config
+}

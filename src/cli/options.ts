@@ -1,0 +1,89 @@
+import { parseArgs } from 'node:util'
+import { badUsage } from './cli-error.js'
+import { nearest } from '../config/nearest.js'
+
+/** One option of a command: what is parsed, and what `--help` says of it. */
+export interface OptionSpec {
+  /** The name of its value (`FILE`); without one it is a switch. */
+  value?: string
+  /** The value may be left out; it is given as `--name=VALUE`. */
+  optional?: true
+  short?: string
+  about: string
+}
+
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>
+
+export interface ParsedOptions<Name extends string = string> {
+  /** The value of an option; true for a switch that is set. The last one counts. */
+  values: ReadonlyMap<Name, string | true>
+  positionals: readonly string[]
+}
+
+/**
+ * Reads a command's arguments with `node:util` parseArgs, told to accept everything, so that what is wrong is said in
+ * our words. Throws a CliError for unknown options and for values that are missing or in the wrong place.
+ */
+export function parseOptions<Specs extends OptionSpecs>(
+  args: readonly string[],
+  specs: Specs,
+): ParsedOptions<keyof Specs & string> {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(
+      Object.entries(specs).map(([name, { value, optional, short }]) => [
+        name,
+        {
+          type: value === undefined || optional ? 'boolean' : 'string',
+          ...(short !== undefined && { short }),
+        },
+      ]),
+    ),
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  })
+  const values = new Map<keyof Specs & string, string | true>()
+  const positionals: string[] = []
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value)
+    else if (token.kind === 'option') {
+      const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
+      if (!spec) throw unknownOption(token.rawName, Object.keys(specs))
+      values.set(token.name, valueOf(token, spec))
+    }
+  }
+  return { values, positionals }
+}
+
+interface OptionToken {
+  rawName: string
+  value?: string | undefined
+  inlineValue?: boolean | undefined
+}
+
+function valueOf({ rawName, value, inlineValue }: OptionToken, spec: OptionSpec): string | true {
+  if (spec.value === undefined) {
+    if (value !== undefined) throw badUsage(`${rawName} is a switch and takes no value.`, rawName)
+    return true
+  }
+  if (spec.optional && value === undefined) return true
+  if (value === undefined || value === '')
+    throw badUsage(`${rawName} needs a value: ${rawName} ${spec.value}.`, rawName)
+  if (!inlineValue && value.length > 1 && value.startsWith('-')) {
+    throw badUsage(
+      `${rawName} needs a value, and '${value}' looks like an option. If it is the value, write ${rawName}=${value}.`,
+      rawName,
+    )
+  }
+  return value
+}
+
+function unknownOption(rawName: string, names: readonly string[]): Error {
+  const word = rawName.replace(/^-+/, '')
+  const meant = names.find((name) => word.length > 1 && name.startsWith(word)) ?? nearest(word, names)
+  return badUsage(
+    `Unknown option ${rawName}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`,
+    rawName,
+  )
+}

@@ -1,0 +1,9 @@
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+
+/** From what happens to text for stdout: no I/O, no clock. */
+export interface Renderer {
+  event(event: AgentEvent): string
+  /** How the run stands when the command ends. */
+  result(result: RunResult): string
+}

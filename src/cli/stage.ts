@@ -1,0 +1,58 @@
+import { resolve } from 'node:path'
+import type { ConfigFile } from '../config/file.js'
+import { openaiChat } from '../providers/openai/openai-chat.js'
+import type { ModelProvider } from '../providers/provider.js'
+import type { ToolEntry } from '../tools/tool-set.js'
+import type { PriceOverrides } from '../usage/prices.js'
+import type { CliIO } from './command.js'
+import type { RunOptions } from './commands/run-options.js'
+import { modelOptions } from './model-options.js'
+
+/** What a run is played with: a real model, or a rehearsal. */
+export interface Stage {
+  model: ModelProvider
+  /** Tools for a run that brings none of its own. */
+  tools: readonly ToolEntry[]
+  prices?: PriceOverrides
+  /** The prompt for a run that was given none. */
+  prompt?: string
+  /** What the person should know before the run. */
+  opening?: string
+  /** What the person may want to know after it. */
+  closing?: string
+  close(): Promise<void>
+}
+
+/** Throws a CliError or ConfigError when the model is not fully said, a RehearsalError for a bad scenario. */
+export async function openStage(options: RunOptions, file: ConfigFile, io: CliIO): Promise<Stage> {
+  if (options.rehearsal !== false) return openRehearsal(options.rehearsal, io)
+  const model = modelOptions(options, file, io.env)
+  if (model === null) {
+    const stage = await openRehearsal(true, io)
+    return { ...stage, opening: `There is no OPENAI_API_KEY and no base URL. ${stage.opening}` }
+  }
+  return { model: openaiChat(model), tools: [], close: () => Promise.resolve() }
+}
+
+/** How to go on from the demo. */
+const realModel =
+  'To ask a real model:  OPENAI_API_KEY=… statewright run "Your question"\n' +
+  'or a local one:       statewright run --base-url http://localhost:11434/v1 --model NAME "Your question"'
+
+async function openRehearsal(scenario: true | string, io: CliIO): Promise<Stage> {
+  const { largestExpense, loadScenario, startRehearsal } = await import('../rehearsal/index.js')
+  const { demoTools } = await import('./demo-tools.js')
+  const name = 'rehearsal'
+  const isBuiltIn = scenario === true
+  const script = isBuiltIn ? largestExpense : await loadScenario(resolve(io.cwd, scenario))
+  const rehearsal = await startRehearsal(script)
+  return {
+    model: openaiChat({ model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
+    tools: demoTools(),
+    prices: { [name]: { inputPerMillion: 0, outputPerMillion: 0 } },
+    prompt: isBuiltIn ? 'What was the largest expense of the quarter? It is all in the notes.' : 'Begin.',
+    opening: `This is a rehearsal: a local server plays '${script.name ?? scenario}', and no model is called.`,
+    ...(isBuiltIn && { closing: realModel }),
+    close: () => rehearsal.close(),
+  }
+}

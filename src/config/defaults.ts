@@ -1,0 +1,59 @@
+import type { AgentConfig } from '../../machines/agent/config.js'
+import { deepFreeze } from './freeze.js'
+
+/** What holds when nothing is said. Every key is explained where it is declared: `AgentConfig`. */
+export const defaultConfig: AgentConfig = deepFreeze({
+  limits: {
+    maxSteps: 50,
+    timeoutMs: 0,
+    tokenBudget: 0,
+    outputTokens: 0,
+    costLimit: 0,
+    onLimit: 'stop',
+  },
+  budget: {
+    scope: 'session',
+    countCached: true,
+    onOvershoot: 'exceeded',
+    finishBatch: false,
+    preflight: false,
+    onUnknownPrice: 'error',
+    onMissingUsage: 'estimate',
+  },
+  retry: {
+    maxAttempts: 3,
+    rateLimitAttempts: 6,
+    baseDelayMs: 1_000,
+    maxDelayMs: 60_000,
+    maxRetryAfterMs: 600_000,
+  },
+  stream: true,
+  streamIdleMs: 120_000,
+  completion: { onMissingEnd: 'retry' },
+  toolCalls: {
+    concurrency: 8,
+    timeoutMs: 0,
+    maxResultChars: 50_000,
+  },
+  interactive: false,
+  guardrails: {
+    maxTokensRecoveries: 2,
+    maxRepeatedToolSteps: 3,
+    reserveTokens: 512,
+    reserveCostFraction: 0.1,
+    repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
+    repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
+    cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
+    failing: {
+      identical: 3,
+      any: 6,
+      transientIdentical: 8,
+      transientAny: 12,
+      policyDenied: 2,
+      onRepeat: 'halt',
+      onHalt: 'error',
+    },
+    terminalDelegation: { onHalt: 'error' },
+    emptyAnswer: { reprompts: 2, retries: 1 },
+  },
+})

@@ -1,0 +1,26 @@
+import * as z from 'zod/mini'
+import { check } from './check.js'
+import { amount, map, record } from './values.js'
+
+/** What a model costs, in USD per million tokens. */
+export interface ModelPrice {
+  inputPerMillion: number
+  outputPerMillion: number
+  /** Input that the provider had in its cache. Default: `inputPerMillion`. */
+  cachedInputPerMillion?: number | undefined
+}
+
+/** Prices by the model's name, as it is asked for. */
+export type PriceTable = Record<string, ModelPrice>
+
+const usd = amount('USD')
+
+export const priceTable = map(
+  record({ inputPerMillion: usd, outputPerMillion: usd, cachedInputPerMillion: z.optional(usd) }),
+  'an object with a price for each model',
+)
+
+/** The table when every price in it is a number from 0. Throws a ConfigError (`invalid_config`) otherwise. */
+export function resolvePriceTable(input: unknown): PriceTable {
+  return check(z.strictObject({ prices: priceTable }), { prices: input }, 'prices').prices
+}

@@ -1,0 +1,81 @@
+import * as z from 'zod/mini'
+import {
+  amount,
+  amountOrOff,
+  choice,
+  count,
+  countOrNull,
+  countOrOff,
+  flag,
+  fractionOrOff,
+  section,
+} from './values.js'
+
+const onHalt = choice('error', 'pause')
+const onRepeat = choice('halt', 'block')
+
+/** The sections of an agent's configuration as a user writes them: no key is needed, no other is allowed. */
+export const agentSections = {
+  limits: section({
+    maxSteps: countOrNull(1, ', or null for no cap'),
+    timeoutMs: amountOrOff('milliseconds'),
+    tokenBudget: countOrOff(),
+    outputTokens: countOrOff(),
+    costLimit: amountOrOff('USD'),
+    onLimit: choice('stop', 'conclude'),
+  }),
+  budget: section({
+    scope: choice('session', 'run'),
+    countCached: flag(),
+    onOvershoot: choice('exceeded', 'complete'),
+    finishBatch: flag(),
+    preflight: flag(),
+    onUnknownPrice: choice('error', 'warn'),
+    onMissingUsage: choice('estimate', 'zero'),
+  }),
+  retry: section({
+    maxAttempts: count(1, ' (1 is no retry)'),
+    rateLimitAttempts: count(1, ' (1 is no retry)'),
+    baseDelayMs: amount('milliseconds'),
+    maxDelayMs: amount('milliseconds'),
+    maxRetryAfterMs: amount('milliseconds'),
+  }),
+  stream: flag(),
+  streamIdleMs: amountOrOff('milliseconds'),
+  completion: section({ onMissingEnd: choice('retry', 'accept') }),
+  toolCalls: section({
+    concurrency: count(1),
+    timeoutMs: amountOrOff('milliseconds'),
+    maxResultChars: count(1),
+  }),
+  interactive: flag(),
+  guardrails: section({
+    maxTokensRecoveries: countOrOff(),
+    maxRepeatedToolSteps: countOrNull(1, ', or null to switch the guard off'),
+    reserveTokens: countOrOff(),
+    reserveCostFraction: fractionOrOff(),
+    repeatedCall: z.nullable(
+      section({ haltAt: choice('next', 'reached'), counts: choice('unchanged', 'all'), onRepeat, onHalt }),
+    ),
+    repeatedOutput: z.nullable(section({ rounds: count(2), strict: flag(), onHalt })),
+    cycle: z.nullable(section({ maxPeriod: count(2), nudgeAt: count(2), haltAt: count(2), onHalt })),
+    failing: z.nullable(
+      section({
+        identical: count(1),
+        any: count(1),
+        transientIdentical: count(1),
+        transientAny: count(1),
+        policyDenied: count(1),
+        onRepeat,
+        onHalt,
+      }),
+    ),
+    terminalDelegation: z.nullable(section({ onHalt })),
+    emptyAnswer: z.nullable(section({ reprompts: count(0), retries: count(0) })),
+  }),
+}
+
+export const agentSchema = section(agentSections)
+
+/** A configuration that the schema has accepted, before the defaults. */
+export type GivenConfig = z.output<typeof agentSchema>

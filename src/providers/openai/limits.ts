@@ -1,0 +1,17 @@
+import { ModelError } from '../provider.js'
+
+/** Characters that one event, one body or one answer may have. Beyond that it is no answer, and it would fill memory. */
+export const maxResponseLength = 64 * 1024 * 1024
+
+export function refuseTooLarge(length: number): void {
+  if (length <= maxResponseLength) return
+  throw new ModelError({
+    kind: 'fatal',
+    code: 'response_too_large',
+    message: `The provider's answer is larger than ${maxResponseLength / 1024 / 1024} MB. Check the base URL and what the server sends.`,
+    status: null,
+    retryAfterMs: null,
+    partialText: '',
+    usage: null,
+  })
+}

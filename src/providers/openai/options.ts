@@ -1,0 +1,67 @@
+import type { OpenAI } from 'openai'
+import { ConfigError } from '../../errors.js'
+
+export interface OpenAIChatOptions {
+  /** The model, as the provider names it. With Azure, the deployment. */
+  model: string
+  /** Where the API is, up to and including `/v1`. Default: OPENAI_BASE_URL, else `https://api.openai.com/v1`. */
+  baseURL?: string | undefined
+  /**
+   * The key, or a function that returns a fresh one for each request. Default: OPENAI_API_KEY. A server of one's own
+   * (`baseURL`) may need none.
+   */
+  apiKey?: string | (() => Promise<string>) | undefined
+  /** A client of one's own, `AzureOpenAI` included. It brings its own address, key and headers. */
+  client?: OpenAI | undefined
+  /** The provider, for people and for prices. Default: known from the base URL. */
+  provider?: string | undefined
+  organization?: string | undefined
+  project?: string | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+  /** Added to the URL of every request (Azure's `api-version`, for example). */
+  query?: Record<string, string> | undefined
+  /** Milliseconds until the headers of an answer have to be there. Default: the client's own, 10 minutes. */
+  timeoutMs?: number | undefined
+  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
+  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
+  /**
+   * Whether an assistant message with tool calls is sent back with its `reasoning_content`. Default: where the provider
+   * refuses the request without it (DeepSeek, Moonshot).
+   */
+  echoReasoning?: boolean | undefined
+  /** Used instead of the global `fetch`. */
+  fetch?: typeof globalThis.fetch | undefined
+  /** Allows a browser to hold the key. Anyone who opens the page can read it. */
+  dangerouslyAllowBrowser?: boolean | undefined
+}
+
+const ownClient = 'The client has its own address and key'
+
+/** @throws ConfigError for options that no request could be made with. */
+export function checkOptions(options: OpenAIChatOptions): void {
+  const { model, client, baseURL, apiKey, timeoutMs } = options
+  if (typeof model !== 'string' || model.trim() === '') {
+    throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
+  }
+  if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
+    throw invalid('client', `cannot stand beside baseURL or apiKey. ${ownClient}: set them there.`)
+  }
+  if (client !== undefined && typeof (client as Partial<OpenAI>).chat?.completions?.create !== 'function') {
+    throw invalid('client', 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().')
+  }
+  if (baseURL !== undefined && !isHttp(baseURL)) {
+    throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
+  }
+  if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
+    throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
+  }
+}
+
+export function isHttp(url: unknown): url is string {
+  return typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+}
+
+function invalid(option: string, what: string): ConfigError {
+  return new ConfigError('invalid_option', `openaiChat: ${option} ${what}`, option)
+}

@@ -1,0 +1,54 @@
+import type { AssistantMessage, Message, ToolCall, UserMessage } from '../../../machines/agent/messages.js'
+
+/** A message as it is sent. */
+export type WireMessage = Readonly<Record<string, unknown>>
+
+/** The message without our notes (`id`, `createdAt`, `internal`, `data`, `reasoning`). */
+export function toWire(message: Message, echoReasoning: boolean): WireMessage {
+  switch (message.role) {
+    case 'assistant':
+      return assistant(message, echoReasoning)
+    case 'tool':
+      return { role: 'tool', tool_call_id: message.tool_call_id, content: message.content }
+    default:
+      return { role: message.role, content: message.content }
+  }
+}
+
+/** A user message with a text added to it as a paragraph of its own. */
+export function withParagraph({ content }: UserMessage, text: string): WireMessage {
+  if (typeof content !== 'string') return { role: 'user', content: [...content, { type: 'text', text }] }
+  return { role: 'user', content: content === '' ? text : `${content}\n\n${text}` }
+}
+
+function assistant(message: AssistantMessage, echoReasoning: boolean): WireMessage {
+  const calls = message.tool_calls ?? []
+  return {
+    role: 'assistant',
+    // A refusal is text to every provider but one. Null is allowed beside calls only.
+    content: message.content || message.refusal || (calls.length > 0 ? null : ''),
+    ...(calls.length > 0 && { tool_calls: calls.map(wireCall) }),
+    ...(echoReasoning && calls.length > 0 && { reasoning_content: message.reasoning ?? '' }),
+    ...(message.reasoning_details !== undefined && { reasoning_details: message.reasoning_details }),
+  }
+}
+
+function wireCall({ id, function: { name, arguments: text }, extra_content }: ToolCall): WireMessage {
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: readable(text) },
+    ...(extra_content !== undefined && { extra_content }),
+  }
+}
+
+/** Many servers parse the arguments of past calls and refuse the whole request where they cannot. */
+function readable(text: string): string {
+  if (text.trim() === '') return '{}'
+  try {
+    JSON.parse(text)
+    return text
+  } catch {
+    return JSON.stringify({ invalid_json: text })
+  }
+}

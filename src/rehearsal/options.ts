@@ -1,0 +1,78 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import * as z from 'zod'
+import { type Clock, systemClock } from '../runtime/clock.js'
+import { RehearsalError } from './errors.js'
+import type { ChatRequest } from './request.js'
+import { invalid, parseScenario, type Scenario } from './scenario.js'
+
+export interface RehearsalOptions {
+  /** Played by every model name that names no other. Without it, only `scenarios` play. */
+  scenario?: Scenario | undefined
+  /** Scenarios by name; a request for the model `rehearsal/NAME` plays NAME. */
+  scenarios?: Record<string, Scenario> | undefined
+  /**
+   * The conversation that a request belongs to: each plays its scenario from the start. Default: the header
+   * `x-rehearsal-conversation`, else the `user` of the body, else one conversation for all.
+   */
+  conversation?: ((request: ChatRequest, headers: IncomingHttpHeaders) => string) | undefined
+  /** Answer 400 to a history that providers refuse (a tool call without its result, and the like). Default true. */
+  strictHistory?: boolean | undefined
+  /** Default 0: a free one. */
+  port?: number | undefined
+  /** Default `127.0.0.1`. */
+  host?: string | undefined
+  /** For the delays of turns and the times of requests. Default: the system's. */
+  clock?: Clock | undefined
+}
+
+/** Options with every default filled in. The default scenario is the one with the empty name. */
+export type Settings = Required<{
+  [Key in Exclude<keyof RehearsalOptions, 'scenario' | 'scenarios'>]: NonNullable<RehearsalOptions[Key]>
+}> & { scenarios: Map<string, Scenario> }
+
+const optionsSchema = z.strictObject({
+  scenario: z.unknown().optional(),
+  scenarios: z.record(z.string().min(1), z.unknown()).default({}),
+  conversation: z
+    .custom<Settings['conversation']>(isFunction, 'expected a function')
+    .default(() => conversationOf),
+  strictHistory: z.boolean().default(true),
+  port: z.int().min(0).max(65_535).default(0),
+  host: z.string().min(1).default('127.0.0.1'),
+  clock: z.custom<Clock>(isClock, 'expected now, setTimeout and clearTimeout').default(systemClock),
+})
+
+/** Checks a scenario, or options with scenarios in them. @throws RehearsalError */
+export function parseOptions(value: Scenario | RehearsalOptions): Settings {
+  if (typeof value === 'object' && value !== null && 'turns' in value)
+    return parseOptions({ scenario: value })
+  const { data, error } = optionsSchema.safeParse(value)
+  if (error) throw invalid('invalid_options', 'The rehearsal', error)
+  const { scenario, scenarios: named, ...settings } = data
+  const scenarios = new Map(
+    Object.entries(named).map(([name, value]) => [name, parseScenario(value, `The scenario '${name}'`)]),
+  )
+  if (scenario !== undefined) scenarios.set('', parseScenario(scenario))
+  if (scenarios.size === 0) {
+    const message =
+      'There is nothing to rehearse: pass a scenario ({ turns: […] }), or options with scenario or scenarios.'
+    throw new RehearsalError('invalid_options', message, 'scenario')
+  }
+  return { ...settings, scenarios }
+}
+
+/** The conversation of a request by default. */
+function conversationOf({ user }: ChatRequest, headers: IncomingHttpHeaders): string {
+  const header = headers['x-rehearsal-conversation']
+  return (Array.isArray(header) ? header[0] : header) ?? user ?? ''
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function'
+}
+
+function isClock(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { now, setTimeout, clearTimeout } = value as Partial<Clock>
+  return [now, setTimeout, clearTimeout].every(isFunction)
+}

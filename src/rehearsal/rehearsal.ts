@@ -1,0 +1,73 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { RehearsalError } from './errors.js'
+import { parseOptions, type RehearsalOptions, type Settings } from './options.js'
+import type { RecordedRequest } from './request.js'
+import type { Scenario } from './scenario.js'
+import { Stage } from './stage.js'
+
+/** A running rehearsal. */
+export interface Rehearsal {
+  /** The base URL for clients, `http://127.0.0.1:PORT/v1`. */
+  readonly url: string
+  /** Every well-formed request to a model that exists, in the order of arrival. */
+  readonly requests: readonly RecordedRequest[]
+  /** Turns of the default scenario that the default conversation has not played; Infinity when it loops. */
+  readonly remaining: number
+  /** Forgets all requests; every conversation starts over. */
+  reset(): void
+  /** Stops listening and destroys what is open, hanging answers too. May be called twice. */
+  close(): Promise<void>
+}
+
+/**
+ * Starts an OpenAI-compatible server on loopback that plays a scenario: each request for a chat completion, streamed
+ * or not, is answered by the next turn.
+ *
+ * Routes: `POST /v1/chat/completions` and `GET /v1/models`. A mistake that the rehearsal itself finds — turns used up,
+ * an expectation not met, an invalid history — is answered 400, which no client retries, with a `code` that begins
+ * with `rehearsal_`, and is kept in `requests` as `refused`.
+ *
+ * @example
+ * const rehearsal = await startRehearsal({ turns: [{ status: 429, retryAfter: 1 }, { text: 'Hello.' }] })
+ * const client = new OpenAI({ baseURL: rehearsal.url, apiKey: 'none' })
+ * // …
+ * await rehearsal.close()
+ *
+ * @throws RehearsalError before anything listens; `cannot_listen` when the port is taken
+ */
+export async function startRehearsal(scenario: Scenario | RehearsalOptions): Promise<Rehearsal> {
+  const settings = parseOptions(scenario)
+  const stage = new Stage(settings)
+  const server = createServer((incoming, response) => void stage.answer(incoming, response))
+  await listen(server, settings)
+  const { port } = server.address() as AddressInfo
+  const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host
+  let closed: Promise<void> | undefined
+  return {
+    url: `http://${host}:${port}/v1`,
+    requests: stage.requests,
+    get remaining() {
+      return stage.remaining
+    },
+    reset: () => stage.reset(),
+    close: () => (closed ??= close(server)),
+  }
+}
+
+function listen(server: Server, { port, host }: Settings): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      const message = `Cannot listen on ${host}:${port}: ${cause.message}. Port 0 takes a free one.`
+      reject(new RehearsalError('cannot_listen', message, 'port', { cause }))
+    })
+    server.listen(port, host, resolve)
+  })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

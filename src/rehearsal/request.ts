@@ -1,0 +1,89 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import * as z from 'zod'
+import { Refusal } from './refusal.js'
+
+const role = z.enum(['system', 'developer', 'user', 'assistant', 'tool'])
+const content = z.union(
+  [z.string(), z.array(z.looseObject({ type: z.string() }))],
+  'expected a string or an array of parts',
+)
+const toolCall = z.looseObject({
+  id: z.string(),
+  type: z.literal('function'),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+})
+const message = z.looseObject({
+  role,
+  content: content.nullish(),
+  tool_calls: z.array(toolCall).nullish(),
+  tool_call_id: z.string().optional(),
+})
+const chatRequest = z.looseObject({
+  model: z.string().min(1),
+  messages: z.array(message).min(1),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+  tools: z
+    .array(z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string() }).optional() }))
+    .nullish(),
+  user: z.string().nullish(),
+})
+
+/** A message as it came over the wire. */
+export interface WireMessage extends z.infer<typeof message> {}
+
+/** The body of a Chat Completions request: what the rehearsal reads is typed, the rest is there as it came. */
+export interface ChatRequest extends z.infer<typeof chatRequest> {}
+
+/** A request that reached the model of the rehearsal. */
+export interface RecordedRequest {
+  body: ChatRequest
+  /** Names in lower case. */
+  headers: IncomingHttpHeaders
+  /** Milliseconds since the epoch, by the rehearsal's clock. */
+  at: number
+  /** The conversation that it belongs to; empty for the one that all requests share by default. */
+  conversation: string
+  /** The scenario that plays: its key in `scenarios`, or empty for the default one. */
+  scenario: string
+  /** Index of the turn that answered it; null when it was refused before. */
+  turn: number | null
+  /** Why it was answered with an error that no turn asked for; null when all is well. */
+  refused: string | null
+}
+
+/** Longest request body that is read: 64 MiB. */
+const longestBody = 64 * 1024 * 1024
+
+/** Reads and checks a request body. @throws Refusal */
+export async function readChatRequest(incoming: IncomingMessage): Promise<ChatRequest> {
+  const pieces: Buffer[] = []
+  let length = 0
+  for await (const piece of incoming as AsyncIterable<Buffer>) {
+    length += piece.length
+    if (length <= longestBody) pieces.push(piece)
+  }
+  if (length > longestBody) throw new Refusal(413, 'request_too_large', 'The body is longer than 64 MiB.')
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.concat(pieces).toString('utf8'))
+  } catch {
+    throw new Refusal(400, 'invalid_json', 'The request body is not JSON.')
+  }
+  const { data, error } = chatRequest.safeParse(value)
+  if (data) return data
+  const [issue] = error.issues
+  const path = z.core.toDotPath(issue?.path ?? [])
+  throw new Refusal(
+    400,
+    'invalid_request',
+    `Invalid request at ${path || 'its root'}: ${issue?.message}.`,
+    path,
+  )
+}
+
+/** The text of a message, its text parts joined. */
+export function textOf({ content }: WireMessage): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
+}

@@ -1,0 +1,143 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describe } from '../runtime/plain-error.js'
+import { unmetExpectation } from './expectations.js'
+import { historyProblem } from './history.js'
+import type { Settings } from './options.js'
+import { play } from './play.js'
+import { type Cue, Playback } from './playback.js'
+import { Refusal } from './refusal.js'
+import { type RecordedRequest, readChatRequest } from './request.js'
+import { responseTo } from './response.js'
+import { parseTurn } from './scenario.js'
+import type { Turn } from './turn.js'
+
+/** What happens between a request and its response. */
+export class Stage {
+  readonly requests: RecordedRequest[] = []
+  readonly #settings: Settings
+  readonly #playbacks = new Map<string, Playback>()
+  #completions = 0
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  get remaining(): number {
+    return this.#settings.scenarios.has('') ? this.#playbackOf('', '').remaining : 0
+  }
+
+  reset(): void {
+    this.requests.length = 0
+    this.#playbacks.clear()
+    this.#completions = 0
+  }
+
+  /** Never rejects. */
+  async answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', ignore)
+    try {
+      await this.#route(incoming, response)
+    } catch (error) {
+      if (response.headersSent || response.destroyed) return void response.destroy()
+      const refusal = error instanceof Refusal ? error : new Refusal(400, 'rehearsal_failed', describe(error))
+      sendJson(response, refusal.status, refusal.body)
+    }
+  }
+
+  async #route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = incoming
+    const [path] = url.split('?')
+    if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, this.#models())
+    if (method === 'POST' && path === '/v1/chat/completions') return this.#complete(incoming, response)
+    throw new Refusal(
+      404,
+      'unknown_url',
+      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions and GET /v1/models.`,
+    )
+  }
+
+  #models() {
+    const ids = Array.from(this.#settings.scenarios.keys(), (name) =>
+      name === '' ? 'rehearsal' : `rehearsal/${name}`,
+    )
+    return {
+      object: 'list',
+      data: ids.map((id) => ({ id, object: 'model', created: 0, owned_by: 'rehearsal' })),
+    }
+  }
+
+  async #complete(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { clock, conversation } = this.#settings
+    const body = await readChatRequest(incoming)
+    const { headers } = incoming
+    const request: RecordedRequest = {
+      body,
+      headers,
+      at: clock.now(),
+      conversation: conversation(body, headers),
+      scenario: this.#scenarioFor(body.model),
+      turn: null,
+      refused: null,
+    }
+    this.requests.push(request)
+    try {
+      const cue = this.#cueFor(request)
+      request.turn = cue.index
+      const id = `chatcmpl-rehearsal-${++this.#completions}`
+      const turn = await turnFor(cue, request)
+      const created = Math.floor(request.at / 1000)
+      const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
+      await play(response, responseTo(turn, body, envelope), turn, clock)
+    } catch (error) {
+      request.refused = describe(error)
+      throw error
+    }
+  }
+
+  /** The next turn for a request that deserves one. */
+  #cueFor({ body, conversation, scenario }: RecordedRequest): Cue {
+    const problem = this.#settings.strictHistory ? historyProblem(body.messages) : null
+    if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
+    return this.#playbackOf(scenario, conversation).next()
+  }
+
+  /** `rehearsal/NAME` plays NAME, every other model the default scenario. */
+  #scenarioFor(model: string): string {
+    const { scenarios } = this.#settings
+    const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''
+    if (scenarios.has(name)) return name
+    const known = this.#models().data.map(({ id }) => id)
+    const message = `The model '${model}' does not exist. There is ${known.join(', ')}.`
+    throw new Refusal(404, 'model_not_found', message, 'model')
+  }
+
+  #playbackOf(name: string, conversation: string): Playback {
+    const key = JSON.stringify([name, conversation])
+    const scenario = this.#settings.scenarios.get(name) ?? { turns: [] }
+    const playback = this.#playbacks.get(key) ?? new Playback(scenario)
+    this.#playbacks.set(key, playback)
+    return playback
+  }
+}
+
+/** The turn itself: a function is asked, and its expectations are checked. */
+async function turnFor({ turn: cued, index }: Cue, request: RecordedRequest): Promise<Turn> {
+  const refuse = (code: string, what: string): never => {
+    throw new Refusal(400, code, `turns[${index}] ${what}`)
+  }
+  let turn: Turn
+  try {
+    turn = typeof cued === 'function' ? parseTurn(await cued(request)) : cued
+  } catch (error) {
+    return refuse('rehearsal_turn_failed', `failed: ${describe(error)}`)
+  }
+  const unmet = turn.expect && unmetExpectation(turn.expect, request.body)
+  return unmet ? refuse('rehearsal_unexpected_request', `${unmet}.`) : turn
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body))
+}
+
+function ignore(): void {}

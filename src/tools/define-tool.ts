@@ -1,0 +1,146 @@
+import { ConfigError } from '../errors.js'
+import { describeError } from './describe-error.js'
+import { type InputOf, type InputSchema, toParameters, validatorOf } from './input-schema.js'
+import type { ApprovalPredicate, Tool, ToolExecution } from './tool.js'
+
+export type { Tool, ToolExecution } from './tool.js'
+
+interface CommonDefinition<Schema extends InputSchema> {
+  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  name: string
+  /** What it does and when to use it, for the model. */
+  description: string
+  /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`, which is sent unchecked. */
+  input: Schema
+  /** Running it twice with one idempotency key has the effect of running it once. Default false. */
+  idempotent?: boolean
+  /** It changes nothing. Default false. */
+  readOnly?: boolean
+  /** It is meant to be called again and again (waits for something). Default false. */
+  polling?: boolean
+}
+
+/** A tool that the run executes. */
+export interface ExecutedToolDefinition<Schema extends InputSchema, Context>
+  extends CommonDefinition<Schema> {
+  /**
+   * Returns what the model reads: a string as it is, anything else as JSON. Throw a `ToolError` to say how it failed;
+   * other errors are classified by their code, name, status and words.
+   */
+  execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
+  /** Milliseconds a call may take; 0 is no limit. Default: `toolCalls.timeoutMs` of the configuration. */
+  timeoutMs?: number
+  /** Whether a person has to approve each call; a function decides call by call. Default false. */
+  needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>, Context>
+  client?: false
+}
+
+/** A tool that the caller of the run executes, and answers with `run.toolOutput(callId, value)`. */
+export interface ClientToolDefinition<Schema extends InputSchema> extends CommonDefinition<Schema> {
+  client: true
+  execute?: never
+  timeoutMs?: never
+  needsApproval?: never
+}
+
+/**
+ * Defines a tool. Its JSON Schema is made here, once, so that one that no model can use is found before anything runs.
+ *
+ * ```ts
+ * const read = defineTool({
+ *   name: 'read',
+ *   description: 'Reads a text file.',
+ *   input: z.object({ path: z.string() }),
+ *   readOnly: true,
+ *   execute: ({ path }, { signal }) => readFile(path, { encoding: 'utf8', signal }),
+ * })
+ * ```
+ *
+ * Throws a ConfigError `invalid_tool` for a definition that cannot be used; it names the tool and what to change.
+ */
+export function defineTool<Schema extends InputSchema, Context = unknown>(
+  definition: ExecutedToolDefinition<Schema, Context> | ClientToolDefinition<Schema>,
+): Tool<InputOf<Schema>, Context> {
+  check(definition)
+  const { name, description, input, execute, timeoutMs, needsApproval } = definition
+  return Object.freeze({
+    name,
+    description,
+    parameters: parametersOf(name, input),
+    validate: validatorOf(input),
+    execute,
+    timeoutMs,
+    needsApproval: needsApproval ?? false,
+    client: definition.client ?? false,
+    idempotent: definition.idempotent ?? false,
+    readOnly: definition.readOnly ?? false,
+    polling: definition.polling ?? false,
+  })
+}
+
+function parametersOf(name: string, input: InputSchema): Tool['parameters'] {
+  try {
+    return toParameters(input)
+  } catch (error) {
+    const message = `The input of tool '${name}' ${describeError(error)}`
+    throw new ConfigError('invalid_tool', message, `${name}.input`, { cause: error })
+  }
+}
+
+const flags = ['client', 'idempotent', 'readOnly', 'polling'] as const
+const keys = ['name', 'description', 'input', 'execute', 'timeoutMs', 'needsApproval', ...flags]
+
+/** Types rule most of this out; JavaScript and casts do not. */
+function check(definition: unknown): void {
+  if (typeof definition !== 'object' || definition === null) {
+    throw new ConfigError(
+      'invalid_tool',
+      'defineTool takes an object: { name, description, input, execute }.',
+    )
+  }
+  const tool = definition as Record<string, unknown>
+  const { name, description, execute, timeoutMs, needsApproval, client } = tool
+  if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,64}$/.test(name) || name === '__proto__') {
+    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
+    throw new ConfigError(
+      'invalid_tool',
+      `A tool cannot be named ${shown}: use 1 to 64 letters, digits, '_' and '-'.`,
+      'name',
+    )
+  }
+  const refuse = (key: string, problem: string): never => {
+    throw new ConfigError('invalid_tool', `Tool '${name}': ${problem}`, `${name}.${key}`)
+  }
+  for (const key of Object.keys(tool)) {
+    if (!keys.includes(key)) refuse(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+  }
+  if (typeof description !== 'string' || description.trim() === '') {
+    refuse(
+      'description',
+      'description is missing. Say what the tool does and when to use it: the model reads it.',
+    )
+  }
+  if (typeof timeoutMs !== 'undefined' && !(Number.isFinite(timeoutMs) && Number(timeoutMs) >= 0)) {
+    refuse('timeoutMs', 'timeoutMs must be a number of milliseconds, 0 for no limit.')
+  }
+  if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
+    refuse('needsApproval', 'needsApproval must be true, false or a function.')
+  }
+  for (const flag of flags) {
+    if (!['undefined', 'boolean'].includes(typeof tool[flag])) refuse(flag, `${flag} must be true or false.`)
+  }
+  if (client === true) {
+    const extra = ['execute', 'timeoutMs', 'needsApproval'].find((key) => tool[key] !== undefined)
+    if (extra !== undefined) {
+      refuse(
+        extra,
+        `a client tool is executed by the caller of the run, so it has no ${extra}. Remove one of the two.`,
+      )
+    }
+  } else if (typeof execute !== 'function') {
+    refuse(
+      'execute',
+      'execute must be a function. Add it, or set client: true when the caller executes the tool.',
+    )
+  }
+}

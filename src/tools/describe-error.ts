@@ -1,0 +1,35 @@
+import { peek } from './peek.js'
+import { toJson } from './to-json.js'
+
+/** An error, the errors that caused it, and so on: at most five, cycles broken. */
+export function causesOf(error: unknown): unknown[] {
+  const chain: unknown[] = []
+  for (let next = error; chain.length < 5 && !chain.includes(next); next = peek(next, 'cause')) {
+    if (next === undefined && chain.length > 0) break
+    chain.push(next)
+  }
+  return chain
+}
+
+/** A sentence about anything that can be thrown, causes included. Never throws. */
+export function describeError(error: unknown): string {
+  const parts: string[] = []
+  for (const cause of causesOf(error)) {
+    const text = describeOne(cause)
+    if (!parts.some((part) => part.includes(text))) parts.push(text)
+  }
+  return parts.join(': ')
+}
+
+function describeOne(error: unknown): string {
+  if (typeof error === 'string') return error.trim() || 'an empty text was thrown'
+  const message = peek(error, 'message')
+  if (typeof message === 'string' && message.trim() !== '') return message
+  // Without words, an error's code (`ECONNREFUSED` of an AggregateError) or name is all that there is.
+  for (const key of ['code', 'name']) {
+    const word = peek(error, key)
+    if (typeof word === 'string' && word !== '') return word
+  }
+  const json = error === undefined ? 'undefined' : JSON.stringify(toJson(error))
+  return `${json} was thrown`
+}

@@ -1,0 +1,83 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
+
+/**
+ * What a tool's input may be described with: a schema of a library that implements Standard JSON Schema (zod >= 4.2),
+ * or a JSON Schema as it is. Arguments for the latter are checked only for being an object.
+ */
+export type InputSchema = StandardJsonSchema | PlainJsonSchema
+
+/** A JSON Schema whose top level is an object. Other keywords go to the model as they are. */
+export interface PlainJsonSchema {
+  readonly type: 'object'
+  readonly '~standard'?: never
+  readonly [keyword: string]: unknown
+}
+
+/** What `execute` receives for a schema: the validated output, or any JSON object for a plain JSON Schema. */
+export type InputOf<Schema extends InputSchema> =
+  Schema extends StandardJsonSchema<infer _Input, infer Output> ? Output : JsonObject
+
+export type Validate = (value: unknown) => Validation | Promise<Validation>
+
+/** How a schema checks arguments. A plain JSON Schema accepts every object: the model's provider enforces it, or not. */
+export function validatorOf(schema: InputSchema): Validate {
+  if (!isStandardSchema(schema)) return (value) => ({ value })
+  const standard = schema['~standard']
+  return (value) => standard.validate(value)
+}
+
+/**
+ * The JSON Schema that the model sees: draft 2020-12 (the draft that OpenAI and Anthropic check against), `$schema`
+ * left out, always with `properties`. A copy, so that later changes to the schema object change nothing.
+ *
+ * Throws an Error whose message completes 'The input of tool … '.
+ */
+export function toParameters(schema: InputSchema): JsonObject {
+  const { $schema: _, ...parameters } = copyOf(isStandardSchema(schema) ? convert(schema) : schema)
+  if (parameters.type !== 'object') throw new Error(whyNotAnObject(parameters))
+  return { ...parameters, properties: parameters.properties ?? {} }
+}
+
+function convert(schema: StandardJsonSchema): unknown {
+  const { vendor, jsonSchema } = schema['~standard']
+  if (typeof jsonSchema?.input !== 'function') {
+    throw new Error(
+      `is a ${vendor} schema that cannot be turned into JSON Schema. Use zod 4.2 or later, another library that ` +
+        'implements Standard JSON Schema, or a plain JSON Schema object.',
+    )
+  }
+  try {
+    return jsonSchema.input({ target: 'draft-2020-12' })
+  } catch (error) {
+    throw new Error(
+      `cannot be written as JSON Schema: ${error instanceof Error ? error.message : String(error)}. Models send ` +
+        'JSON only: take a string or a number (z.iso.datetime() for a date) and convert it in execute.',
+      { cause: error },
+    )
+  }
+}
+
+function copyOf(schema: unknown): JsonObject {
+  let copy: unknown
+  try {
+    copy = JSON.parse(JSON.stringify(schema))
+  } catch (error) {
+    throw new Error('is not plain JSON. Remove circular references, BigInts and the like.', { cause: error })
+  }
+  if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) {
+    throw new Error(
+      "is not a schema. Pass z.object({ … }) or a JSON Schema { type: 'object', properties: { … } }.",
+    )
+  }
+  return copy as JsonObject
+}
+
+function whyNotAnObject(parameters: JsonObject): string {
+  const union = ['oneOf', 'anyOf', 'allOf'].find((keyword) => keyword in parameters)
+  if (union !== undefined) {
+    return `has '${union}' at its top level, which providers refuse. Put the union in a field: z.object({ action: … }).`
+  }
+  const found = typeof parameters.type === 'string' ? `of type '${parameters.type}'` : 'without a type'
+  return `is a schema ${found}, but arguments are always an object. Wrap it: z.object({ value: … }).`
+}

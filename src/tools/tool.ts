@@ -1,0 +1,45 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import type { ToolTraits } from '../../machines/agent/results.js'
+import type { Validate } from './input-schema.js'
+
+/** What `execute` is told besides its input. `Context` is the app's own object, given to the run. */
+export interface ToolExecution<Context = unknown> {
+  /** Aborts when the run is cancelled or out of time, or when the call exceeds its `timeoutMs`. */
+  readonly signal: AbortSignal
+  readonly callId: string
+  readonly runId: string
+  readonly sessionId: string
+  /** The same when this very call is executed again after a crash, and unique otherwise: hand it on to services. */
+  readonly idempotencyKey: string
+  /** `run(input, { context })`. Never seen by the model or the log. */
+  readonly context: Context
+  /** Emits `tool_progress`. What is not JSON is described. Ignored once the call has ended. */
+  readonly progress: (value: unknown) => void
+}
+
+/** A tool, as `defineTool` makes it. */
+export interface Tool<Input = unknown, Context = unknown> extends ToolTraits {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the input, as the model sees it. */
+  readonly parameters: JsonObject
+  /** Milliseconds; 0 is no limit. Undefined: `toolCalls.timeoutMs` of the configuration. */
+  readonly timeoutMs: number | undefined
+  /** Executed by the caller of the run, who answers with `run.toolOutput(callId, value)`. */
+  readonly client: boolean
+  readonly needsApproval: boolean | ApprovalPredicate<Input, Context>
+  readonly validate: Validate
+  /** Absent on client tools. */
+  readonly execute: Execute<Input, Context> | undefined
+}
+
+export type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
+
+/** Whether a person has to approve this call. Whatever it throws counts as yes. */
+export type ApprovalPredicate<Input, Context> = Method<
+  [input: Input, options: { context: Context }],
+  boolean | Promise<boolean>
+>
+
+/** Compared as methods are (bivariantly), so that tools with different inputs fit one list of `Tool`. */
+type Method<Parameters extends unknown[], Result> = { method(...parameters: Parameters): Result }['method']

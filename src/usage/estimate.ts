@@ -1,0 +1,151 @@
+import type { ContentPart, Message } from '../../machines/agent/messages.js'
+import type { ModelResponse } from '../../machines/agent/response.js'
+import type { TokenUsage } from '../../machines/agent/usage.js'
+import type { ModelRequest, ToolSpec } from '../providers/provider.js'
+
+/**
+ * Token counts for when a provider reports none. They are estimates from the number of characters, good to about a
+ * quarter for prose and code; a tokenizer would be exact for one family of models and weigh megabytes.
+ */
+
+/** What a chat template adds to each message, and to each tool. */
+const perMessage = 4
+const perTool = 8
+
+/** A picture as vision models commonly count it: the small version, and about one million pixels. */
+const imageTokens = { low: 85, high: 765 }
+
+/** Bytes a token. Speech is about 10 tokens a second; a page of a document about 1,000 and 50 kB. */
+const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
+
+/** A document that the provider holds already: a few pages. */
+const storedFileTokens = 3_000
+
+/**
+ * Tokens of a text: about 4 characters each in Latin script (code and JSON included), 1.5 in Chinese, Japanese and
+ * Korean, 2 in every other script and for symbols. Appending to the text never makes it fewer.
+ */
+export function estimateTextTokens(text: string): number {
+  let eastAsian = 0
+  let other = 0
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    if (unit < 0x250) continue
+    if (isEastAsian(unit)) eastAsian++
+    else other++
+  }
+  const latin = text.length - eastAsian - other
+  // In twelfths of a token, so that the sum is exact.
+  return Math.ceil((latin * 3 + eastAsian * 8 + other * 6) / 12)
+}
+
+/** Input tokens of a request: instructions, messages, nudges and tools. What was counted once is remembered. */
+export function estimateRequestTokens(request: ModelRequest): number {
+  const { instructions, messages, nudges, tools } = request
+  return (
+    (instructions === null ? 0 : perMessage + estimateTextTokens(instructions)) +
+    sum(messages, messageTokens) +
+    sum(nudges, (nudge) => perMessage + estimateTextTokens(nudge)) +
+    sum(tools, toolTokens)
+  )
+}
+
+/** What a response has probably used. Nothing is taken to have come from a cache. */
+export function estimateUsage(
+  request: ModelRequest,
+  response: Pick<ModelResponse, 'text' | 'reasoning' | 'refusal' | 'toolCalls'>,
+): TokenUsage {
+  const { text, reasoning, refusal, toolCalls } = response
+  const inputTokens = estimateRequestTokens(request)
+  const reasoningTokens = estimateTextTokens(reasoning)
+  const outputTokens =
+    estimateTextTokens(text) +
+    estimateTextTokens(refusal ?? '') +
+    reasoningTokens +
+    sum(toolCalls, callTokens)
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    cachedInputTokens: 0,
+    reasoningTokens,
+  }
+}
+
+const messageTokens = remembered((message: Message): number => {
+  switch (message.role) {
+    case 'user':
+      return (
+        perMessage +
+        (typeof message.content === 'string'
+          ? estimateTextTokens(message.content)
+          : sum(message.content, partTokens))
+      )
+    case 'assistant':
+      return (
+        perMessage +
+        estimateTextTokens(message.content ?? '') +
+        estimateTextTokens(message.refusal ?? '') +
+        sum(message.tool_calls ?? [], callTokens) +
+        estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '')
+      )
+    default:
+      return perMessage + estimateTextTokens(message.content)
+  }
+})
+
+const toolTokens = remembered(
+  ({ name, description, parameters }: ToolSpec): number =>
+    perTool +
+    estimateTextTokens(name) +
+    estimateTextTokens(description) +
+    estimateTextTokens(JSON.stringify(parameters)),
+)
+
+function callTokens({ function: { name, arguments: input } }: ModelResponse['toolCalls'][number]): number {
+  return perTool + estimateTextTokens(name) + estimateTextTokens(input)
+}
+
+function partTokens(part: ContentPart): number {
+  switch (part.type) {
+    case 'text':
+      return estimateTextTokens(part.text)
+    case 'image_url':
+      return part.image_url.detail === 'low' ? imageTokens.low : imageTokens.high
+    case 'input_audio':
+      return tokensIn(part.input_audio.data, bytesPerToken[part.input_audio.format])
+    default:
+      return part.file.file_data === undefined
+        ? storedFileTokens
+        : tokensIn(part.file.file_data, bytesPerToken.document)
+  }
+}
+
+function tokensIn(base64: string, bytesPerToken: number): number {
+  return Math.ceil((base64.length * 3) / 4 / bytesPerToken)
+}
+
+function isEastAsian(unit: number): boolean {
+  return (
+    (unit >= 0x2e80 && unit <= 0x9fff) ||
+    (unit >= 0xac00 && unit <= 0xd7ff) ||
+    (unit >= 0xf900 && unit <= 0xfaff) ||
+    (unit >= 0xff00 && unit <= 0xffef)
+  )
+}
+
+function sum<Item>(items: readonly Item[], tokens: (item: Item) => number): number {
+  return items.reduce((total, item) => total + tokens(item), 0)
+}
+
+/** Messages and tools are never changed in place, and come again with every request: each is counted once. */
+function remembered<Item extends object>(count: (item: Item) => number): (item: Item) => number {
+  const counts = new WeakMap<Item, number>()
+  return (item) => {
+    const known = counts.get(item)
+    if (known !== undefined) return known
+    const tokens = count(item)
+    counts.set(item, tokens)
+    return tokens
+  }
+}

@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { folder, removeFolders } from './support.js'
+
+/** The built command as its own process: signals, pipes and the exit code are real. */
+const bin = join(process.cwd(), 'dist/src/cli/main.js')
+const isBuilt = existsSync(bin)
+if (!isBuilt) process.stderr.write('test/cli/bin.test.ts is skipped: run npm run build first.\n')
+const whenBuilt = isBuilt ? describe : describe.skip
+
+afterEach(removeFolders)
+
+interface Ended {
+  code: number | null
+  out: string
+  err: string
+}
+
+function run(
+  args: string[],
+  cwd: string,
+  onText?: (text: string, child: ReturnType<typeof spawn>) => unknown,
+) {
+  const { PATH } = process.env
+  const child = spawn(process.execPath, [bin, 'run', ...args], {
+    cwd,
+    env: { PATH },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => {
+    ended.out += chunk.toString()
+    onText?.(chunk.toString(), child)
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    ended.err += chunk.toString()
+  })
+  return new Promise<Ended>((resolve) => child.on('close', (code) => resolve({ code, ...ended })))
+}
+
+const hanging = { turns: [{ text: 'Let me think about that for a while.', hang: 1 }] }
+
+whenBuilt('the statewright command', () => {
+  test('answers with the exit code, and loads a tools module', async () => {
+    const toolCalls = [{ name: 'days_between', arguments: { from: '2025-01-01', to: '2025-12-31' } }]
+    const cwd = await folder({
+      'play.json': { turns: [{ toolCalls }, { text: '364', expect: { toolResultsInclude: ['364'] } }] },
+    })
+    const { code, out, err } = await run(
+      ['--rehearsal', 'play.json', '-t', join(process.cwd(), 'examples/tools.mjs')],
+      cwd,
+    )
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/✓ days_between \d+ ms {2}364/)
+  })
+
+  test('Ctrl-C cancels the run, shows how it stands, and exits with 130', async () => {
+    const cwd = await folder({ 'play.json': hanging })
+    const { code, out, err } = await run(['--rehearsal', 'play.json'], cwd, (text, child) => {
+      if (text.includes('Let me')) child.kill('SIGINT')
+    })
+    expect({ code, err }).toEqual({ code: 130, err: '' })
+    expect(out).toContain('CANCELLED · cancelled')
+  })
+
+  test('a second Ctrl-C leaves at once, whatever is still going on', async () => {
+    const stuck = `
+      process.on('SIGINT', () => process.stdout.write('still here'))
+      setInterval(() => process.stdout.write(''), 1000)
+      process.stdout.write('stuck')
+      await new Promise(() => {})`
+    const cwd = await folder({ 'stuck.mjs': stuck })
+    const { code, out } = await run(['--rehearsal', '-t', 'stuck.mjs'], cwd, (_text, child) =>
+      child.kill('SIGINT'),
+    )
+    expect(out).toBe('stuckstill here')
+    expect(code).toBe(130)
+  })
+
+  test('a reader that closes the pipe is not a crash', async () => {
+    const turns = [{ text: 'on and on '.repeat(100), chunkSize: 1, chunkDelayMs: 5 }]
+    const cwd = await folder({ 'play.json': { turns } })
+    const { code, err } = await run(['--rehearsal', 'play.json'], cwd, (_text, child) =>
+      child.stdout?.destroy(),
+    )
+    expect(err).toBe('')
+    expect(code).toBe(130)
+  })
+
+  test('a module that waits for what can never happen is said to do so, instead of hanging', async () => {
+    const cwd = await folder({ 'stuck.mjs': 'await new Promise(() => {})' })
+    const { code, err } = await run(['--rehearsal', '-t', 'stuck.mjs'], cwd)
+    expect(code).toBe(1)
+    expect(err).toMatch(/^statewright: the run stands still/)
+  })
+})

@@ -1,0 +1,95 @@
+import { cli, folder, removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+describe('the command line', () => {
+  test.each([[['--help']], [['-h']], [['help']]])('%j shows the commands', async (args) => {
+    const { code, out } = await cli(args)
+    expect(code).toBe(0)
+    expect(out).toMatch(/Usage: statewright <command>[^]*\n {2}run {2}/)
+  })
+
+  test('without a command it shows its help as an error', async () => {
+    const { code, out, err } = await cli([])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain('Usage: statewright <command>')
+  })
+
+  test('run --help explains every option, whatever else is on the line', async () => {
+    const { code, out } = await cli(['run', '--nonsense', '--help'])
+    expect(code).toBe(0)
+    for (const option of [
+      'config',
+      'tools',
+      'session',
+      'json',
+      'events',
+      'rehearsal',
+      'max-steps',
+      'timeout',
+    ]) {
+      expect(out).toContain(`--${option}`)
+    }
+    expect(out).not.toContain('--store')
+  })
+
+  test('--version is the version of the package', async () => {
+    expect((await cli(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\S*\n$/)
+  })
+
+  test.each([
+    [['rum'], "Unknown command 'rum'. Did you mean 'run'?"],
+    [['zzzzzz'], "Unknown command 'zzzzzz'. Commands: run."],
+    [['--verson'], 'Unknown option --verson. Did you mean --version?'],
+    [['run', '--max-steps', '0', 'x'], '--max-steps must be a whole number of at least 1'],
+    [['run', '--json', '--events', 'x'], 'exclude each other'],
+    [['run', '--base-url', 'http://h/v1', '-m', 'm'], 'Nothing came in on stdin.'],
+    [['run', '--base-url', 'http://h/v1', '-m', 'm', ' '], 'There is no prompt.'],
+    [['run', '--base-url', 'http://h/v1', 'x'], 'Which model of http://h/v1?'],
+  ])('%j is bad usage: exit code 2, one sentence and where to look', async (args, message) => {
+    const { code, out, err } = await cli(args)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    const [first, second, ...rest] = err.trimEnd().split('\n')
+    expect(first).toMatch(/^statewright: /)
+    expect(first).toContain(message)
+    expect(second).toMatch(/^See 'statewright .*--help'\.$/)
+    expect(rest).toEqual([])
+  })
+
+  const tool = `{ name: 'a', description: 'A.', parameters: { type: 'object' }, validate: (value) => ({ value }), execute() {} }`
+
+  test.each([
+    ['a missing configuration', ['-c', 'nope.json'], "--config: there is no file 'nope.json'."],
+    ['a configuration that is a folder', ['-c', '.'], "'.' is a folder"],
+    ['a configuration that is not JSON', ['-c', 'broken.json'], 'Line 1, column 2'],
+    ['an unknown key', ['-c', 'typo.json'], 'Did you mean limits.maxSteps?'],
+    ['a value out of range', ['-c', 'zero.json'], 'limits.maxSteps must be'],
+    ['an interactive configuration', ['-c', 'chat.json'], 'one prompt a run'],
+    ['a module without tools', ['-t', 'none.mjs'], 'exports nothing'],
+    ['a list of other things', ['-t', 'other.mjs'], 'tools[0] is not a tool'],
+    ['two tools with one name', ['-t', 'twice.mjs'], "Two tools are named 'a'"],
+    ['a missing scenario', ['--rehearsal=nope.json'], 'nope.json'],
+    ['an invalid scenario', ['--rehearsal=zero.json'], 'is invalid'],
+    [
+      'a cost limit without a price',
+      ['-c', 'cost.json', '--base-url', 'http://h.test/v1', '-m', 'none'],
+      'price',
+    ],
+  ])('%s is refused with exit code 2 and no stack trace', async (_what, args, message) => {
+    const cwd = await folder({
+      'broken.json': '{,}',
+      'typo.json': { limits: { maxStep: 3 } },
+      'zero.json': { limits: { maxSteps: 0 } },
+      'chat.json': { interactive: true },
+      'cost.json': { limits: { costLimit: 1 } },
+      'none.mjs': '',
+      'other.mjs': 'export default [{}]',
+      'twice.mjs': `export default [${tool}, ${tool}]`,
+    })
+    const { code, out, err } = await cli(['run', ...args, '--json', 'Hi'], { cwd })
+    expect(code).toBe(2)
+    expect(out).toBe('')
+    expect(err).toContain(message)
+    expect(err).not.toMatch(/^\s+at /m)
+  })
+})

@@ -1,0 +1,54 @@
+import { symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { demoTools } from '../../src/cli/demo-tools.js'
+import { folder, removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+function call(root: string, name: string, input: object): Promise<unknown> {
+  const tool = demoTools(root).find((candidate) => candidate.name === name)
+  const execute = tool?.execute as ((input: object, execution: object) => unknown) | undefined
+  return Promise.resolve(execute?.(input, {}))
+}
+
+describe('the tools of the demo', () => {
+  test('list and read the files of the folder', async () => {
+    const root = await folder({ 'b.txt': 'B', 'a.txt': 'A' })
+    expect(await call(root, 'list_files', {})).toBe('a.txt\nb.txt')
+    expect(await call(root, 'read_file', { path: './a.txt' })).toBe('A')
+  })
+
+  test('a missing file is an error that names the files that are there', async () => {
+    const root = await folder({ 'a.txt': 'A' })
+    await expect(call(root, 'read_file', { path: 'c.txt' })).rejects.toMatchObject({
+      kind: 'failed',
+      message: "There is no file 'c.txt'. The files are: a.txt.",
+    })
+  })
+
+  test.each(['../secret.txt', '/etc/passwd', '..', '.', 'a/../../secret.txt'])(
+    '%s is refused by policy',
+    async (path) => {
+      const root = await folder({ 'a.txt': 'A' })
+      await expect(call(root, 'read_file', { path })).rejects.toMatchObject({ kind: 'policy_denied' })
+    },
+  )
+
+  test('a link that leads out of the folder is refused by policy', async () => {
+    const [root, outside] = [await folder({}), await folder({ 'secret.txt': 'S' })]
+    await symlink(join(outside, 'secret.txt'), join(root, 'link.txt'))
+    await expect(call(root, 'read_file', { path: 'link.txt' })).rejects.toMatchObject({
+      kind: 'policy_denied',
+    })
+  })
+
+  test('a file too large to be read by a model is an error', async () => {
+    const root = await folder({})
+    await writeFile(join(root, 'big.txt'), 'x'.repeat(100_001))
+    await expect(call(root, 'read_file', { path: 'big.txt' })).rejects.toThrow('larger than 100000 bytes')
+  })
+
+  test('calculate', async () => {
+    expect(await call('/', 'calculate', { expression: '2646.00 + 814.50 + 391.20' })).toBe(3851.7)
+  })
+})

@@ -1,0 +1,38 @@
+import { exitCodeOf } from '../../src/cli/exit-codes.js'
+import type { AgentState, Reason, RunResult } from '../../machines/agent/outcome.js'
+import { noUsage } from '../../machines/agent/usage.js'
+
+function result(state: AgentState, reason: Reason): RunResult {
+  const rest = {
+    output: '',
+    messages: [],
+    usage: noUsage,
+    steps: 0,
+    resumable: false,
+    sessionId: 's',
+    runId: 'r',
+  }
+  return { state, reason, ...rest }
+}
+
+test.each<[AgentState, Reason, number]>([
+  ['COMPLETED', 'end_turn', 0],
+  ['COMPLETED', 'max_tokens', 0],
+  ['ERROR', 'provider_error', 1],
+  ['ERROR', 'context_overflow', 1],
+  ['ERROR', 'internal', 1],
+  ['MAX_STEPS', 'max_steps', 3],
+  ['BUDGET_EXCEEDED', 'cost_limit', 3],
+  ['TIMED_OUT', 'timeout', 3],
+  ['BLOCKED', 'shield', 3],
+  ['ERROR', 'repeated_call', 3],
+  ['ERROR', 'cycle', 3],
+  ['ERROR', 'policy_denied', 3],
+  ['ERROR', 'terminal_delegation', 3],
+  ['ERROR', 'user_guard', 3],
+  ['WAITING_FOR_INPUT', 'approval', 4],
+  ['PAUSED', 'paused', 4],
+  ['CANCELLED', 'cancelled', 130],
+])('%s by %s exits with %d', (state, reason, code) => {
+  expect(exitCodeOf(result(state, reason))).toBe(code)
+})

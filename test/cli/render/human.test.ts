@@ -1,0 +1,189 @@
+import * as fc from 'fast-check'
+import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { noUsage } from '../../../machines/agent/usage.js'
+import { HumanRenderer } from '../../../src/cli/render/human.js'
+import { wantsColor } from '../../../src/cli/render/paint.js'
+import { defaultConfig } from '../../../src/config/defaults.js'
+
+const { limits } = defaultConfig
+
+function shown(
+  announcements: readonly Announcement[],
+  options: { color?: boolean; width?: number } = {},
+): string {
+  const renderer = new HumanRenderer({ color: false, limits, ...options })
+  return announcements.map((announcement, i) => renderer.event(stamped(announcement, i))).join('')
+}
+
+function stamped(announcement: Announcement, seq: number): AgentEvent {
+  return { ...announcement, id: `r:${seq}`, runId: 'r', seq, at: 1_000 + seq * 100 }
+}
+
+const says = (
+  text: string,
+  more: Partial<Extract<Announcement, { type: 'stream_chunk' }>> = {},
+): Announcement => ({
+  type: 'stream_chunk',
+  stepId: 's1',
+  attempt: 1,
+  text,
+  finished: false,
+  ...more,
+})
+const answers = (content: string, stepId = 's1'): Announcement => ({
+  type: 'assistant_message',
+  stepId,
+  message: { id: 'm', createdAt: 0, role: 'assistant', content },
+})
+const change = (to: 'RUNNING' | 'PAUSED' | 'COMPLETED'): Announcement => ({
+  type: 'state_changed',
+  from: null,
+  to,
+  reason: to === 'PAUSED' ? 'paused' : null,
+})
+const warns: Announcement = { type: 'warning', code: 'w', message: 'Careful.' }
+
+describe('a run for people', () => {
+  test('shows streamed text as it comes, and whatever follows on a line of its own', () => {
+    expect(shown([says('Hel'), says('lo'), warns])).toBe('Hello\n! w  Careful.\n')
+    expect(shown([says('Hello\n'), says('', { finished: true }), warns])).toBe('Hello\n! w  Careful.\n')
+  })
+
+  test('shows an answer once, streamed or whole', () => {
+    expect(shown([says('Hello'), says('', { finished: true }), answers('Hello')])).toBe('Hello\n')
+    expect(shown([answers('Hello')])).toBe('Hello\n')
+    expect(shown([answers('One'), answers('Two', 's2')])).toBe('One\nTwo\n')
+  })
+
+  test('says that text of a failed attempt is withdrawn, but only when some was shown', () => {
+    const reset = says('Hello', { attempt: 2, reset: true })
+    expect(shown([says('Hel'), says('', { finished: true }), reset])).toMatch(
+      /^Hel\n↻ .* withdrawn.*\nHello$/,
+    )
+    expect(shown([says('', { finished: true }), reset])).toBe('Hello')
+  })
+
+  test('keeps reasoning apart from the answer', () => {
+    const thinks = says('', { reasoning: 'hm' })
+    expect(shown([thinks, thinks, says('Yes')])).toBe('hmhm\nYes')
+    expect(shown([thinks], { color: true })).toBe('\u001b[2mhm\u001b[22m')
+  })
+
+  test('shows a tool call with its arguments, then how it went', () => {
+    const call: Announcement = {
+      type: 'tool_call',
+      stepId: 's1',
+      call: { id: 'c', type: 'function', function: { name: 'read', arguments: '{"path":"a.txt"}' } },
+    }
+    const result = { type: 'tool_result', callId: 'c', name: 'read', durationMs: 1_500 } as const
+    const ok: Announcement = { ...result, status: 'ok', content: '\nfirst\nsecond' }
+    const failed: Announcement = { ...result, status: 'timeout', content: 'Too slow.', truncated: true }
+    expect(shown([call, ok, failed])).toBe(
+      '  → read(path: "a.txt")\n  ✓ read 1.5 s  first …\n  ✗ timeout read 1.5 s (cut)  Too slow.\n',
+    )
+  })
+
+  test('shows how long a retry waits', () => {
+    const retry: Announcement = {
+      type: 'retry',
+      stepId: 's1',
+      attempt: 2,
+      delayMs: 1_000,
+      code: 'rate_limit',
+      message: 'Too many requests.',
+    }
+    expect(shown([retry])).toBe('↻ rate_limit  Too many requests; waiting 1.0 s before attempt 2\n')
+  })
+
+  test('shows states that pass and states of rest; the final one is left to the summary', () => {
+    expect(shown([change('RUNNING'), change('PAUSED'), change('COMPLETED')])).toBe(
+      '● RUNNING\n● PAUSED  paused\n',
+    )
+  })
+
+  test('shows guardrails, budget, approvals and errors', () => {
+    expect(
+      shown([
+        { type: 'guardrail', guard: 'cycle', action: 'nudge', evidence: 'e', message: 'Going in circles.' },
+        { type: 'budget_warning', message: 'Nearly spent.', remainingTokens: 1, remainingCost: null },
+        { type: 'approval_requested', callId: 'c1', name: 'send', arguments: '{"to":"x"}' },
+        { type: 'error', code: 'timeout', message: 'Too long.', recoverable: true },
+      ]),
+    ).toBe(
+      '⚑ cycle (nudge)  Going in circles.\n! budget  Nearly spent.\n' +
+        '? approval  send(to: "x") waits for a person (call c1)\n✗ timeout  Too long.\n',
+    )
+  })
+
+  test('ends with what the run took, set against its limits', () => {
+    const renderer = new HumanRenderer({
+      color: false,
+      limits: { ...limits, tokenBudget: 2_000, costLimit: 2 },
+    })
+    const usage = {
+      ...noUsage,
+      inputTokens: 1_200,
+      outputTokens: 34,
+      totalTokens: 1_234,
+      cost: 0.0123,
+      estimated: true,
+    }
+    const result: RunResult = {
+      state: 'COMPLETED',
+      reason: 'end_turn',
+      output: '',
+      messages: [],
+      usage,
+      steps: 3,
+      resumable: false,
+      sessionId: 's',
+      runId: 'r',
+    }
+    renderer.event(stamped(warns, 1))
+    renderer.event(stamped(warns, 26))
+    expect(renderer.result(result)).toBe(
+      [
+        '',
+        'COMPLETED · end_turn',
+        '  steps   3 of 50',
+        '  tokens  ≈ 1,234 of 2,000 (1,200 in, 34 out)',
+        '  cost    $0.0123 of $2.00',
+        '  time    2.5 s',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  test('without colour there is not one escape sequence, whatever the model writes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'binary' })), (texts) => {
+        const all = texts.flatMap((text): Announcement[] => [
+          says(text, { reasoning: text }),
+          { type: 'error', code: text, message: text, recoverable: false },
+          { type: 'tool_progress', callId: 'c', name: text, progress: text },
+          { type: 'tool_result', callId: 'c', name: text, status: 'error', content: text, durationMs: 0 },
+          {
+            type: 'user_message',
+            message: { id: 'm', createdAt: 0, role: 'user', content: [{ type: 'text', text }] },
+          },
+        ])
+        expect(shown(all)).not.toMatch(/[^\P{Cc}\t\n]/u)
+      }),
+    )
+  })
+})
+
+test.each([
+  [{ isTTY: true }, {}, true],
+  [{ isTTY: false }, {}, false],
+  [{}, {}, false],
+  [{ isTTY: true }, { NO_COLOR: '1' }, false],
+  [{ isTTY: true }, { NO_COLOR: '' }, true],
+  [{ isTTY: true }, { TERM: 'dumb' }, false],
+  [{ isTTY: false }, { FORCE_COLOR: '1' }, true],
+  [{ isTTY: true }, { FORCE_COLOR: '0' }, false],
+  [{ isTTY: false }, { FORCE_COLOR: '3', NO_COLOR: '1' }, true],
+])('a stream %j with %j has colours: %p', (stream, env, color) => {
+  expect(wantsColor(stream, env)).toBe(color)
+})

@@ -1,0 +1,67 @@
+import { readRunOptions } from '../../src/cli/commands/run-options.js'
+
+describe('the options of run', () => {
+  test('words that are not options are the prompt', () => {
+    expect(readRunOptions(['What', 'changed?']).prompt).toBe('What changed?')
+    expect(readRunOptions(['--', '--help']).prompt).toBe('--help')
+    expect(readRunOptions(['-']).prompt).toBe('-')
+    expect(readRunOptions([]).prompt).toBeUndefined()
+  })
+
+  test('every option reaches its place', () => {
+    const args =
+      '-c c.json -t t.mjs --session s -m gpt --base-url http://h/v1 -i Be --max-steps 3 --timeout 0 --no-stream --json hi'
+    expect(readRunOptions(args.split(' '))).toEqual({
+      prompt: 'hi',
+      config: 'c.json',
+      tools: 't.mjs',
+      session: 's',
+      model: 'gpt',
+      baseURL: 'http://h/v1',
+      instructions: 'Be',
+      limits: { maxSteps: 3, timeoutMs: 0 },
+      stream: false,
+      output: 'json',
+      rehearsal: false,
+    })
+  })
+
+  test.each([
+    [['--rehearsal'], true, undefined],
+    [['--rehearsal', 'Why?'], true, 'Why?'],
+    [['--rehearsal', 'play.json'], 'play.json', undefined],
+    [['--rehearsal', 'play.json', 'Why?'], 'play.json', 'Why?'],
+    [['--rehearsal=odd name.txt', 'Why?'], 'odd name.txt', 'Why?'],
+    [['--rehearsal', 'Read play.json'], true, 'Read play.json'],
+    [['--', '--rehearsal', 'play.json'], false, '--rehearsal play.json'],
+  ])('%j plays %j and asks %j', (args, rehearsal, prompt) => {
+    expect(readRunOptions(args)).toMatchObject({ rehearsal, prompt })
+  })
+
+  test.each([
+    [['--max-step', '3'], 'Unknown option --max-step. Did you mean --max-steps?'],
+    [['--tool=x'], 'Unknown option --tool. Did you mean --tools?'],
+    [['--instr', 'x'], 'Did you mean --instructions?'],
+    [['--zzz'], 'Unknown option --zzz.'],
+    [['-x'], 'Unknown option -x.'],
+    [['--store', 'memory:'], 'Unknown option --store.'],
+    [['--config'], '--config needs a value: --config FILE.'],
+    [['--config='], '--config needs a value'],
+    [['--config', '--json'], "'--json' looks like an option"],
+    [['--json=yes'], '--json is a switch'],
+    [['--json', '--events'], 'exclude each other'],
+    [['--rehearsal', '--model', 'm'], 'exclude each other'],
+    [['--rehearsal', '--base-url', 'http://h'], 'exclude each other'],
+    [['--max-steps', '0'], '--max-steps must be a whole number of at least 1'],
+    [['--max-steps=-1'], "(is '-1')"],
+    [['--max-steps', '2.5'], "(is '2.5')"],
+    [['--max-steps', 'Infinity'], "(is 'Infinity')"],
+    [['--max-steps', '9'.repeat(30)], '--max-steps must be'],
+    [['--timeout', '5s'], '--timeout must be a whole number of at least 0'],
+    [['--base-url', 'localhost:1234'], '--base-url must be an http(s) URL'],
+    [['--base-url', 'file:///etc/passwd'], '--base-url must be an http(s) URL'],
+  ])('%j is refused in one sentence', (args, message) => {
+    expect(() => readRunOptions(args)).toThrow(expect.objectContaining({ code: 'bad_usage' }))
+    expect(() => readRunOptions(args)).toThrow(message)
+  })
+})

@@ -1,0 +1,225 @@
+import { jest } from '@jest/globals'
+import { SimulatedClock } from 'xstate'
+import type { Message } from '../../machines/agent/messages.js'
+import {
+  type Agent,
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  openaiChat,
+  type Run,
+  type RunOptions,
+  type RunResult,
+  type UserInput,
+} from '../../src/index.js'
+import {
+  type RecordedRequest,
+  type Rehearsal,
+  startRehearsal,
+  type Turn,
+  type TurnFunction,
+  type WireMessage,
+} from '../../src/rehearsal/index.js'
+import { historyProblem } from './history.js'
+
+/** No scenario waits for real time: what takes this long hangs. */
+jest.setTimeout(10_000)
+
+type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
+
+const stages: Stage[] = []
+
+afterEach(async () => {
+  await Promise.all(stages.splice(0).map((stage) => stage.close()))
+})
+
+/** An agent whose model is played over real HTTP. Ends with the test. */
+export async function stage(
+  turns: readonly (Turn | TurnFunction)[],
+  options: Partial<AgentOptions> = {},
+  onExhausted: 'error' | 'repeatLast' | 'loop' = 'error',
+): Promise<Stage> {
+  const opened = new Stage(await startRehearsal({ turns, onExhausted }), options)
+  stages.push(opened)
+  return opened
+}
+
+/** One run of such an agent from its beginning to its end. */
+export async function played(
+  turns: readonly (Turn | TurnFunction)[],
+  options: Partial<AgentOptions> = {},
+): Promise<Play & { result: RunResult; stage: Stage }> {
+  const opened = await stage(turns, options)
+  const play = opened.run()
+  const result = await play.end(turns.length)
+  return Object.assign(play, { result, stage: opened })
+}
+
+export class Stage {
+  readonly rehearsal: Rehearsal
+  readonly clock = new SimulatedClock()
+  readonly agent: Agent
+  readonly plays: Play[] = []
+
+  constructor(rehearsal: Rehearsal, options: Partial<AgentOptions>) {
+    this.rehearsal = rehearsal
+    const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
+    this.agent = createAgent({ model, clock: this.clock, ...options })
+  }
+
+  run(input: UserInput = 'Go.', options: RunOptions = {}): Play {
+    const play = new Play(this, this.agent.run(input, options))
+    this.plays.push(play)
+    return play
+  }
+
+  get requests(): readonly RecordedRequest[] {
+    return this.rehearsal.requests
+  }
+
+  /** The messages of one request; negative numbers count from the last. */
+  wire(index: number): readonly WireMessage[] {
+    return this.requests.at(index)?.body.messages ?? []
+  }
+
+  /** Waits until so many requests have arrived. */
+  async arrival(count = 1): Promise<void> {
+    while (this.requests.length < count) await tick()
+  }
+
+  async close(): Promise<void> {
+    for (const { run } of this.plays) run.cancel()
+    await this.rehearsal.close()
+  }
+}
+
+export class Play {
+  readonly run: Run
+  readonly events: AgentEvent[] = []
+  readonly #stage: Stage
+  readonly #waiting = new Set<() => void>()
+
+  constructor(stage: Stage, run: Run) {
+    this.#stage = stage
+    this.run = run
+    run.events$.subscribe({
+      next: (event) => {
+        this.events.push(event)
+        for (const look of this.#waiting) look()
+      },
+      error: () => undefined,
+    })
+  }
+
+  /** The events of one kind. */
+  readonly of = <Type extends AgentEvent['type']>(type: Type): EventOf<Type>[] =>
+    this.events.filter((event): event is EventOf<Type> => event.type === type)
+
+  /** Waits for an event, unless it has happened. */
+  event<Type extends AgentEvent['type']>(
+    type: Type,
+    matches: (event: EventOf<Type>) => boolean = () => true,
+  ): Promise<EventOf<Type>> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        const found = this.of(type).find(matches)
+        if (found === undefined) return
+        this.#waiting.delete(look)
+        resolve(found)
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+
+  /** Lets the clock jump over every wait between attempts. */
+  skipBackOff(): this {
+    this.run.events$.subscribe((event) => {
+      if (event.type === 'retry') queueMicrotask(() => this.#stage.clock.increment(event.delayMs))
+    })
+    return this
+  }
+
+  /** The calls that wait for somebody. */
+  get pending(): string[] {
+    return pendingOf(this.run)
+  }
+
+  /** How the run stands at its next rest, which is none of the finals. */
+  async rest(): Promise<RunResult> {
+    const result = await this.run.result
+    expect(result.resumable).toBe(true)
+    expect(this.of('session_ended')).toEqual([])
+    const open = result.pending?.map(({ callId }) => callId)
+    expect(historyProblem(result.messages, open)).toBeNull()
+    return result
+  }
+
+  /**
+   * How the run ended, after `calls` requests to the model on this stage (and `unsent` attempts that no server saw).
+   * What every run owes to everybody is checked here.
+   */
+  async end(calls: number, unsent = 0): Promise<RunResult> {
+    const result = await this.run.result
+    const { requests, plays } = this.#stage
+    expect(requests.map(({ refused }) => refused).filter(Boolean)).toEqual([])
+    expect(requests).toHaveLength(calls)
+    expect(plays.flatMap((play) => play.#attempts())).toHaveLength(calls + unsent)
+    expect(historyProblem(result.messages)).toBeNull()
+    for (const { body } of requests) expect(historyProblem(body.messages.map(asMessage))).toBeNull()
+    expect(this.events.map(({ seq }) => seq)).toEqual(this.events.map((_, i) => i + 1))
+    expect(this.of('session_ended')).toHaveLength(1)
+    expect(this.events.at(-1)).toMatchObject({
+      type: 'session_ended',
+      state: result.state,
+      reason: result.reason,
+    })
+    const isError = result.state !== 'COMPLETED' && result.state !== 'CANCELLED'
+    expect(this.of('error')).toHaveLength(isError ? 1 : 0)
+    expect(result.error === undefined).toBe(!isError)
+    expect(result.resumable).toBe(false)
+    return result
+  }
+
+  /** Every attempt at an answer: one closing chunk each, and a reset before a later one shows anything. */
+  #attempts(): string[] {
+    const attempts = new Map<string, EventOf<'stream_chunk'>[]>()
+    for (const chunk of this.of('stream_chunk')) {
+      const key = `${chunk.stepId} ${chunk.attempt}`
+      attempts.set(key, [...(attempts.get(key) ?? []), chunk])
+    }
+    for (const chunks of attempts.values()) {
+      expect(chunks.map(({ finished }) => finished)).toEqual(chunks.map((_, i) => i === chunks.length - 1))
+      expect(chunks[0]?.reset ?? false).toBe((chunks[0]?.attempt ?? 1) > 1)
+    }
+    return [...attempts.keys()]
+  }
+}
+
+function pendingOf(run: Run): string[] {
+  const { context } = run.snapshot() as {
+    context: { calls: { id: string; needs: string; result?: object }[] }
+  }
+  return context.calls.filter(({ needs, result }) => needs !== 'nobody' && !result).map(({ id }) => id)
+}
+
+/** A message of a request as one of a transcript, for the same check. */
+function asMessage(message: WireMessage, index: number): Message {
+  return { ...message, id: `${index}`, createdAt: 0 } as unknown as Message
+}
+
+/** Lets everything happen that is ready. */
+export function tick(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
+
+/** A promise that somebody else opens. */
+export function latch(): { opened: Promise<void>; open(): void } {
+  let open = (): void => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
