@@ -224,12 +224,12 @@ export const agentMachine = setup({
             {
               guard: 'isFiltered',
               target: 'ending',
-              actions: { type: 'because', params: { reason: 'content_filter' } },
+              actions: [{ type: 'because', params: { reason: 'content_filter' } }, 'settleBatch'],
             },
             {
               guard: 'isRefusal',
               target: 'ending',
-              actions: { type: 'because', params: { reason: 'refusal' } },
+              actions: [{ type: 'because', params: { reason: 'refusal' } }, 'settleBatch'],
             },
             { guard: 'mayContinue', target: 'recovering', actions: 'continueAnswer' },
             {

@@ -126,7 +126,8 @@ export const isOpenCall = ({ context, event }: Scope): boolean =>
 
 /** The result of the last call that is running: the batch need not be declared done. */
 export const isLastResult = (scope: Scope): boolean =>
-  isOpenCall(scope) && scope.context.calls.filter((call) => call.started && call.result === undefined).length === 1
+  isOpenCall(scope) &&
+  scope.context.calls.filter((call) => call.started && call.result === undefined).length === 1
 
 export const awaitsApproval = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'approval')
 export const awaitsOutput = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'client')

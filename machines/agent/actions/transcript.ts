@@ -124,4 +124,5 @@ const endings: Partial<Record<Reason, string>> = {
   output_tokens: 'the budget of output tokens was used up',
   cost_limit: 'the cost limit was reached',
   max_steps: 'the step limit was reached',
+  refusal: 'the model declined to go on',
 }
