@@ -1,22 +1,8 @@
-import { sha256 } from '@noble/hashes/sha2.js'
 import { canonicalJson } from './canonical-json.js'
 import { cutLine } from './cut.js'
+import { sha256 } from './sha256.js'
 
-const encoder = new TextEncoder()
-
-const hexDigits = encoder.encode('0123456789abcdef')
-
-/** SHA-256 of a text, as 64 hexadecimal digits. */
-export function digest(text: string): string {
-  return hex(sha256(encoder.encode(text)))
-}
-
-function hex(bytes: Uint8Array): string {
-  // From character codes: a string that is pieced together costs more than the hash, once it is compared.
-  const codes: number[] = []
-  for (const byte of bytes) codes.push(hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0)
-  return String.fromCharCode(...codes)
-}
+export { sha256 as digest } from './sha256.js'
 
 /**
  * What a call is, whatever the order of keys and the whitespace: equal for calls of the same tool with the same
@@ -27,7 +13,7 @@ export function fingerprint(name: string, argumentsText: string): string {
   const canonical = canonicalJson(argumentsText)
   // The name is written as JSON, so that nothing in it can pass for the start of the arguments.
   const start = JSON.stringify(name)
-  return digest(
+  return sha256(
     canonical === null ? `${start} text ${JSON.stringify(argumentsText)}` : `${start} json ${canonical}`,
   )
 }
@@ -36,7 +22,7 @@ export function fingerprint(name: string, argumentsText: string): string {
 export function batchFingerprint(fingerprints: readonly string[]): string {
   const [first] = fingerprints
   if (first !== undefined && fingerprints.length === 1) return first
-  return digest([...fingerprints].sort().join(' '))
+  return sha256([...fingerprints].sort().join(' '))
 }
 
 /** Arguments as people get to see them: one line of at most 200 characters. */

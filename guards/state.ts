@@ -30,6 +30,17 @@ export function initialGuardrails(): GuardrailsState {
   }
 }
 
+/** Whether any guard watches the calls; without one, nothing about them need be hashed or remembered. */
+export function isWatching({
+  repeatedCall,
+  repeatedOutput,
+  cycle,
+  failing,
+  terminalDelegation,
+}: GuardrailsConfig): boolean {
+  return [repeatedCall, repeatedOutput, cycle, failing, terminalDelegation].some((guard) => guard !== null)
+}
+
 /** Tells every guard that is on. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
   const { maxRepeatedToolSteps } = config

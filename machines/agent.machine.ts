@@ -293,7 +293,7 @@ export const agentMachine = setup({
 
         halting: {
           description: 'A guard has seen enough; its configuration says how the run stops.',
-          entry: 'announceHalt',
+          entry: ['announceHalt', 'settleBatch'],
           always: [
             { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
             { guard: 'concludesOnHalt', target: 'concluding' },
@@ -448,6 +448,7 @@ export const agentMachine = setup({
               { guard: 'isLastApproval', target: '#agent.WAITING_FOR_TOOL', actions: 'reject' },
               { guard: 'awaitsApproval', actions: ['reject', 'settleBatch'] },
             ],
+            TOOL_OUTPUT: { guard: 'awaitsOutput', actions: ['acceptOutput', 'settleBatch'] },
           },
         },
 

@@ -39,7 +39,9 @@ export const isAtStepCap = ({ context }: Scope): boolean =>
 
 export const concludesAtStepCap = (scope: Scope): boolean => concludes(scope) && isAtStepCap(scope)
 
-const concludes = ({ context }: Scope): boolean => context.config.limits.onLimit === 'conclude'
+/** A last request is not made with a budget that is spent. */
+const concludes = (scope: Scope): boolean =>
+  scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
 export const isStoppedByStepCap = ({ context }: Scope): boolean => context.reason === 'max_steps'
 

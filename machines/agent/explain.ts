@@ -6,8 +6,15 @@ import { budgetLimits, budgetTotals } from './totals.js'
 
 /** What a run that did not complete tells its user: what happened, and what to do. */
 export function explain(context: AgentContext, reason: Reason): RunError {
-  if (context.error !== null && !isLimit(reason)) return context.error
-  return { code: reason, message: sentence(context, reason), recoverable: isLimit(reason) }
+  const { error } = context
+  if (error !== null && !isLimit(reason)) return error
+  // The request that was refused because of the budget says what it would have needed.
+  const wasRefused = reason === 'token_budget' && error?.code === reason
+  return {
+    code: reason,
+    message: wasRefused ? error.message : sentence(context, reason),
+    recoverable: isLimit(reason),
+  }
 }
 
 const limits: readonly Reason[] = ['timeout', 'max_steps', 'token_budget', 'output_tokens', 'cost_limit']

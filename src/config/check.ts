@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import { ConfigError } from '../errors.js'
+import { keyPaths, keysAt } from './known-keys.js'
 import { nearest } from './nearest.js'
 
 /** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
@@ -57,7 +58,7 @@ function problemsIn(
     const path = pathOf(issue.path)
     if (issue.code === 'unrecognized_keys') {
       for (const key of issue.keys) {
-        add(pathOf([...issue.path, key]), unknownKey(path, key, schema, options.beside ?? []))
+        add(pathOf([...issue.path, key]), unknownKey(issue.path, key, schema, options.beside ?? []))
       }
     } else {
       const shown = options.isSecret?.(path) === true ? '' : ` (is ${show(valueAt(input, issue.path))})`
@@ -67,50 +68,45 @@ function problemsIn(
   return [...problems.values()]
 }
 
-function unknownKey(parent: string, key: string, schema: z.core.$ZodType, beside: readonly string[]): string {
-  const paths = [...keyPaths(schema), ...beside]
-  const siblings = paths.filter((path) => parentOf(path) === parent)
-  const byName = new Map(paths.toReversed().map((path) => [lastOf(path), path]))
-  const sibling = nearest(key, siblings.map(lastOf))
-  const meant =
-    sibling === undefined ? byName.get(nearest(key, [...byName.keys()]) ?? '') : join(parent, sibling)
-  const hint =
-    meant === undefined ? `Known here: ${siblings.map(lastOf).join(', ')}.` : `Did you mean ${meant}?`
-  return `${pathOf(parent === '' ? [key] : [...parent.split('.'), key])} is not a known key. ${hint}`
+function unknownKey(
+  path: readonly PropertyKey[],
+  key: string,
+  schema: z.core.$ZodType,
+  beside: readonly string[],
+): string {
+  const siblings = [...keysAt(schema, path), ...(path.length === 0 ? beside : [])]
+  const meant = nearest(key, siblings)
+  return `${pathOf([...path, key])} is not a known key. ${
+    meant === undefined ? (elsewhere(key, schema) ?? known(siblings)) : didYouMean(pathOf([...path, meant]))
+  }`
 }
 
-/** The path of every key that the schema knows, parents first. */
-function keyPaths(schema: z.core.$ZodType, parent = ''): string[] {
-  if (schema instanceof z.ZodMiniOptional || schema instanceof z.ZodMiniNullable) {
-    return keyPaths(schema.def.innerType, parent)
-  }
-  if (schema instanceof z.ZodMiniPipe) {
-    return [...keyPaths(schema.def.in, parent), ...keyPaths(schema.def.out, parent)]
-  }
-  if (!(schema instanceof z.ZodMiniObject)) return []
-  return Object.entries<z.core.$ZodType>(schema.shape).flatMap(([key, inner]) => {
-    const path = join(parent, key)
-    return [path, ...keyPaths(inner, path)]
-  })
+/** A key that stands under another section: `maxSteps` at the top. */
+function elsewhere(key: string, schema: z.core.$ZodType): string | undefined {
+  // Reversed, so that of two keys with one name the first is meant.
+  const byName = new Map(
+    keyPaths(schema)
+      .toReversed()
+      .map((path) => [path.slice(path.lastIndexOf('.') + 1), path]),
+  )
+  const path = byName.get(nearest(key, [...byName.keys()]) ?? '')
+  return path === undefined ? undefined : didYouMean(path)
 }
 
-function join(parent: string, key: string): string {
-  return parent === '' ? key : `${parent}.${key}`
+function didYouMean(path: string): string {
+  return `Did you mean ${path}?`
 }
 
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('.')))
-}
-
-function lastOf(path: string): string {
-  return path.slice(path.lastIndexOf('.') + 1)
+function known(keys: readonly string[]): string {
+  return `Known here: ${keys.join(', ')}.`
 }
 
 /** `prices["gpt-5"].inputPerMillion` */
 function pathOf(keys: readonly PropertyKey[]): string {
   return keys.reduce<string>((path, key) => {
     const name = String(key)
-    return /^[A-Za-z_$][\w$]{0,59}$/.test(name) ? join(path, name) : `${path}[${JSON.stringify(cut(name))}]`
+    if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(cut(name))}]`
+    return path === '' ? name : `${path}.${name}`
   }, '')
 }
 

@@ -6,7 +6,6 @@ import { overrideLimits, resolveConfig } from '../config/schema.js'
 import { ConfigError } from '../errors.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
 import { type ToolEntry, toolSet } from '../tools/tool-set.js'
-import { estimateTextTokens } from '../usage/estimate.js'
 import { createPriceBook, type PriceOverrides } from '../usage/prices.js'
 import { backOff } from './actors/back-off.js'
 import { deadline } from './actors/deadline.js'
@@ -17,7 +16,9 @@ import { toMessages, type UserInput } from './input.js'
 import type { Journal } from './journal.js'
 import { type AgentMachine, journaled } from './journaled.js'
 import type { Binding } from './live.js'
+import { newId } from './new-id.js'
 import type { Parts } from './parts.js'
+import { partialUsage } from './partial-usage.js'
 import { refuseUnknownPrice } from './refuse-unknown-price.js'
 import { Run } from './run.js'
 import { createSession, Session } from './session.js'
@@ -100,7 +101,7 @@ export function createAgent(options: AgentOptions): Agent {
   const bind = (input: UserInput, session: Session, { limits, context, journal }: RunOptions): AgentInput => {
     const bound: AgentInput = {
       now: parts.clock.now(),
-      runId: crypto.randomUUID(),
+      runId: newId(),
       sessionId: session.id,
       config: limits === undefined ? parts.config : overrideLimits(parts.config, limits),
       tools: set.traits,
@@ -127,7 +128,7 @@ export function createAgent(options: AgentOptions): Agent {
         return { input: fresh, binding: {} }
       },
       reopen: (snapshot) => bindings.get(snapshot)?.binding ?? {},
-      partial: (text) => ({ text, usage: partialUsage(text) }),
+      partial: (text, context) => ({ text, usage: partialUsage(parts, context, text) }),
     },
   )
 
@@ -145,22 +146,8 @@ export function createAgent(options: AgentOptions): Agent {
         input: bound,
         session,
         signal: runOptions.signal,
-        ready: config.limits.costLimit > 0 ? refuseUnknownPrice(parts, config) : undefined,
+        ready: config.limits.costLimit > 0 ? refuseUnknownPrice(parts, config, bound.usage) : undefined,
       })
     },
-  }
-}
-
-/** What was received of an answer that nobody will be told the usage of. */
-function partialUsage(text: string) {
-  const outputTokens = estimateTextTokens(text)
-  return {
-    inputTokens: 0,
-    outputTokens,
-    totalTokens: outputTokens,
-    cachedInputTokens: 0,
-    reasoningTokens: 0,
-    cost: null,
-    estimated: true,
   }
 }

@@ -16,12 +16,12 @@ interface Listener {
 
 /** What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else. */
 export class EventHub {
-  readonly events$: Observable<AgentEvent>
-  readonly text$: Observable<string>
-  readonly state$: Observable<AgentState>
   readonly #actor: Actor<AgentMachine>
   readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
   readonly #listeners = new Set<Listener>()
+  #events: Observable<AgentEvent> | undefined
+  #text: Observable<string> | undefined
+  #state: Observable<AgentState> | undefined
   #end: 'open' | 'completed' | { error: unknown } = 'open'
 
   constructor(actor: Actor<AgentMachine>, rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
@@ -30,22 +30,35 @@ export class EventHub {
     actor.on('*', (event) => {
       for (const listener of this.#listeners) listener.next(event as AgentEvent)
     })
-    actor.subscribe({
-      complete: () => {
-        this.#end = 'completed'
-        for (const listener of this.#listeners) listener.complete()
-        this.#listeners.clear()
-      },
-    })
-    this.events$ = this.#observe((event, next) => {
+  }
+
+  /** Made when somebody asks: most runs are only awaited. */
+  get events$(): Observable<AgentEvent> {
+    this.#events ??= this.#observe((event, next) => {
       next(event)
     })
-    this.text$ = this.#observe((event, next) => {
+    return this.#events
+  }
+
+  get text$(): Observable<string> {
+    this.#text ??= this.#observe((event, next) => {
       if (event.type === 'stream_chunk' && event.text !== '') next(event.text)
     })
-    this.state$ = this.#observe((event, next) => {
+    return this.#text
+  }
+
+  get state$(): Observable<AgentState> {
+    this.#state ??= this.#observe((event, next) => {
       if (event.type === 'state_changed') next(event.to)
     })
+    return this.#state
+  }
+
+  /** The run has reached its final state. */
+  complete(): void {
+    this.#end = 'completed'
+    for (const listener of this.#listeners) listener.complete()
+    this.#listeners.clear()
   }
 
   /** The run was refused before its start. */

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import type { agentMachine } from '../../machines/agent.machine.js'
-import type { AgentInput } from '../../machines/agent/context.js'
+import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../machines/agent/events.js'
 import type { Clock } from './clock.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
@@ -15,7 +15,7 @@ export interface JournaledOptions {
   /** What a run that is restored from this snapshot is bound to. */
   reopen(snapshot: object): Binding
   /** An answer that was stopped midway, with an estimate of what it cost. */
-  partial(text: string, live: Live): PartialAnswer
+  partial(text: string, context: AgentContext): PartialAnswer
 }
 
 /**
@@ -67,7 +67,11 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       // The stream's closing chunk comes before what the event itself announces.
       const text = closing ? live.closeStream(scope.defer) : ''
       if (isStop) return transition(snapshot, event, scope)
-      const sealed = seal(event, clock.now(), text === '' ? undefined : options.partial(text, live))
+      const sealed = seal(
+        event,
+        clock.now(),
+        text === '' ? undefined : options.partial(text, snapshot.context),
+      )
       live.binding.journal?.append({ type: 'event', event: sealed })
       return transition(snapshot, sealed, live.scope as unknown as typeof scope)
     }) as AgentMachine['transition'],

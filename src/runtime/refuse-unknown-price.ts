@@ -1,10 +1,23 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
+import type { Usage } from '../../machines/agent/usage.js'
 import { ConfigError } from '../errors.js'
 import type { Parts } from './parts.js'
 
-/** A cost limit means nothing for a model whose price nobody knows: such a run does not start. */
-export async function refuseUnknownPrice({ model, prices }: Parts, config: AgentConfig): Promise<void> {
-  if (config.limits.costLimit === 0 || config.budget.onUnknownPrice !== 'error') return
+/** A cost limit means nothing where nobody knows what was or will be spent: such a run does not start. */
+export async function refuseUnknownPrice(
+  { model, prices }: Parts,
+  { limits, budget }: AgentConfig,
+  session: Usage,
+): Promise<void> {
+  if (limits.costLimit === 0 || budget.onUnknownPrice !== 'error') return
+  if (budget.scope === 'session' && session.cost === null) {
+    throw new ConfigError(
+      'unknown_price',
+      'limits.costLimit is set, but this session has used tokens before whose price is not known. ' +
+        "Start a new session, count this run alone with budget.scope: 'run', or use limits.tokenBudget instead.",
+      'limits.costLimit',
+    )
+  }
   const tokens = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
   if ((await prices.price(model.provider, model.model, tokens)) !== null) return
   throw new ConfigError(

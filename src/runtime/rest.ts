@@ -4,7 +4,7 @@ export class Rest<Result> {
   #reject = (_error: unknown): void => undefined
   #reached = false
   #promise = this.#renew()
-  readonly #listeners = new Set<() => void>()
+  #listeners: (() => void)[] = []
 
   get promise(): Promise<Result> {
     return this.#promise
@@ -35,8 +35,10 @@ export class Rest<Result> {
 
   /** Calls back whenever a rest is reached. */
   onReach(listener: () => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    this.#listeners.push(listener)
+    return () => {
+      this.#listeners = this.#listeners.filter((one) => one !== listener)
+    }
   }
 
   #renew(): Promise<Result> {

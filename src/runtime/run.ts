@@ -33,13 +33,6 @@ export interface RunParts {
  * const { state, output } = await run.result
  */
 export class Run implements AsyncIterable<AgentEvent> {
-  /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
-  readonly events$: Observable<AgentEvent>
-  /** The streamed text, piece by piece. */
-  readonly text$: Observable<string>
-  /** The present state, then every change of it. */
-  readonly state$: Observable<AgentState>
-
   readonly #actor: Actor<AgentMachine>
   readonly #hub: EventHub
   readonly #rest = new Rest<RunResult>()
@@ -47,36 +40,42 @@ export class Run implements AsyncIterable<AgentEvent> {
   constructor({ machine, input, session, signal, ready }: RunParts) {
     this.#actor = createActor(machine, { input: input as never })
     this.#hub = new EventHub(this.#actor, this.#rest)
-    this.events$ = this.#hub.events$
-    this.text$ = this.#hub.text$
-    this.state$ = this.#hub.state$
 
-    const onAbort = (): void => {
-      this.cancel(signal?.reason instanceof Error ? signal.reason.message : undefined)
-    }
-    const end = (): void => {
+    const release = signal ? this.#follow(signal) : () => undefined
+    const refuse = (error: unknown): void => {
       session.release()
-      signal?.removeEventListener('abort', onAbort)
+      release()
+      this.#rest.refuse(error)
+      this.#hub.fail(error)
     }
     this.#actor.subscribe({
       next: (snapshot) => {
         this.#settle(snapshot, session)
       },
-      complete: end,
+      complete: () => {
+        release()
+        this.#hub.complete()
+      },
+      // Only what the machine itself does wrong ends here: an agent that fails has a final state for it.
+      error: refuse,
     })
-    if (signal?.aborted) onAbort()
-    else signal?.addEventListener('abort', onAbort)
-
-    const start = (): void => {
-      this.#actor.start()
-    }
-    const refuse = (error: unknown): void => {
-      end()
-      this.#rest.refuse(error)
-      this.#hub.fail(error)
-    }
     // Later, so that whoever subscribes right after run() misses nothing.
-    ;(ready ?? Promise.resolve()).then(start, refuse)
+    ;(ready ?? Promise.resolve()).then(() => this.#actor.start(), refuse)
+  }
+
+  /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
+  get events$(): Observable<AgentEvent> {
+    return this.#hub.events$
+  }
+
+  /** The streamed text, piece by piece. */
+  get text$(): Observable<string> {
+    return this.#hub.text$
+  }
+
+  /** The present state, then every change of it. */
+  get state$(): Observable<AgentState> {
+    return this.#hub.state$
   }
 
   get id(): string {
@@ -171,6 +170,18 @@ export class Run implements AsyncIterable<AgentEvent> {
 
   get #context(): AgentContext {
     return this.#snapshot.context
+  }
+
+  /** Cancels when the signal aborts; returns how to stop listening. */
+  #follow(signal: AbortSignal): () => void {
+    const onAbort = (): void => {
+      this.cancel(signal.reason instanceof Error ? signal.reason.message : undefined)
+    }
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort)
+    return () => {
+      signal.removeEventListener('abort', onAbort)
+    }
   }
 
   /** The only way into the machine: events of our own making, never foreign objects. */

@@ -3,6 +3,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import { UsageError } from '../errors.js'
+import { newId } from './new-id.js'
 
 /** What a session keeps beside its messages; plain JSON. */
 export interface SessionMetadata {
@@ -52,5 +53,5 @@ export class Session {
 
 /** A new, empty session with an id of its own. */
 export function createSession(name?: string): Session {
-  return new Session(crypto.randomUUID(), name)
+  return new Session(newId(), name)
 }

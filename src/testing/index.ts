@@ -2,6 +2,10 @@
  * Tests from the graph of any XState v5 machine: paths that take every transition, rules that hold in every reachable
  * state, and a replay of the paths on the live machine.
  */
+export { agentAlphabet } from './agent/alphabet.js'
+export { agentInputs } from './agent/inputs.js'
+export { agentSpace, type AgentSpaceOptions } from './agent/space.js'
+export { agentStateKey } from './agent/state-key.js'
 export { coverPaths, type Cover, type CoverOptions } from './cover-paths.js'
 export type { Coverage } from './coverage.js'
 export { emitJest, type EmitJestOptions } from './emit-jest.js'

@@ -31,7 +31,7 @@ export interface ExecutedToolDefinition<Schema extends InputSchema, Context>
   /** Milliseconds a call may take; 0 is no limit. Default: `toolCalls.timeoutMs` of the configuration. */
   timeoutMs?: number
   /** Whether a person has to approve each call; a function decides call by call. Default false. */
-  needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>, Context>
+  needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
   client?: false
 }
 
@@ -82,7 +82,8 @@ function parametersOf(name: string, input: InputSchema): Tool['parameters'] {
   try {
     return toParameters(input)
   } catch (error) {
-    const message = `The input of tool '${name}' ${describeError(error)}`
+    const why = error instanceof Error ? error.message : describeError(error)
+    const message = `The input of tool '${name}' ${why}`
     throw new ConfigError('invalid_tool', message, `${name}.input`, { cause: error })
   }
 }

@@ -18,7 +18,7 @@ export function describeError(error: unknown): string {
     const text = describeOne(cause)
     if (!parts.some((part) => part.includes(text))) parts.push(text)
   }
-  return parts.join(': ')
+  return parts.join(': ').replaceAll('.: ', ': ')
 }
 
 function describeOne(error: unknown): string {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
+import { describeError } from './describe-error.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
 /**
@@ -51,7 +52,7 @@ function convert(schema: StandardJsonSchema): unknown {
     return jsonSchema.input({ target: 'draft-2020-12' })
   } catch (error) {
     throw new Error(
-      `cannot be written as JSON Schema: ${error instanceof Error ? error.message : String(error)}. Models send ` +
+      `cannot be written as JSON Schema: ${describeError(error)}. Models send ` +
         'JSON only: take a string or a number (z.iso.datetime() for a date) and convert it in execute.',
       { cause: error },
     )
@@ -61,7 +62,7 @@ function convert(schema: StandardJsonSchema): unknown {
 function copyOf(schema: unknown): JsonObject {
   let copy: unknown
   try {
-    copy = JSON.parse(JSON.stringify(schema))
+    copy = JSON.parse(JSON.stringify(schema) ?? 'null')
   } catch (error) {
     throw new Error('is not plain JSON. Remove circular references, BigInts and the like.', { cause: error })
   }

@@ -27,7 +27,7 @@ export interface Tool<Input = unknown, Context = unknown> extends ToolTraits {
   readonly timeoutMs: number | undefined
   /** Executed by the caller of the run, who answers with `run.toolOutput(callId, value)`. */
   readonly client: boolean
-  readonly needsApproval: boolean | ApprovalPredicate<Input, Context>
+  readonly needsApproval: boolean | ApprovalPredicate<Input>
   readonly validate: Validate
   /** Absent on client tools. */
   readonly execute: Execute<Input, Context> | undefined
@@ -35,9 +35,12 @@ export interface Tool<Input = unknown, Context = unknown> extends ToolTraits {
 
 export type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
 
-/** Whether a person has to approve this call. Whatever it throws counts as yes. */
-export type ApprovalPredicate<Input, Context> = Method<
-  [input: Input, options: { context: Context }],
+/**
+ * Whether a person has to approve this call. Whatever it throws counts as yes. `context` is the app's own object:
+ * annotate it, `(input, { context }: { context: App }) => …`.
+ */
+export type ApprovalPredicate<Input> = Method<
+  [input: Input, options: { context: unknown }],
   boolean | Promise<boolean>
 >
 

@@ -3,26 +3,28 @@ import type { TokenUsage } from '../../machines/agent/usage.js'
 import { withoutDate } from './model-name.js'
 
 /** Other names of the catalog's providers. */
-const aliases: Record<string, string> = {
-  bedrock: 'aws',
-  gemini: 'google',
-  moonshot: 'moonshotai',
-  vertex: 'google',
-  xai: 'x-ai',
-}
+const aliases = new Map([
+  ['bedrock', 'aws'],
+  ['gemini', 'google'],
+  ['moonshot', 'moonshotai'],
+  ['vertex', 'google'],
+  ['xai', 'x-ai'],
+])
 
 let loading: Promise<typeof Catalog | null> | undefined
+let catalog: typeof Catalog | null = null
 
-/** What a response costs by the catalog, in USD; null when it does not know the provider or the model. Never rejects. */
-export async function catalogPrice(
-  provider: string,
-  model: string,
-  usage: TokenUsage,
-  at: number,
-): Promise<number | null> {
-  // Where the catalog was left out of a bundle, no price is known.
+/** Where the catalog was left out of a bundle, no price is known. Never rejects. */
+export async function loadCatalog(): Promise<void> {
   loading ??= import('@pydantic/genai-prices').catch(() => null)
-  const catalog = await loading
+  catalog = await loading
+}
+
+/**
+ * What a response costs by the catalog, in USD; null when it does not know the provider or the model, or is not
+ * loaded. Never throws.
+ */
+export function catalogPrice(provider: string, model: string, usage: TokenUsage, at: number): number | null {
   if (catalog === null) return null
   const key = `${provider}\n${model}`
   let entry = entries.get(key)
@@ -50,7 +52,7 @@ const entries = new Map<string, Entry | null>()
 
 function lookUp(catalog: typeof Catalog, provider: string, model: string): Entry | null {
   const name = provider.trim().toLowerCase()
-  const providerId = aliases[name] ?? name
+  const providerId = aliases.get(name) ?? name
   const known = catalog.findProvider({ providerId })
   // The catalog also takes names that only resemble a provider's; a proxy's name is no proof of its prices.
   if (known?.id !== providerId) return null

@@ -2,7 +2,7 @@ import type { TokenUsage } from '../../machines/agent/usage.js'
 import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
 import { ConfigError } from '../errors.js'
 import { withoutDate } from './model-name.js'
-import { catalogPrice } from './price-catalog.js'
+import { catalogPrice, loadCatalog } from './price-catalog.js'
 
 /**
  * The cost of one response in USD; null when it is not known, undefined to leave it to the built-in catalog. What is
@@ -24,6 +24,8 @@ export interface PriceBook {
    * for what costs nothing.
    */
   price(provider: string, model: string, usage: TokenUsage, at?: number): Promise<number | null>
+  /** The same at once; null, too, as long as `price` has not loaded the catalog. Never throws. */
+  knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
 }
 
 /**
@@ -38,6 +40,12 @@ export function createPriceBook(overrides: PriceOverrides = {}): PriceBook {
   const own = typeof overrides === 'function' ? totally(overrides) : byTable(overrides)
   return {
     price: async (provider, model, usage, at = Date.now()) => {
+      const cost = own(provider, model, usage)
+      if (cost !== undefined) return cost
+      await loadCatalog()
+      return catalogPrice(provider, model, usage, at)
+    },
+    knownPrice: (provider, model, usage, at = Date.now()) => {
       const cost = own(provider, model, usage)
       return cost === undefined ? catalogPrice(provider, model, usage, at) : cost
     },

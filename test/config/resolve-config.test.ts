@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
 import { defaultConfig, overrideLimits, resolveConfig } from '../../src/config/schema.js'
 import type { agentSchema, GivenConfig } from '../../src/config/sections.js'

@@ -12,13 +12,20 @@ describe('the loop over the wire', () => {
       steps: 1,
     })
     expect(stage.wire(0)).toEqual([{ role: 'user', content: 'Go.' }])
-    expect(of('stream_chunk').map((chunk) => chunk.text).join('')).toBe('Hello there.')
+    expect(
+      of('stream_chunk')
+        .map((chunk) => chunk.text)
+        .join(''),
+    ).toBe('Hello there.')
     expect(of('state_changed').map(({ to }) => to)).toEqual(['RUNNING', 'COMPLETED'])
   })
 
   it('executes a call and hands its result back', async () => {
     const add = tool('add', ({ a, b }) => Number(a) + Number(b))
-    const turns = [call('add', { a: 19, b: 23 }), text('It is 42.', { expect: { toolResultsInclude: ['42'] } })]
+    const turns = [
+      call('add', { a: 19, b: 23 }),
+      text('It is 42.', { expect: { toolResultsInclude: ['42'] } }),
+    ]
     const { result, of } = await played(turns, { tools: [add], instructions: 'Be exact.' })
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'It is 42.', steps: 2 })
     expect(add.inputs).toEqual([{ a: 19, b: 23 }])
@@ -48,7 +55,12 @@ describe('the loop over the wire', () => {
     ])
     const { stage, of } = await played([batch, text('All done.')], { tools: [slow] })
     expect(of('tool_result').map(({ content }) => content)).toEqual(['did c', 'did b', 'did a'])
-    expect(stage.wire(1).slice(-3).map(({ content }) => content)).toEqual(['did a', 'did b', 'did c'])
+    expect(
+      stage
+        .wire(1)
+        .slice(-3)
+        .map(({ content }) => content),
+    ).toEqual(['did a', 'did b', 'did c'])
   })
 
   it('gives the model the mistake in its arguments, and the names of the tools it has', async () => {
@@ -89,7 +101,9 @@ describe('the loop over the wire', () => {
   })
 
   it('keeps reasoning out of the text, and shows it apart', async () => {
-    const { result, of } = await played([text('<think>or this way</think>Yes.', { reasoning: 'Let me think.' })])
+    const { result, of } = await played([
+      text('<think>or this way</think>Yes.', { reasoning: 'Let me think.' }),
+    ])
     expect(result.output).toBe('Yes.')
     expect(result.messages.at(-1)).toMatchObject({ content: 'Yes.', reasoning: 'Let me think.or this way' })
     const chunks = of('stream_chunk')
@@ -100,7 +114,10 @@ describe('the loop over the wire', () => {
   it('sends images as they are', async () => {
     const content = [
       { type: 'text' as const, text: 'What is this?' },
-      { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' as const } },
+      {
+        type: 'image_url' as const,
+        image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' as const },
+      },
     ]
     const input: UserInput = [{ role: 'user', content }]
     const theatre = await stage([text('A dot.')])

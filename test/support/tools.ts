@@ -34,7 +34,10 @@ export function call(name: string, input: object | string = {}, more: Turn = {})
 }
 
 /** A turn that asks for several calls at once. */
-export function calls(asked: readonly (readonly [name: string, input?: object | string])[], more: Turn = {}): Turn {
+export function calls(
+  asked: readonly (readonly [name: string, input?: object | string])[],
+  more: Turn = {},
+): Turn {
   const toolCalls = asked.map(([name, input = {}]) => ({
     name,
     arguments: input as string | Record<string, unknown>,

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { classifyToolError } from '../../src/tools/classify-tool-error.js'
 import { ToolError } from '../../src/tools/tool-error.js'
 import { hostile } from './hostile.js'
@@ -130,8 +130,8 @@ test('A cause that leads back to its error ends', () => {
 
 test('Whatever is thrown gets a kind and words', () => {
   fc.assert(
-    fc.property(hostile, (thrown) => {
-      const { kind, message } = classifyToolError(thrown)
+    fc.property(hostile, (make) => {
+      const { kind, message } = classifyToolError(make())
       expect(['policy_denied', 'transient', 'failed']).toContain(kind)
       expect(message).not.toBe('')
       expect(typeof message).toBe('string')

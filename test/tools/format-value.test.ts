@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { cutMiddle } from '../../src/tools/cut-middle.js'
 import { formatValue } from '../../src/tools/format-value.js'
 import { hostile, oddities } from './hostile.js'
@@ -115,8 +115,8 @@ test('A cut text fits every limit, counts right and splits no surrogate pair', (
 test('Whatever is returned is a text within the limit', () => {
   for (const make of oddities) expect(format(make()).length).toBeLessThanOrEqual(1000)
   fc.assert(
-    fc.property(hostile, (value) => {
-      const { content } = formatValue(value, 300)
+    fc.property(hostile, (make) => {
+      const { content } = formatValue(make(), 300)
       expect(typeof content).toBe('string')
       expect(content.length).toBeLessThanOrEqual(300)
     }),

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 
 const explode = (): never => {
   throw new Error('boom')
@@ -12,7 +12,10 @@ export const oddities: (() => unknown)[] = [
   () => 12n,
   () => Symbol('s'),
   () => explode,
-  () => class Thing {},
+  () =>
+    class Thing {
+      x = 1
+    },
   () => new Date(NaN),
   () => Object.create(null),
   () => Object.freeze({ a: Object.freeze([1]) }),
@@ -70,18 +73,20 @@ export const oddities: (() => unknown)[] = [
   () => '😀'.repeat(2000),
 ]
 
-/** Any of these, or any value that fast-check can think of. */
-export const hostile: fc.Arbitrary<unknown> = fc.oneof(
-  fc.constantFrom(...oddities).map((make) => make()),
-  fc.anything({
-    withBigInt: true,
-    withDate: true,
-    withMap: true,
-    withSet: true,
-    withTypedArray: true,
-    withNullPrototype: true,
-    withSparseArray: true,
-  }),
+/** Makes any of these, or any value that fast-check can think of. */
+export const hostile: fc.Arbitrary<() => unknown> = fc.oneof(
+  fc.constantFrom(...oddities),
+  fc
+    .anything({
+      withBigInt: true,
+      withDate: true,
+      withMap: true,
+      withSet: true,
+      withTypedArray: true,
+      withNullPrototype: true,
+      withSparseArray: true,
+    })
+    .map((value) => () => value),
 )
 
 function revoked(): unknown {

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { jsonProblem } from '../../src/tools/json-problem.js'
 
 const parses = (text: string): boolean => {

@@ -1,4 +1,5 @@
-import fc from 'fast-check'
+import { jest } from '@jest/globals'
+import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import { defineTool } from '../../src/tools/define-tool.js'
 import type { ToolExecution } from '../../src/tools/define-tool.js'
@@ -297,17 +298,17 @@ test('Whatever ends in whatever order, each call has exactly one result', async 
       })
       const ids = outcomes.map((_, index) => String(index))
       const { done, results, clock } = start(calls(...ids), [tool], { concurrency })
-      let ended = false
-      void done.then(() => {
-        ended = true
-      })
-      while (!ended) {
+      // No more rounds than calls: each of them ends at least one.
+      for (const _ of ids) {
         // oxlint-disable-next-line no-await-in-loop
         await scheduler.waitIdle()
+        // oxlint-disable-next-line no-await-in-loop
+        await settle()
         clock.increment(10)
         // oxlint-disable-next-line no-await-in-loop
         await settle()
       }
+      await done
       expect(results.map(([id]) => id).sort()).toEqual([...ids].sort())
       for (const [id, { status }] of results) {
         const expected = { value: 'ok', later: 'ok', throw: 'error', hang: 'timeout' }[

@@ -1,4 +1,5 @@
-import fc from 'fast-check'
+import { jest } from '@jest/globals'
+import * as fc from 'fast-check'
 import { z } from 'zod'
 import { defineTool } from '../../src/tools/define-tool.js'
 import type { InputSchema } from '../../src/tools/input-schema.js'
@@ -8,6 +9,7 @@ import { hostile, oddities } from './hostile.js'
 
 const about = { name: 'act', description: 'Acts.' }
 const anything = { ...about, input: { type: 'object' } as const }
+const named = (name: string) => defineTool({ ...anything, name, execute: () => 1 })
 
 test('A tool gets its validated input and returns what the model reads', async () => {
   const tool = defineTool({
@@ -36,7 +38,6 @@ test('A tool is told which call, run and session it serves, and gets the app’s
 })
 
 test('An unknown tool is answered with the names of the others, the nearest first', async () => {
-  const named = (name: string) => defineTool({ ...anything, name, execute: () => 1 })
   const { done, results } = start(
     [call('raed_file')],
     [named('write_file'), named('list'), named('read_file')],
@@ -259,14 +260,13 @@ test('Any arguments, any returned and any thrown value make exactly one result w
     fc.string(),
     fc.object().map((value) => JSON.stringify(value) ?? ''),
   )
-  let next: { value: unknown; throws: boolean } = { value: 0, throws: false }
+  let next = { make: (): unknown => 0, throws: false }
   const answer = (): unknown => {
-    if (next.throws) throw next.value
-    return next.value
+    if (next.throws) throw next.make()
+    return next.make()
   }
   const tools = [
     defineTool({ ...anything, execute: answer }),
-    // A promise of a thenable would be another value.
     defineTool({
       ...about,
       name: 'later',
@@ -274,8 +274,8 @@ test('Any arguments, any returned and any thrown value make exactly one result w
       execute: async () => answer(),
     }),
   ]
-  const check = async (text: string, value: unknown, throws: boolean) => {
-    next = { value, throws }
+  const check = async (text: string, make: () => unknown, throws: boolean) => {
+    next = { make, throws }
     for (const tool of tools) {
       // oxlint-disable-next-line no-await-in-loop
       const { content } = await runOne(text, tool, { maxResultChars: 200 })
@@ -286,7 +286,7 @@ test('Any arguments, any returned and any thrown value make exactly one result w
   for (const make of oddities) {
     for (const throws of [true, false]) {
       // oxlint-disable-next-line no-await-in-loop
-      await check('{}', make(), throws)
+      await check('{}', make, throws)
     }
   }
   await fc.assert(fc.asyncProperty(args, hostile, fc.boolean(), check))

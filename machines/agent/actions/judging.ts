@@ -1,6 +1,6 @@
 import { callFact, callsFact, resultsFact } from '../../../guards/facts.js'
 import { digest } from '../../../guards/fingerprint.js'
-import { findings, observeAll } from '../../../guards/state.js'
+import { findings, isWatching, observeAll } from '../../../guards/state.js'
 import type { CallFact, Fact, ResultFact } from '../../../guards/types.js'
 import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
@@ -11,6 +11,7 @@ import { settleCall } from './transcript.js'
 
 /** The guards look at the calls before any of them runs. */
 export const judgeCalls = act((context, event, tell) => {
+  if (!isWatching(context.config.guardrails)) return undefined
   const calls = context.calls.map((call) => ({ ...call, fact: factOf(context, call) }))
   const fact = callsFact(calls.map((call) => call.fact))
   return judge({ ...context, calls }, fact, timeOf(event), tell)
@@ -18,11 +19,11 @@ export const judgeCalls = act((context, event, tell) => {
 
 /** The guards look at the results of a batch. */
 export const judgeResults = act((context, event, tell) => {
+  const lastBatchFailed = context.calls.some((call) => call.result && call.result.status !== 'ok')
+  if (!isWatching(context.config.guardrails)) return { lastBatchFailed }
   const results = context.calls.flatMap((call) =>
     call.result ? [resultFact(context, call, call.result)] : [],
   )
-  if (results.length === 0) return { verdict: null }
-  const lastBatchFailed = results.some((result) => !result.ok)
   return { lastBatchFailed, ...judge(context, resultsFact(results), timeOf(event), tell) }
 })
 

@@ -9,7 +9,7 @@ import type { AssistantMessage } from '../messages.js'
 import type { ModelOutput } from '../response.js'
 import { stepIdOf } from '../step-id.js'
 import { budgetLimits, budgetTotals, isNearBudget } from '../totals.js'
-import { addUsage } from '../usage.js'
+import { addUsage, type Usage } from '../usage.js'
 import { messageId } from './transcript.js'
 
 /** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
@@ -32,6 +32,7 @@ export const recordResponse = act((context, event, tell) => {
   }
 
   if (!response.complete) tell(missingEnd)
+  for (const warning of blindSpots(context, response.usage)) tell(warning)
   if (message) tell({ type: 'assistant_message', stepId, message })
   for (const call of response.toolCalls) tell({ type: 'tool_call', stepId, call })
   tell({ type: 'usage', stepId, step: response.usage, run: usage.run, session: usage.session })
@@ -45,7 +46,8 @@ export const recordResponse = act((context, event, tell) => {
     rateLimits: 0,
     usage,
     response: kind,
-    error: null,
+    // A conclusion is the last word of a run that was stopped: why it was stays.
+    error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
     calls: response.toolCalls.map((call, i) => ({
       id: call.id,
@@ -105,6 +107,29 @@ function budgetWarning(
     remainingCost: cost,
   })
   return { warnedOfBudget: true }
+}
+
+/** What the budget cannot see is said once a run. */
+function blindSpots({ config, usage }: AgentContext, { estimated, cost }: Usage): Announcement[] {
+  const { costLimit } = config.limits
+  return [
+    ...(estimated && !usage.run.estimated ? [missingUsage] : []),
+    ...(costLimit > 0 && cost === null && usage.run.cost !== null ? [unknownPrice] : []),
+  ]
+}
+
+const missingUsage: Announcement = {
+  type: 'warning',
+  code: 'missing_usage',
+  message:
+    'The provider reported no usage: it is estimated, or taken as zero where budget.onMissingUsage says so.',
+}
+
+const unknownPrice: Announcement = {
+  type: 'warning',
+  code: 'unknown_price',
+  message:
+    'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
 }
 
 const missingEnd: Announcement = {

@@ -1,4 +1,5 @@
 import { fromPromise } from 'xstate'
+import { remaining } from '../../../guards/budget.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type {
   ModelActorError,
@@ -7,7 +8,7 @@ import type {
   ModelResponse,
 } from '../../../machines/agent/response.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
-import { budgetTotals } from '../../../machines/agent/totals.js'
+import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
 import { toModelFailure } from '../../providers/failures.js'
 import { ModelError, type ModelRequest } from '../../providers/provider.js'
@@ -16,6 +17,7 @@ import { estimateRequestTokens, estimateUsage } from '../../usage/estimate.js'
 import { agentOf } from '../live.js'
 import { refuseUnknownPrice } from '../refuse-unknown-price.js'
 import type { Parts } from '../parts.js'
+import { requestOf } from '../request-of.js'
 import { watchIdle } from './watch-idle.js'
 
 /**
@@ -32,7 +34,7 @@ export const requestModel = (parts: Parts) =>
     try {
       await live.flushed()
       signal.throwIfAborted()
-      if (context.steps === 0) await refuseUnknownPrice(parts, config)
+      if (context.steps === 0) await refuseUnknownPrice(parts, config, context.usage.session)
       refuseOverBudget(request, context)
       const response = await parts.model.request(request, {
         signal: idle.signal,
@@ -54,31 +56,16 @@ export const requestModel = (parts: Parts) =>
     }
   })
 
-function requestOf(parts: Parts, context: AgentContext, conclude: boolean): ModelRequest {
-  return {
-    instructions: parts.instructions,
-    messages: context.messages,
-    nudges: conclude ? [...context.nudges, lastAnswer] : context.nudges,
-    tools: conclude ? [] : parts.specs,
-    ...(parts.toolChoice !== undefined && !conclude && { toolChoice: parts.toolChoice }),
-    sampling: parts.sampling,
-    extraBody: parts.extraBody,
-    stream: context.config.stream,
-  }
-}
-
-const lastAnswer = 'This is your last answer: no more tools can be called. Answer now with what you know.'
-
 /** `budget.preflight`: a request whose input alone crosses the line is not sent. */
 function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   const { budget, limits } = context.config
   if (!budget.preflight || limits.tokenBudget === 0) return
   const needed = estimateRequestTokens(request)
-  const left = limits.tokenBudget - budgetTotals(context).totalTokens
+  const left = remaining(budgetTotals(context), budgetLimits(context.config)).tokens ?? Infinity
   if (needed < left) return
   throw new ModelError({
     ...failed('fatal', 'token_budget'),
-    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}).`,
+    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
   })
 }
 

@@ -6,7 +6,7 @@ import type { ModelActorError, ModelOutput } from '../../../machines/agent/respo
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { doneActor, errorActor } from '../space.js'
-import { watchesCalls } from './watches-calls.js'
+import { isWatching } from '../../../guards/state.js'
 
 /** When everything of an exploration happens, and a time after every deadline. */
 export const early = 1_000
@@ -17,9 +17,25 @@ export const modelOutcomes = {
   text: output({ text: 'Done.' }),
   call: output({ calls: [['a', 'read']] }),
   'another call': output({ calls: [['b', 'look']] }),
-  'calls of every kind': output({ calls: [['a', 'read'], ['b', 'transfer', 'approval'], ['c', 'pick', 'client']] }),
-  'two approvals': output({ calls: [['a', 'transfer', 'approval'], ['b', 'transfer', 'approval']] }),
-  'two client calls': output({ calls: [['a', 'pick', 'client'], ['b', 'pick', 'client']] }),
+  'calls of every kind': output({
+    calls: [
+      ['a', 'read'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+  'two approvals': output({
+    calls: [
+      ['a', 'transfer', 'approval'],
+      ['b', 'transfer', 'approval'],
+    ],
+  }),
+  'two client calls': output({
+    calls: [
+      ['a', 'pick', 'client'],
+      ['b', 'pick', 'client'],
+    ],
+  }),
   truncated: output({ text: 'Do', finishReason: 'length' }),
   'truncated call': output({ calls: [['a', 'read']], finishReason: 'length' }),
   filtered: output({ text: 'Do', finishReason: 'content_filter' }),
@@ -34,8 +50,8 @@ export const modelFailures = {
   'rate limit': failure('rate_limit', 'http_429'),
   'fatal error': failure('fatal', 'invalid_api_key'),
   'context overflow': failure('context_overflow', 'context_length_exceeded'),
-  'incomplete answer': failure('incomplete', 'incomplete_response', 10),
-  'incomplete answer over budget': failure('incomplete', 'incomplete_response', 1_000),
+  'incomplete answer': cutOff(10),
+  'incomplete answer over budget': cutOff(1_000),
 } satisfies Record<string, ModelActorError>
 
 export const toolOutcomes = {
@@ -63,11 +79,11 @@ type Events = Record<string, AnyEventObject>
 export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachine>): Events {
   const { config, state, deadline } = context
   const asked = isAsked(value)
-  if (watchesCalls(config)) {
+  if (isWatching(config.guardrails)) {
     return {
       cancel,
       ...(asked && { ...watchedModel, ...ofModel.conclusion.inTime }),
-      ...(state === 'WAITING_FOR_TOOL' && ofTools(context, watchedOutcomes(config))),
+      ...(isExecuting(value) && ofTools(context, watchedOutcomes(config))),
       ...(state === 'PAUSED' && { resume }),
     }
   }
@@ -80,8 +96,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
     ...(hurried && { deadline: passed, 'resumed too late': { ...resumed, now: late } }),
     ...(asked && { 'cancel midway': cancelMidway, ...modelEvents(config, hurried) }),
     ...actors,
-    ...(state === 'WAITING_FOR_TOOL' && ofTools(context, everyOutcome)),
-    ...(hurried && state === 'WAITING_FOR_TOOL' && { 'batch done late': at({ type: 'BATCH_DONE' }, late) }),
+    ...(isExecuting(value) && ofTools(context, everyOutcome)),
     ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
     ...(state === 'PAUSED' && { resume }),
   }
@@ -133,10 +148,7 @@ function eventsOfModel(actor: 'model' | 'conclusion'): { inTime: Events; late: E
   ])
   return {
     inTime: Object.fromEntries([...answers, ...failures]) as Events,
-    late: {
-      [`${actor}: text too late`]: at(doneActor(actor, modelOutcomes.text), late),
-      [`${actor}: call too late`]: at(doneActor(actor, modelOutcomes.call), late),
-    },
+    late: { [`${actor}: text too late`]: at(doneActor(actor, modelOutcomes.text), late) },
   }
 }
 
@@ -151,23 +163,26 @@ const refusedRequest: Events = {
   'model: refused by the budget': at(errorActor('model', failure('fatal', 'token_budget'))),
 }
 
-/** A runner reports each call that it has started and then that it is done, or it gives up before the first. */
-function ofTools({ calls }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
+/** A runner reports each call that it has started, or gives up before the first. */
+function ofTools({ calls, deadline }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
   const started = calls.filter((call) => call.started)
   const open = started.filter((call) => call.result === undefined)
-  const events: Events = {
-    ...(open.length === 0 && { 'batch done': batchDone }),
-    ...(open.length === started.length && { 'tool runner gave up': batchDone }),
-    'tool: result of nobody’s call': at({ type: 'TOOL_RESULT', callId: 'nobody', result: toolOutcomes.ok }),
-  }
+  const events: Events = {}
   for (const name of outcomes) {
     const [call] = open
-    if (call) events[`tool: ${name}`] = at({ type: 'TOOL_RESULT', callId: call.id, result: toolOutcomes[name] })
+    if (call)
+      events[`tool: ${name}`] = at({ type: 'TOOL_RESULT', callId: call.id, result: toolOutcomes[name] })
   }
+  if (deadline !== null && events['tool: ok'])
+    events['tool: ok, too late'] = { ...events['tool: ok'], now: late }
+  if (open.length === started.length) events['tool runner gave up'] = at({ type: 'BATCH_DONE' })
+  events['tool: result of nobody’s call'] = at({
+    type: 'TOOL_RESULT',
+    callId: 'nobody',
+    result: toolOutcomes.ok,
+  })
   return events
 }
-
-const batchDone = at({ type: 'BATCH_DONE' })
 
 type ToolOutcome = keyof typeof toolOutcomes
 const everyOutcome = Object.keys(toolOutcomes) as ToolOutcome[]
@@ -180,14 +195,16 @@ function watchedOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
 }
 
 function ofPeople({ calls }: AgentContext): Events {
-  const open = calls.find((call) => call.result === undefined && call.needs !== 'nobody')
-  const callId = open?.id ?? 'a'
+  const openThatNeeds = (needs: string): string =>
+    calls.find((call) => call.result === undefined && call.needs === needs)?.id ?? 'nobody'
+  const callId = openThatNeeds('approval')
+  const clientCallId = openThatNeeds('client')
   return {
     approve: at({ type: 'APPROVE', callId }),
     'approve an edit': at({ type: 'APPROVE', callId, arguments: '{"n":2}' }),
     'approve nothing': at({ type: 'APPROVE', callId: 'nobody' }),
     reject: at({ type: 'REJECT', callId, why: 'No.' }),
-    'hand in output': at({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
+    'hand in output': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
     'hand in for nothing': at({ type: 'TOOL_OUTPUT', callId: 'nobody', content: 'Picked.' }),
     reply: at({ type: 'REPLY', messages: [{ content: 'And now?' }] }),
   }
@@ -196,6 +213,10 @@ function ofPeople({ calls }: AgentContext): Events {
 function isAsked(value: unknown): boolean {
   const state = (value as { RUNNING?: string }).RUNNING
   return state === 'requesting' || state === 'concluding'
+}
+
+function isExecuting(value: unknown): boolean {
+  return (value as { WAITING_FOR_TOOL?: string }).WAITING_FOR_TOOL === 'executing'
 }
 
 function at(event: AnyEventObject, now = early): AnyEventObject {
@@ -215,7 +236,11 @@ function output(answer: {
       text,
       reasoning: '',
       refusal,
-      toolCalls: calls.map(([id, name]) => ({ id, type: 'function', function: { name, arguments: '{"n":1}' } })),
+      toolCalls: calls.map(([id, name]) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: '{"n":1}' },
+      })),
       finishReason,
       complete: true,
       model: 'm',
@@ -225,7 +250,7 @@ function output(answer: {
   }
 }
 
-function failure(kind: ModelActorError['kind'], code: string, tokens = 0): ModelActorError {
+function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
   return {
     kind,
     code,
@@ -233,9 +258,14 @@ function failure(kind: ModelActorError['kind'], code: string, tokens = 0): Model
     status: null,
     retryAfterMs: null,
     partialText: '',
-    usage: tokens > 0 ? usageOf(tokens) : null,
+    usage: null,
     jitter: 1,
   }
+}
+
+/** A stream that closed without an end, though it told what it cost. */
+function cutOff(tokens: number): ModelActorError {
+  return { ...failure('incomplete', 'incomplete_response'), partialText: 'Do', usage: usageOf(tokens) }
 }
 
 function usageOf(tokens: number): Usage {

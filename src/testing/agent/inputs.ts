@@ -25,7 +25,7 @@ const tokenBudget = 500
  * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
  * limit is near.
  */
-export const agentInputs: Record<string, AgentInput> = {
+export const agentInputs: Readonly<Record<string, AgentInput>> = {
   plain: start({
     limits: { maxSteps: 2, tokenBudget },
     retry: { maxAttempts: 2, rateLimitAttempts: 2 },
@@ -57,9 +57,11 @@ export const agentInputs: Record<string, AgentInput> = {
   'watching repetition, halting at once': watching({ repeatedCall: { haltAt: 'reached', onHalt: 'pause' } }),
   'watching repetition, concluding': watching({ repeatedCall: {} }, 'conclude'),
   'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
-  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 1, haltAt: 2 } }, 'stop', 5),
+  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 2 } }, 'stop', 4),
   'watching sub-agents': watching({ terminalDelegation: {} }),
-  'watching failures': watching({ failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 } }),
+  'watching failures': watching({
+    failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 },
+  }),
   'refusing failures': watching({
     failing: { identical: 1, any: 3, transientIdentical: 1, transientAny: 3, onRepeat: 'block' },
   }),

@@ -1,12 +1,12 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { budgetReason } from '../../../machines/agent/totals.js'
-import { watchesCalls } from './watches-calls.js'
+import { isWatching } from '../../../guards/state.js'
 
 /** What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows. */
 export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): string {
   const { guardrails, steps, attempt, rateLimits, recoveries, reprompts, emptyRetries } = context
-  const watching = watchesCalls(context.config)
+  const watching = isWatching(context.config.guardrails)
   return JSON.stringify([
     numberOf(context.config),
     numberOf(context.features),

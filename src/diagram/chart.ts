@@ -1,0 +1,102 @@
+import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { declaredTransitions, stateName, type DeclaredTransition } from '../testing/transitions.js'
+
+/** What a diagram shows of a machine. Plain JSON, in document order. */
+export interface Chart {
+  id: string
+  root: ChartState
+}
+
+export interface ChartState {
+  /** The dotted path; `(root)` for the machine itself. */
+  id: string
+  key: string
+  type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
+  description: string
+  entry: string[]
+  exit: string[]
+  invokes: { id: string; src: string }[]
+  /** The dotted paths of the states that are entered with this one; one, or all of a parallel state. */
+  initial: string[]
+  states: ChartState[]
+  /** What the state itself declares, in the order in which guards are asked. */
+  transitions: ChartTransition[]
+}
+
+export interface ChartTransition extends DeclaredTransition {
+  /** The event as the config writes it: `CANCEL`, `onDone`, `onError`, `after 1000`; empty for `always`. */
+  on: string
+  /** The guard with the values of its parameters (`isHalted cycle`); `else` after guarded branches; or null. */
+  when: string | null
+  actions: string[]
+}
+
+/** Reads a machine for drawing. Its transitions carry the ids that a `Coverage` uses. */
+export function chartOf(machine: AnyStateMachine): Chart {
+  const transitions = declaredTransitions(machine)
+
+  function read(node: AnyStateNode): ChartState {
+    return {
+      id: stateName(node),
+      key: node.key,
+      type: node.type,
+      description: node.description ?? '',
+      entry: node.entry.map(nameOf),
+      exit: node.exit.map(nameOf),
+      invokes: node.invoke.map(({ id, src }) => ({ id, src: nameOf(src) })),
+      initial: initialOf(node),
+      states: Object.values(node.states).map(read),
+      transitions: transitions
+        .filter((transition) => transition.node === node)
+        .map(({ declared, definition }) => ({
+          ...declared,
+          on: eventName(declared.event, node),
+          when: condition(declared, definition),
+          actions: definition.actions.map(nameOf),
+        })),
+    }
+  }
+
+  return { id: machine.id, root: read(machine.root) }
+}
+
+/** The state and all that are nested in it, in document order. */
+export function withNested(state: ChartState): ChartState[] {
+  return [state, ...state.states.flatMap(withNested)]
+}
+
+function initialOf(node: AnyStateNode): string[] {
+  if (node.type === 'parallel') return Object.values(node.states).map(stateName)
+  return node.type === 'compound' ? node.initial.target.map(stateName) : []
+}
+
+/** What XState calls an actor that is given inline: the path of the state that invokes it. */
+const inlineActor = /^xstate\.invoke\./
+
+/** The name of an action or actor; `inline` for one that has none. */
+function nameOf(thing: unknown): string {
+  if (typeof thing === 'string') return inlineActor.test(thing) ? 'inline' : thing
+  if (typeof thing === 'function') return thing.name === '' ? 'inline' : thing.name
+  const { type } = thing as { type?: unknown }
+  return typeof type === 'string' ? type : 'inline'
+}
+
+function eventName(event: string, { invoke }: AnyStateNode): string {
+  const [, outcome, id = ''] = /^xstate\.(done|error)\.actor\.(.*)$/.exec(event) ?? []
+  if (outcome !== undefined) {
+    const key = outcome === 'done' ? 'onDone' : 'onError'
+    return invoke.length === 1 && invoke[0]?.id === id ? key : `${key} ${id}`
+  }
+  if (event.startsWith('xstate.done.state.')) return 'onDone'
+  return event.replace(/^xstate\.after\.([^.]+)\..*$/, 'after $1')
+}
+
+function condition(
+  { guard, branch }: DeclaredTransition,
+  definition: AnyTransitionDefinition,
+): string | null {
+  if (guard === null) return branch > 0 ? 'else' : null
+  const { type, params } = definition.guard as { type?: string; params?: unknown }
+  if (type === undefined || typeof params !== 'object' || params === null) return guard
+  return [type, ...Object.values(params).map(String)].join(' ')
+}

@@ -1,0 +1,142 @@
+import { bold, Cards, pill, rowPort, text } from './card.js'
+import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
+import type { TransitionCounts } from './coverage.js'
+import { DiagramError } from './errors.js'
+import { agentLook, isMain, type Look } from './look.js'
+import { palette, toneColors } from './palette.js'
+
+export interface DotOptions {
+  /** Draws one compound state only, and by name what its transitions lead to. Default: the whole machine. */
+  state?: string | undefined
+  /** Shows how often each transition was taken, and marks those that never were. */
+  counts?: TransitionCounts | undefined
+  /** Default: the agent machine's. */
+  look?: Look | undefined
+  /** Where the cards lie, from a first layout: a line then leaves on the side on which it is needed. */
+  places?: Places | undefined
+}
+
+/** The centre of each card; x grows to the right, y upwards. */
+export type Places = ReadonlyMap<string, { x: number; y: number }>
+
+/** Above this, ways to a final state are told by their rows alone: their lines would hide the others. */
+const manyTransitions = 30
+
+/** The machine in Graphviz's language: a card a state, a row a transition, a line from row to card. */
+export function toDot(chart: Chart, { state, counts, look = agentLook, places }: DotOptions = {}): string {
+  const states = new Map(withNested(chart.root).map((each) => [each.id, each]))
+  const shown = state === undefined ? chart.root : states.get(state)
+  if (!shown || shown.states.length === 0) throw unknownState(state ?? chart.id, chart)
+  const inside = new Map(withNested(shown).map((each) => [each.id, each]))
+  const isBusy = [...inside.values()].flatMap(({ transitions }) => transitions).length > manyTransitions
+  const cards = new Cards(look, counts)
+  const outside = new Set<string>()
+
+  function node(each: ChartState, depth: number): string[] {
+    if (each.states.length === 0) return [`${quote(each.id)} [label=<${cards.atomic(each)}>]`]
+    return [
+      `subgraph ${quote(`cluster_${each.id}`)} {`,
+      'margin=16',
+      `fillcolor="${palette.areas[Math.min(depth, palette.areas.length - 1)] ?? ''}"`,
+      `label=<${cards.compound(each, 19)}>`,
+      ...each.states.flatMap((child) => node(child, depth + 1)),
+      ...each.states.filter(({ type }) => type === 'history').map(({ id }) => `${quote(id)} -> ${quote(landing(each.id) ?? id)} [style=invis]`),
+      '}',
+    ]
+  }
+
+  /** The card at which a transition ends; history leads to any state, so its line would mislead. */
+  function landing(id: string): string | undefined {
+    const target = states.get(id)
+    if (!target || target.type === 'history') return undefined
+    if (!inside.has(id)) {
+      outside.add(id)
+      return id
+    }
+    const [initial] = target.initial
+    return initial === undefined ? id : landing(initial)
+  }
+
+  function edges(from: ChartState): string[] {
+    // A compound state's own transitions are told by the rows of its label.
+    if (from.states.length > 0) return []
+    const lines = new Map<string, { transition: ChartTransition; row: number }>()
+    for (const [row, transition] of from.transitions.entries()) {
+      for (const target of transition.targets) {
+        const isQuiet = isBusy && states.get(target)?.type === 'final' && !isMain(look, transition)
+        const to = isQuiet ? undefined : landing(target)
+        if (to === undefined) continue
+        const drawn = lines.get(to)
+        // Of several rows that lead to one card, one has a line: the main one, or the last.
+        if (!drawn || !isMain(look, drawn.transition)) lines.set(to, { transition, row })
+      }
+    }
+    return [...lines].map(([to, { transition, row }]) => {
+      const isTaken = from.transitions.some(
+        ({ id, targets }) => Boolean(counts?.get(id)) && targets.some((target) => landing(target) === to),
+      )
+      const style = counts
+        ? `color="${isTaken ? palette.taken : palette.missed}" penwidth=1.6${isTaken ? '' : ' style=dashed'}`
+        : isMain(look, transition)
+          ? `color="${palette.main}" penwidth=3.2 weight=12`
+          : ''
+      return `${quote(from.id)}:${exit(from, row, to)} -> ${quote(to)} [${style}]`
+    })
+  }
+
+  function exit(from: ChartState, row: number, to: string): string {
+    const [here, there] = [places?.get(from.id), places?.get(to)]
+    if (!here || !there) return `${rowPort(row)}:e`
+    const isLast = row === from.transitions.length - 1
+    if (isLast && there.y < here.y) return `${rowPort(row)}:s`
+    return there.x < here.x ? `${rowPort(row, 'left')}:w` : `${rowPort(row)}:e`
+  }
+
+  const body = shown.states.flatMap((each) => node(each, 0))
+  const lines = [...inside.values()].flatMap(edges)
+  return [
+    'digraph {',
+    'graph [rankdir=TB fontname="Helvetica" fontsize=15 nodesep=0.35 ranksep=0.55]',
+    `graph [style="rounded,filled" color="${palette.line}" penwidth=1.4 labeljust=l]`,
+    `graph [label=<${cards.compound(shown, 24)}> labelloc=t]`,
+    `node [shape=plain fontname="Helvetica" fontsize=15 fontcolor="${palette.text}" color="${palette.line}"]`,
+    `edge [arrowsize=0.9 color="${palette.line}" penwidth=1.3]`,
+    ...body,
+    ...lines,
+    ...(isBusy ? finalsBelow(shown, inside) : []),
+    ...[...outside].map((id) => ghost(id, look)),
+    '}',
+  ].join('\n')
+}
+
+/** Finals without a line are set in a row below what leads to them. */
+function finalsBelow(shown: ChartState, inside: ReadonlyMap<string, ChartState>): string[] {
+  const finals = shown.states.filter(({ type }) => type === 'final')
+  const [first] = finals
+  if (!first) return []
+  const sources = [...inside.values()].filter(({ states, type }) => states.length === 0 && type === 'atomic')
+  return [
+    `{ rank=same ${finals.map(({ id }) => quote(id)).join(' ')} }`,
+    ...sources.map(({ id }) => `${quote(id)} -> ${quote(first.id)} [style=invis weight=0]`),
+  ]
+}
+
+/** A state that lies outside what is drawn: its path alone. */
+function ghost(id: string, look: Look): string {
+  const tone = look.tones[id]
+  const color = tone ? toneColors[tone].line : palette.quiet
+  return `${quote(id)} [label=<${pill(bold(text(id)), color)}>]`
+}
+
+export function quote(name: string): string {
+  return `"${name.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}
+
+export function unknownState(state: string, chart: Chart): DiagramError {
+  const names = withNested(chart.root).filter(({ id, states }) => id !== '(root)' && states.length > 0)
+  return new DiagramError(
+    'unknown_state',
+    `'${state}' is no state with nested states. ${names.length === 0 ? 'This machine has none.' : `There are: ${names.map(({ id }) => id).join(', ')}.`}`,
+    state,
+  )
+}

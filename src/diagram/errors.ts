@@ -1,0 +1,12 @@
+import { StatewrightError } from '../errors.js'
+
+/**
+ * A diagram that cannot be drawn.
+ *
+ * - `bad_coverage`: the value is not a `Coverage` of this machine
+ * - `unknown_state`: `subject` is no state of the machine, or one that nothing is nested in
+ * - `layout_failed`: Graphviz refused; the message is its own
+ */
+export class DiagramError extends StatewrightError {
+  override readonly name = 'DiagramError'
+}

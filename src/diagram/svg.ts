@@ -1,0 +1,62 @@
+import { Graphviz } from '@hpcc-js/wasm-graphviz'
+import { text } from './card.js'
+import type { Chart } from './chart.js'
+import { type DotOptions, type Places, toDot } from './dot.js'
+import { DiagramError } from './errors.js'
+import type { Look } from './look.js'
+import { toOverviewDot } from './overview.js'
+
+/**
+ * Graphviz measures text as Helvetica, and not every machine has a font of its widths. Text is laid out larger than it
+ * is drawn, so that a wider one still fits.
+ */
+const shrink = 0.87
+
+/**
+ * Draws a machine, without a browser. It is laid out twice: once to see where the cards come to lie, then with each
+ * line leaving on the side of its target.
+ * @throws {DiagramError} `layout_failed`, `unknown_state`
+ */
+export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
+  const layout = await loadLayout()
+  const places = placesOf(layout(toDot(chart, options), 'plain'))
+  return finish(layout(toDot(chart, { ...options, places }), 'svg'), options.state ?? chart.id)
+}
+
+/** Draws the top-level states and what leads from one to another. */
+export async function toOverviewSvg(chart: Chart, look?: Look): Promise<string> {
+  const layout = await loadLayout()
+  return finish(layout(toOverviewDot(chart, look), 'svg'), `${chart.id}, overview`)
+}
+
+async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => string> {
+  const graphviz = await Graphviz.load()
+  return (dot, format) => {
+    try {
+      return graphviz.layout(dot, format, 'dot')
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new DiagramError('layout_failed', `Graphviz could not draw the diagram: ${why}`, undefined, {
+        cause: error,
+      })
+    }
+  }
+}
+
+/** Reads the lines `node NAME x y …` of Graphviz's plain format. */
+function placesOf(plain: string): Places {
+  const nodes = plain.matchAll(/^node (?:"((?:[^"\\]|\\.)*)"|(\S+)) ([\d.e+-]+) ([\d.e+-]+) /gm)
+  return new Map(
+    [...nodes].map(([, quoted, bare = '', x, y]) => [
+      quoted?.replace(/\\(.)/g, '$1') ?? bare,
+      { x: Number(x), y: Number(y) },
+    ]),
+  )
+}
+
+function finish(svg: string, title: string): string {
+  return svg
+    .replace(/font-size="([\d.]+)"/g, (_, size: string) => `font-size="${(Number(size) * shrink).toFixed(2)}"`)
+    .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
+    .replace('<svg ', () => `<svg role="img" aria-label="${text(title)}" `)
+}

@@ -1,0 +1,41 @@
+import type { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentInput } from '../../../machines/agent/context.js'
+import type { ExploreOptions } from '../space.js'
+import { agentAlphabet } from './alphabet.js'
+import { agentInputs } from './inputs.js'
+import { agentStateKey } from './state-key.js'
+
+export interface AgentSpaceOptions {
+  /** Only these of `agentInputs`, by their names. Default: all. */
+  only?: readonly string[]
+  /** Steps that every run may take. Default: what each input needs to show its point, 1 to 4. */
+  maxSteps?: number
+}
+
+/**
+ * What the agent machine is explored with: its inputs, its alphabet and its state key. Good for `coverPaths`,
+ * `checkInvariants` and `canReach`.
+ *
+ * ```ts
+ * const { paths } = coverPaths(agentMachine, agentSpace())
+ * ```
+ */
+export function agentSpace(options: AgentSpaceOptions = {}): ExploreOptions<typeof agentMachine> & {
+  inputs: Readonly<Record<string, AgentInput>>
+} {
+  const { only = Object.keys(agentInputs), maxSteps } = options
+  const inputs = Object.entries(agentInputs)
+    .filter(([name]) => only.includes(name))
+    .map(([name, input]) => [name, maxSteps === undefined ? input : withSteps(input, maxSteps)] as const)
+  return {
+    inputs: Object.fromEntries(inputs),
+    alphabet: agentAlphabet,
+    serializeState: agentStateKey,
+    limit: 200_000,
+  }
+}
+
+function withSteps(input: AgentInput, maxSteps: number): AgentInput {
+  const { config } = input
+  return { ...input, config: { ...config, limits: { ...config.limits, maxSteps } } }
+}

@@ -1,0 +1,254 @@
+import { type AgentOptions, ConfigError, createSession } from '../../src/index.js'
+import type { Turn } from '../../src/rehearsal/index.js'
+import { played, stage } from '../support/play.js'
+import { call, calls, text, tool } from '../support/tools.js'
+
+/** One dollar a token, in or out. */
+const prices = { 'gpt-test': { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 } }
+const usage = { input: 90, output: 10 }
+const asks = call('work', { n: 1 }, { usage })
+const answers = text('Done.', { usage })
+
+function budgeted(turns: Turn[], options: Partial<AgentOptions>) {
+  return played(turns, { prices, tools: [tool('work')], ...options })
+}
+
+describe('a budget', () => {
+  it.each([
+    ['token_budget', { tokenBudget: 100 }, 'limits.tokenBudget'],
+    ['output_tokens', { outputTokens: 10 }, 'limits.outputTokens'],
+    ['cost_limit', { costLimit: 100 }, 'limits.costLimit'],
+  ])('that is reached trips right after the response: %s', async (reason, limits, key) => {
+    const work = tool('work')
+    const { result } = await budgeted([asks], { limits, tools: [work] })
+    expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason, steps: 1 })
+    expect(result.error).toMatchObject({ code: reason, recoverable: true })
+    expect(result.error?.message).toContain(`Raise ${key}`)
+    expect(work.inputs).toEqual([])
+    expect(result.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      content: expect.stringContaining('Not executed'),
+      data: { status: 'not_executed' },
+    })
+  })
+
+  it.each([{ tokenBudget: 102 }, { outputTokens: 11 }, { costLimit: 101.5 }])(
+    'that is not quite reached lets the run go on: %j',
+    async (limits) => {
+      const { result } = await budgeted([asks, text('Done.', { usage: { input: 1, output: 0 } })], { limits })
+      expect(result.state).toBe('COMPLETED')
+    },
+  )
+
+  it('names the first of tokens, output tokens and cost when several trip', async () => {
+    const all = { tokenBudget: 100, outputTokens: 10, costLimit: 100 }
+    expect((await budgeted([asks], { limits: all })).result.reason).toBe('token_budget')
+    const two = { ...all, tokenBudget: 0 }
+    expect((await budgeted([asks], { limits: two })).result.reason).toBe('output_tokens')
+  })
+
+  it('finishes the batch first with budget.finishBatch', async () => {
+    const work = tool('work')
+    const { result } = await budgeted([asks], {
+      limits: { tokenBudget: 100 },
+      budget: { finishBatch: true },
+      tools: [work],
+    })
+    expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', steps: 1 })
+    expect(work.inputs).toHaveLength(1)
+    expect(result.messages.at(-1)).toMatchObject({ role: 'tool', content: 'ok' })
+  })
+
+  it('keeps the answer that crosses the line, and lets it win with onOvershoot complete', async () => {
+    const limits = { tokenBudget: 50 }
+    const exceeded = await budgeted([answers], { limits })
+    expect(exceeded.result).toMatchObject({ state: 'BUDGET_EXCEEDED', output: 'Done.' })
+    expect(exceeded.result.messages.at(-1)).toMatchObject({ content: 'Done.' })
+    const complete = await budgeted([answers], { limits, budget: { onOvershoot: 'complete' } })
+    expect(complete.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  })
+
+  it('leaves cached input out with countCached false', async () => {
+    const cached = text('Done.', { usage: { input: 90, output: 9, cached: 80 } })
+    const limits = { tokenBudget: 99 }
+    expect((await budgeted([cached], { limits })).result.state).toBe('BUDGET_EXCEEDED')
+    const uncounted = await budgeted([cached], { limits, budget: { countCached: false } })
+    expect(uncounted.result.state).toBe('COMPLETED')
+  })
+
+  it('that a session has spent ends a run with zero calls; raised, the session goes on', async () => {
+    const theatre = await stage([answers, answers], { limits: { tokenBudget: 100 } })
+    const session = createSession()
+    await theatre.run('One.', { session }).end(1)
+    const spent = await theatre.run('Two.', { session }).end(1)
+    expect(spent).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', steps: 0 })
+    expect(spent.error?.message).toMatch(/100 of 100 tokens.*Raise limits\.tokenBudget/)
+    const raised = await theatre.run('Three.', { session, limits: { tokenBudget: 500 } }).end(2)
+    expect(raised).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(theatre.wire(1).map(({ content }) => content)).toEqual(['One.', 'Done.', 'Two.', 'Three.'])
+  })
+
+  it('of scope run starts anew with each run', async () => {
+    const theatre = await stage([answers, answers], {
+      limits: { tokenBudget: 101 },
+      budget: { scope: 'run' },
+    })
+    const session = createSession()
+    for (const calls of [1, 2]) {
+      expect((await theatre.run('Go.', { session }).end(calls)).state).toBe('COMPLETED')
+    }
+    expect(session.usage.totalTokens).toBe(200)
+  })
+
+  it('refuses a request whose input alone crosses the line with budget.preflight', async () => {
+    const theatre = await stage([answers], { limits: { tokenBudget: 60 }, budget: { preflight: true } })
+    const refused = await theatre.run('word '.repeat(100)).end(0, 1)
+    expect(refused).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', steps: 0 })
+    expect(refused.error?.message).toMatch(/next request needs about \d+ tokens and 60 are left/)
+    expect(refused.error).toMatchObject({ code: 'token_budget', recoverable: true })
+    expect((await theatre.run('Short.').end(1, 1)).output).toBe('Done.')
+  })
+})
+
+describe('the cost', () => {
+  it('is counted from the prices given, cached input apart', async () => {
+    const { result } = await played([text('Hi.', { usage: { input: 1_000, output: 100, cached: 600 } })], {
+      prices: { 'gpt-test': { inputPerMillion: 10, outputPerMillion: 50, cachedInputPerMillion: 1 } },
+    })
+    expect(result.usage.cost).toBeCloseTo((400 * 10 + 600 * 1 + 100 * 50) / 1e6, 12)
+  })
+
+  it('without a known price refuses to start, before anything is sent', async () => {
+    const theatre = await stage([answers], { limits: { costLimit: 1 } })
+    const { run, events } = theatre.run()
+    const refusal = await run.result.catch((error: unknown) => error)
+    expect(refusal).toBeInstanceOf(ConfigError)
+    expect(refusal).toMatchObject({ code: 'unknown_price', subject: 'limits.costLimit' })
+    expect(String(refusal)).toMatch(/prices/)
+    expect(theatre.requests).toHaveLength(0)
+    expect(events).toEqual([])
+    await expect(run[Symbol.asyncIterator]().next()).rejects.toBe(refusal)
+  })
+
+  it('without a known price may go uncounted where budget.onUnknownPrice says so, with one warning', async () => {
+    const { result, of } = await played([call('nothing'), text('Done.')], {
+      limits: { costLimit: 1 },
+      budget: { onUnknownPrice: 'warn' },
+    })
+    expect(result).toMatchObject({ state: 'COMPLETED', usage: { cost: null } })
+    expect(of('warning')).toMatchObject([{ code: 'unknown_price' }])
+  })
+
+  it('of a session that has used unpriced tokens is never taken for little', async () => {
+    const theatre = await stage([answers, answers])
+    const session = createSession()
+    await theatre.run('Go.', { session }).end(1)
+    expect(session.usage.cost).toBeNull()
+    const refused = theatre.agent.run('Go.', { session, limits: { costLimit: 5 } })
+    await expect(refused.result).rejects.toMatchObject({ code: 'unknown_price' })
+  })
+
+  it('of an answer that was stopped midway is estimated, so that the limit holds on', async () => {
+    const theatre = await stage([text('One two three four', { chunkSize: 4, hang: 2 }), answers], {
+      prices,
+      limits: { costLimit: 12 },
+    })
+    const session = createSession()
+    const play = theatre.run('Go.', { session })
+    await play.event('stream_chunk', ({ text }) => text === 'two ')
+    play.run.cancel()
+    const { usage: spent } = await play.end(1)
+    expect(spent.cost).toBe(spent.totalTokens)
+    expect(spent.cost).toBeGreaterThan(2)
+    expect(await theatre.run('Go.', { session }).end(2)).toMatchObject({ state: 'BUDGET_EXCEEDED' })
+  })
+})
+
+describe('usage', () => {
+  it('that the provider does not report is estimated, marked and warned of once', async () => {
+    const { result, of } = await played(
+      [
+        call('nothing', {}, { usage: null }),
+        text('A rather long answer to a short question.', { usage: null }),
+      ],
+      { limits: { tokenBudget: 10_000 } },
+    )
+    expect(result.usage.estimated).toBe(true)
+    expect(result.usage.inputTokens).toBeGreaterThan(0)
+    expect(result.usage.outputTokens).toBeGreaterThan(8)
+    expect(of('usage').map(({ step }) => step.estimated)).toEqual([true, true])
+    expect(of('warning')).toMatchObject([{ code: 'missing_usage' }])
+  })
+
+  it('that is not reported still trips the budget', async () => {
+    const { result } = await played([text('word '.repeat(200), { usage: null })], {
+      limits: { tokenBudget: 100 },
+    })
+    expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', usage: { estimated: true } })
+  })
+
+  it('is taken as zero only where budget.onMissingUsage says so', async () => {
+    const { result } = await played([text('word', { usage: null })], { budget: { onMissingUsage: 'zero' } })
+    expect(result.usage).toMatchObject({ totalTokens: 0, estimated: true })
+  })
+})
+
+describe('a budget that is nearly used up', () => {
+  it('is warned of once a session, and nearBudget() says so', async () => {
+    const theatre = await stage([asks, asks, answers, answers], {
+      limits: { tokenBudget: 600, maxSteps: 50 },
+      tools: [tool('work')],
+    })
+    const session = createSession()
+    const near: boolean[] = []
+    const play = theatre.run('Go.', { session })
+    play.run.events$.subscribe(({ type }) => {
+      if (type === 'state_changed') near.push(play.run.nearBudget())
+    })
+    await play.end(3)
+    expect(near[0]).toBe(false)
+    expect(near.at(-1)).toBe(true)
+    expect(play.of('budget_warning')).toMatchObject([{ remainingTokens: 500, remainingCost: null }])
+    const next = theatre.run('Go.', { session })
+    await next.end(4)
+    expect(next.of('budget_warning')).toEqual([])
+    expect(next.run.nearBudget()).toBe(true)
+  })
+
+  it('is nearly used up by cost at reserveCostFraction, too', async () => {
+    const { of, run } = await budgeted([text('Hi.', { usage: { input: 85, output: 5 } })], {
+      limits: { costLimit: 100 },
+    })
+    expect(of('budget_warning')).toMatchObject([{ remainingCost: 10 }])
+    expect(run.nearBudget()).toBe(true)
+    const far = await budgeted([text('Hi.', { usage: { input: 84, output: 5 } })], {
+      limits: { costLimit: 100 },
+    })
+    expect(far.of('budget_warning')).toEqual([])
+  })
+
+  it('is no matter without a limit', async () => {
+    const { of, run } = await budgeted([answers], {})
+    expect(of('budget_warning')).toEqual([])
+    expect(run.nearBudget()).toBe(false)
+  })
+})
+
+describe('a call that is not executed', () => {
+  it('leaves a history that the next run can send', async () => {
+    const batch = calls(
+      [
+        ['work', { n: 1 }],
+        ['work', { n: 2 }],
+      ],
+      { usage },
+    )
+    const theatre = await stage([batch, text('Fine.')], {
+      limits: { tokenBudget: 100 },
+      tools: [tool('work')],
+    })
+    await theatre.run('Go.', { session: 's' }).end(1)
+    await theatre.run('Go on.', { session: 's', limits: { tokenBudget: 0 } }).end(2)
+    expect(theatre.wire(1).map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'user'])
+  })
+})

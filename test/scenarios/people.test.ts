@@ -1,0 +1,234 @@
+import { UsageError } from '../../src/index.js'
+import { stage, tick } from '../support/play.js'
+import { call, calls, text, tool } from '../support/tools.js'
+
+const done = text('Done.')
+
+function pay() {
+  return tool('pay', ({ to, amount }) => `paid ${String(amount)} to ${String(to)}`, { needsApproval: true })
+}
+
+describe('a call that needs approval', () => {
+  it('waits for a person, and runs when approved', async () => {
+    const tools = [pay()]
+    const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools })
+    const play = theatre.run()
+    const waiting = await play.rest()
+    expect(waiting).toMatchObject({
+      state: 'WAITING_FOR_INPUT',
+      reason: 'approval',
+      pending: [{ callId: 'call_1_1', name: 'pay', arguments: '{"to":"Ann","amount":5}', needs: 'approval' }],
+    })
+    expect(play.of('approval_requested')).toMatchObject([{ callId: 'call_1_1', name: 'pay' }])
+    expect(tools[0]?.inputs).toEqual([])
+    play.run.approve('call_1_1')
+    expect((await play.end(2)).output).toBe('Done.')
+    expect(tools[0]?.inputs).toEqual([{ to: 'Ann', amount: 5 }])
+  })
+
+  it('may be decided by a predicate, call by call; one that throws asks', async () => {
+    const large = tool('pay', () => 'paid', {
+      needsApproval: ({ amount }: { amount?: number }) => {
+        if (amount === undefined) throw new Error('no amount')
+        return amount > 10
+      },
+    } as never)
+    const batch = calls([
+      ['pay', { amount: 1 }],
+      ['pay', { amount: 99 }],
+      ['pay', {}],
+    ])
+    const theatre = await stage([batch, done], { tools: [large] })
+    const play = theatre.run()
+    const { pending } = await play.rest()
+    expect(pending?.map(({ callId }) => callId)).toEqual(['call_1_2', 'call_1_3'])
+    expect(large.inputs).toEqual([{ amount: 1 }])
+    play.run.reject('call_1_2')
+    play.run.reject('call_1_3')
+    await play.end(2)
+    expect(large.inputs).toEqual([{ amount: 1 }])
+  })
+
+  it('may be one of several, decided in any order; results stay in call order', async () => {
+    const tools = [pay(), tool('look', () => 'seen')]
+    const batch = calls([
+      ['pay', { to: 'A', amount: 1 }],
+      ['look'],
+      ['pay', { to: 'B', amount: 2 }],
+      ['pay', { to: 'C', amount: 3 }],
+    ])
+    const theatre = await stage([batch, done], { tools })
+    const play = theatre.run()
+    await play.rest()
+    play.run.approve('call_1_4')
+    expect((await play.rest()).pending?.map(({ callId }) => callId)).toEqual(['call_1_1', 'call_1_3'])
+    play.run.reject('call_1_1', 'A is a stranger')
+    expect((await play.rest()).pending?.map(({ callId }) => callId)).toEqual(['call_1_3'])
+    expect(tools[0]?.inputs).toEqual([])
+    play.run.approve('call_1_3')
+    await play.end(2)
+    expect(
+      theatre
+        .wire(1)
+        .slice(-4)
+        .map(({ content }) => content),
+    ).toEqual(['Rejected by the user: A is a stranger', 'seen', 'paid 2 to B', 'paid 3 to C'])
+  })
+
+  it('may be edited before it runs, and the model learns of that', async () => {
+    const tools = [pay()]
+    const theatre = await stage([call('pay', { to: 'Ann', amount: 500 }), done], { tools })
+    const play = theatre.run()
+    await play.rest()
+    play.run.approve('call_1_1', { to: 'Ann', amount: 5 })
+    await play.end(2)
+    expect(tools[0]?.inputs).toEqual([{ to: 'Ann', amount: 5 }])
+    expect(theatre.wire(1).at(-1)?.content).toMatch(/user changed the arguments.*"amount":5.*paid 5 to Ann/s)
+  })
+
+  it('may be rejected as often as people like: that feeds no guard', async () => {
+    const asks = [1, 2, 3, 4].map(() => call('pay', { to: 'Ann', amount: 5 }))
+    const theatre = await stage([...asks, done], { tools: [pay()] })
+    const play = theatre.run()
+    for (const n of [1, 2, 3, 4]) {
+      await play.rest()
+      play.run.reject(`call_${n}_1`, 'no')
+    }
+    expect((await play.end(5)).state).toBe('COMPLETED')
+    expect(play.of('guardrail')).toEqual([])
+  })
+
+  it('is not asked about when it cannot run anyway', async () => {
+    const theatre = await stage([call('pay', '{"to": '), done], { tools: [pay()] })
+    const play = theatre.run()
+    await play.end(2)
+    expect(play.of('approval_requested')).toEqual([])
+  })
+
+  it('takes no answer that is none: a wrong id, a second one, one that is no JSON, one to a client call', async () => {
+    const batch = calls([
+      ['pay', { to: 'A', amount: 1 }],
+      ['pay', { to: 'B', amount: 2 }],
+    ])
+    const theatre = await stage([batch, done], { tools: [pay()] })
+    const play = theatre.run()
+    const { run } = play
+    expect(() => run.approve('call_1_1')).toThrow(UsageError)
+    await play.rest()
+    expect(() => run.approve('nowhere')).toThrow(/'nowhere' does not wait.*call_1_1, call_1_2/)
+    expect(() => run.approve('call_1_1', { amount: 1n })).toThrow(/JSON/)
+    expect(() => run.toolOutput('call_1_1', 'paid')).toThrow(UsageError)
+    expect(() => run.reply('Hello?')).toThrow(UsageError)
+    expect(() => run.resume()).toThrow(/not PAUSED/)
+    run.approve('call_1_1')
+    expect(() => run.reject('call_1_1')).toThrow(UsageError)
+    run.approve('call_1_2')
+    expect(() => run.approve('call_1_2')).toThrow(UsageError)
+    await play.end(2)
+    for (const late of [() => run.approve('call_1_1'), () => run.pause(), () => run.steer('Hm.')]) {
+      expect(late).toThrow(UsageError)
+    }
+  })
+
+  it('may be cancelled while it waits', async () => {
+    const theatre = await stage([call('pay')], { tools: [pay()] })
+    const play = theatre.run()
+    await play.rest()
+    play.run.cancel()
+    expect(await play.end(1)).toMatchObject({ state: 'CANCELLED', reason: 'cancelled' })
+    expect(play.of('tool_result')).toMatchObject([{ status: 'not_executed' }])
+  })
+
+  it('may wait for as long as it takes: the deadline stands still', async () => {
+    const theatre = await stage([call('pay'), { hang: true }], {
+      tools: [pay()],
+      limits: { timeoutMs: 1_000 },
+    })
+    const play = theatre.run()
+    await play.rest()
+    theatre.clock.increment(7 * 86_400_000)
+    await tick()
+    expect((await play.rest()).state).toBe('WAITING_FOR_INPUT')
+    play.run.approve('call_1_1')
+    await theatre.arrival(2)
+    theatre.clock.increment(999)
+    expect(play.run.state).toBe('RUNNING')
+    theatre.clock.increment(1)
+    expect((await play.end(2)).state).toBe('TIMED_OUT')
+  })
+})
+
+describe('a call that the client carries out', () => {
+  const pick = tool('pick', undefined, { client: true })
+
+  it('waits for its output', async () => {
+    const theatre = await stage([calls([['pick', { of: 'colours' }], ['pick']]), done], { tools: [pick] })
+    const play = theatre.run()
+    expect(await play.rest()).toMatchObject({
+      state: 'WAITING_FOR_INPUT',
+      reason: 'tool_output',
+      pending: [
+        { name: 'pick', needs: 'client' },
+        { name: 'pick', needs: 'client' },
+      ],
+    })
+    play.run.toolOutput('call_1_2', new Error('The window was closed.'))
+    expect((await play.rest()).pending).toHaveLength(1)
+    expect(() => play.run.toolOutput('call_1_2', 'again')).toThrow(/Waiting: call_1_1/)
+    expect(() => play.run.approve('call_1_1')).toThrow(UsageError)
+    play.run.toolOutput('call_1_1', { colour: 'red' })
+    await play.end(2)
+    expect(
+      theatre
+        .wire(1)
+        .slice(-2)
+        .map(({ content }) => content),
+    ).toEqual(['{"colour":"red"}', 'The window was closed.'])
+    expect(play.of('tool_result').map(({ status }) => status)).toEqual(['error', 'ok'])
+  })
+
+  it('may be answered while another call still waits for approval', async () => {
+    const theatre = await stage([calls([['pay', { to: 'A', amount: 1 }], ['pick']]), done], {
+      tools: [pay(), pick],
+    })
+    const play = theatre.run()
+    expect((await play.rest()).pending).toHaveLength(2)
+    play.run.toolOutput('call_1_2', 'red')
+    expect((await play.rest()).pending).toMatchObject([{ callId: 'call_1_1' }])
+    play.run.approve('call_1_1')
+    await play.end(2)
+    expect(
+      theatre
+        .wire(1)
+        .slice(-2)
+        .map(({ content }) => content),
+    ).toEqual(['paid 1 to A', 'red'])
+  })
+
+  it('is answered after the approvals, too', async () => {
+    const theatre = await stage([calls([['pay', { to: 'A', amount: 1 }], ['pick']]), done], {
+      tools: [pay(), pick],
+    })
+    const play = theatre.run()
+    await play.rest()
+    play.run.approve('call_1_1')
+    await play.event('state_changed', ({ reason }) => reason === 'tool_output')
+    play.run.toolOutput('call_1_2', 'red')
+    await play.end(2)
+    expect(
+      theatre
+        .wire(1)
+        .slice(-2)
+        .map(({ content }) => content),
+    ).toEqual(['paid 1 to A', 'red'])
+  })
+
+  it('takes a result of any size and shape, cut to what the model may read', async () => {
+    const theatre = await stage([call('pick'), done], { tools: [pick], toolCalls: { maxResultChars: 100 } })
+    const play = theatre.run()
+    await play.rest()
+    play.run.toolOutput('call_1_1', 'x'.repeat(5_000))
+    await play.end(2)
+    expect(String(theatre.wire(1).at(-1)?.content).length).toBeLessThanOrEqual(100)
+  })
+})

@@ -1,0 +1,180 @@
+import { UsageError } from '../../src/index.js'
+import { latch, stage, tick } from '../support/play.js'
+import { call, text, tool } from '../support/tools.js'
+
+const done = text('Done.')
+
+describe('steering', () => {
+  it('reaches the model at the next safe point, after the batch that is running', async () => {
+    const release = latch()
+    const slow = tool('slow', () => release.opened.then(() => 'slow result'))
+    const theatre = await stage([call('slow'), done], { tools: [slow] })
+    const play = theatre.run('Go.')
+    await play.event('tool_call')
+    play.run.steer('Be brief.')
+    expect(play.of('user_message')).toHaveLength(1)
+    release.open()
+    await play.end(2)
+    expect(theatre.wire(1).slice(-2)).toMatchObject([
+      { role: 'tool', content: 'slow result' },
+      { role: 'user', content: 'Be brief.' },
+    ])
+    expect(play.of('user_message').at(-1)?.message.data).toEqual({ reason: 'steering' })
+  })
+
+  it('that comes while the last answer is written gets an answer of its own', async () => {
+    const theatre = await stage([text('One moment please.', { chunkSize: 4 }), text('Oui.')])
+    const play = theatre.run()
+    await play.event('stream_chunk')
+    play.run.steer('In French.')
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED', output: 'Oui.' })
+    expect(
+      theatre
+        .wire(1)
+        .slice(-2)
+        .map(({ content }) => content),
+    ).toEqual(['One moment please.', 'In French.'])
+  })
+
+  it('resets no counter', async () => {
+    const theatre = await stage([call('work', { n: 1 }), call('work', { n: 2 })], {
+      tools: [tool('work')],
+      limits: { maxSteps: 2 },
+    })
+    const play = theatre.run()
+    await play.event('tool_result')
+    play.run.steer('Go on.')
+    expect(await play.end(2)).toMatchObject({ state: 'MAX_STEPS', steps: 2 })
+  })
+
+  it('needs words', async () => {
+    const theatre = await stage([{ hang: true }])
+    const play = theatre.run()
+    await theatre.arrival()
+    expect(() => play.run.steer('  ')).toThrow(UsageError)
+  })
+})
+
+describe('a pause', () => {
+  it('comes at the next safe point; resume goes on', async () => {
+    const work = tool('work')
+    const theatre = await stage([call('work'), done], { tools: [work] })
+    const play = theatre.run()
+    await play.event('tool_call')
+    play.run.pause()
+    expect(await play.rest()).toMatchObject({ state: 'PAUSED', reason: 'paused', resumable: true })
+    expect(theatre.requests).toHaveLength(1)
+    expect(work.inputs).toHaveLength(1)
+    play.run.resume()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  })
+
+  it('comes at once while backing off', async () => {
+    const theatre = await stage([{ status: 503 }, done])
+    const play = theatre.run()
+    await play.event('retry')
+    play.run.pause()
+    expect((await play.rest()).state).toBe('PAUSED')
+    theatre.clock.increment(1_000_000)
+    await tick()
+    expect(theatre.requests).toHaveLength(1)
+    play.run.resume()
+    expect((await play.end(2)).output).toBe('Done.')
+  })
+
+  it('is beaten by a natural end', async () => {
+    const theatre = await stage([text('All of it is here.', { chunkSize: 4 })])
+    const play = theatre.run()
+    await play.event('stream_chunk')
+    play.run.pause()
+    expect((await play.end(1)).state).toBe('COMPLETED')
+  })
+
+  it('is left by steering, too', async () => {
+    const theatre = await stage([call('work'), done], { tools: [tool('work')] })
+    const play = theatre.run()
+    await play.event('tool_call')
+    play.run.pause()
+    await play.rest()
+    play.run.steer('Another way.')
+    await play.end(2)
+    expect(theatre.wire(1).at(-1)).toMatchObject({ role: 'user', content: 'Another way.' })
+  })
+
+  it('stops the clock of the deadline, and may end in a cancellation', async () => {
+    const theatre = await stage([call('work'), { hang: true }], {
+      tools: [tool('work')],
+      limits: { timeoutMs: 1_000 },
+    })
+    const play = theatre.run()
+    await play.event('tool_call')
+    play.run.pause()
+    await play.rest()
+    theatre.clock.increment(1_000_000)
+    expect((await play.rest()).state).toBe('PAUSED')
+    play.run.resume()
+    await theatre.arrival(2)
+    play.run.pause()
+    play.run.cancel()
+    expect((await play.end(2)).state).toBe('CANCELLED')
+  })
+})
+
+describe('an interactive run', () => {
+  it('waits for the next message instead of ending, with fresh steps for each', async () => {
+    const theatre = await stage([call('work'), text('First.'), call('work', { n: 2 }), text('Second.')], {
+      tools: [tool('work')],
+      interactive: true,
+      limits: { maxSteps: 2 },
+    })
+    const play = theatre.run('One.')
+    expect(() => play.run.reply('Too early.')).toThrow(UsageError)
+    await play.event('state_changed', ({ reason }) => reason === 'message')
+    expect(play.run.state).toBe('WAITING_FOR_INPUT')
+    play.run.reply('Two.')
+    await play.event('assistant_message', ({ message }) => message.content === 'Second.')
+    expect(play.of('user_message').map(({ message }) => message.content)).toEqual(['One.', 'Two.'])
+    play.run.cancel()
+    expect(await play.end(4)).toMatchObject({ state: 'CANCELLED', output: 'Second.' })
+  })
+
+  it('rests for an approval only by its state: the result is that of the end', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const theatre = await stage([call('pay'), text('Paid.')], { tools: [pay], interactive: true })
+    const play = theatre.run()
+    let settled = false
+    void play.run.result.then(() => (settled = true))
+    await play.event('approval_requested')
+    await tick()
+    expect(settled).toBe(false)
+    play.run.approve('call_1_1')
+    await play.event('state_changed', ({ reason }) => reason === 'message')
+    play.run.cancel()
+    expect((await play.end(2)).state).toBe('CANCELLED')
+  })
+
+  it('ends by its deadline, which stands still between messages', async () => {
+    const theatre = await stage([text('Hi.'), { hang: true }], {
+      interactive: true,
+      limits: { timeoutMs: 1_000 },
+    })
+    const play = theatre.run()
+    await play.event('state_changed', ({ reason }) => reason === 'message')
+    theatre.clock.increment(1_000_000)
+    play.run.reply('Still there?')
+    await theatre.arrival(2)
+    theatre.clock.increment(1_000)
+    expect((await play.end(2)).state).toBe('TIMED_OUT')
+  })
+
+  it('takes steering as a message when nobody is talking', async () => {
+    const theatre = await stage([text('Hi.'), text('Ho.')], { interactive: true })
+    const play = theatre.run()
+    await play.event('state_changed', ({ reason }) => reason === 'message')
+    play.run.steer('Sing on.')
+    await play.event('assistant_message', ({ message }) => message.content === 'Ho.')
+    play.run.cancel()
+    await play.end(2)
+    expect(theatre.wire(1).at(-1)?.content).toBe('Sing on.')
+  })
+})

@@ -1,0 +1,161 @@
+import { filter, map, mergeMap, of, share, tap } from 'rxjs'
+import { type AgentEvent, NotFinishedError, orThrow, RunError } from '../../src/index.js'
+import * as classes from '../../src/index.js'
+import { played, stage, tick } from '../support/play.js'
+import { call, text, times, tool } from '../support/tools.js'
+
+describe('whoever listens to a run', () => {
+  it('iterates its events up to the rest, and from there to the next', async () => {
+    const theatre = await stage([call('pay'), text('Paid.')], {
+      tools: [tool('pay', () => 'ok', { needsApproval: true })],
+    })
+    const play = theatre.run()
+    const first: AgentEvent[] = []
+    for await (const event of play.run) first.push(event)
+    expect(first).toEqual(play.events)
+    expect(first.at(-1)?.type).toBe('approval_requested')
+    play.run.approve('call_1_1')
+    const second: AgentEvent[] = []
+    for await (const event of play.run) second.push(event)
+    expect(second[0]).toMatchObject({ type: 'state_changed', to: 'WAITING_FOR_TOOL' })
+    expect(second.at(-1)).toMatchObject({ type: 'session_ended', state: 'COMPLETED' })
+    await play.end(2)
+  })
+
+  it('learns the state first when it comes late, and nothing but that after the end', async () => {
+    const theatre = await stage([{ text: 'Hi.', hang: 1 }, text('Hi.')])
+    const play = theatre.run()
+    await play.event('stream_chunk')
+    const late: AgentEvent[] = []
+    play.run.events$.subscribe((event) => late.push(event))
+    expect(late).toMatchObject([{ type: 'state_changed', to: 'RUNNING' }])
+    const states: string[] = []
+    play.run.state$.subscribe((state) => states.push(state))
+    play.run.cancel()
+    await play.end(1)
+    expect(states).toEqual(['RUNNING', 'CANCELLED'])
+    const after: AgentEvent[] = []
+    let completed = false
+    play.run.events$.subscribe({ next: (event) => after.push(event), complete: () => (completed = true) })
+    expect(after).toMatchObject([{ type: 'state_changed', to: 'CANCELLED', reason: 'cancelled' }])
+    expect(completed).toBe(true)
+    for await (const event of play.run) expect(event).toMatchObject({ to: 'CANCELLED' })
+  })
+
+  it('reads the text alone from text$', async () => {
+    const theatre = await stage([text('One two.', { reasoning: 'Hm.' })])
+    const play = theatre.run()
+    let all = ''
+    play.run.text$.subscribe((piece) => (all += piece))
+    await play.end(1)
+    expect(all).toBe('One two.')
+  })
+
+  it('may throw: that is a warning, once, and harms neither the run nor the process', async () => {
+    const uncaught: unknown[] = []
+    const note = (error: unknown): void => void uncaught.push(error)
+    process.on('uncaughtException', note)
+    const theatre = await stage([call('look'), text('Done.')], { tools: [tool('look')] })
+    const play = theatre.run()
+    const fail = (what: string) => (): never => {
+      throw new Error(`${what} broke`)
+    }
+    const { events$, state$, text$ } = play.run
+    events$.subscribe(fail('a bare function'))
+    events$.subscribe({ next: fail('an observer') })
+    events$.subscribe({ complete: fail('a completion') })
+    events$.pipe(map((event) => event.type)).subscribe(fail('a piped function'))
+    events$.pipe(map(fail('an operator'))).subscribe()
+    events$.pipe(tap(fail('a tap'))).subscribe({ error: fail('an error handler') })
+    events$.pipe(share(), filter(Boolean)).subscribe(fail('a shared one'))
+    events$.pipe(mergeMap((event) => of(event))).subscribe(fail('a merged one'))
+    text$.subscribe(fail('a text'))
+    state$.subscribe(fail('a state'))
+    const result = await play.end(2)
+    expect(result.state).toBe('COMPLETED')
+    const warnings = play.of('warning').map(({ message }) => message)
+    expect(warnings.sort()).toEqual(
+      [
+        'a bare function broke',
+        'a merged one broke',
+        'a piped function broke',
+        'a shared one broke',
+        'a state broke',
+        'a text broke',
+        'an error handler broke',
+        'an observer broke',
+        'an operator broke',
+      ].map((what) => `A subscriber threw: ${what}`),
+    )
+    await new Promise((resolve) => {
+      setTimeout(resolve, 0)
+    })
+    process.off('uncaughtException', note)
+    expect(uncaught).toEqual([])
+  })
+
+  it('may throw out of its own loop, which is its own affair: the run goes on', async () => {
+    const theatre = await stage([text('Done.')])
+    const play = theatre.run()
+    const loop = async (): Promise<void> => {
+      for await (const event of play.run) if (event.type === 'stream_chunk') throw new Error('enough')
+    }
+    await expect(loop()).rejects.toThrow('enough')
+    expect((await play.end(1)).output).toBe('Done.')
+  })
+
+  it('may leave, and join again', async () => {
+    const theatre = await stage([text('Done.')])
+    const play = theatre.run()
+    for await (const event of play.run) if (event.type === 'user_message') break
+    await play.end(1)
+    await tick()
+    expect(play.of('warning')).toEqual([])
+  })
+})
+
+describe('orThrow', () => {
+  const denied = tool('look', () => 'same', { readOnly: true })
+  it.each([
+    ['MaxStepsError', times(1, call('look')), { limits: { maxSteps: 1 } }, 'max_steps'],
+    ['BudgetExceededError', [text('Hi.')], { limits: { tokenBudget: 1 } }, 'token_budget'],
+    ['ProviderError', [{ status: 401 }], {}, 'invalid_api_key'],
+    ['GuardrailError', times(4, call('look')), {}, 'repeated_call'],
+  ] as const)('throws a %s that carries the result', async (name, turns, options, code) => {
+    const { result } = await played(turns, { ...options, tools: [denied] })
+    const thrown = caught(() => orThrow(result))
+    expect(thrown).toBeInstanceOf(classes[name])
+    expect(thrown).toBeInstanceOf(RunError)
+    expect(thrown).toMatchObject({ name, code, result })
+    expect(String(thrown)).not.toMatch(/^\w+: The run ended/)
+  })
+
+  it('throws for a cancelled, a late and a waiting run, and returns a completed one', async () => {
+    const theatre = await stage([{ hang: true }, { hang: true }, call('pay'), text('Hi.')], {
+      tools: [tool('pay', () => 'ok', { needsApproval: true })],
+    })
+    const cancelled = theatre.run()
+    await theatre.arrival(1)
+    cancelled.run.cancel()
+    const late = theatre.run('Go.', { limits: { timeoutMs: 1_000 } })
+    await theatre.arrival(2)
+    theatre.clock.increment(1_000)
+    const [first, second] = [await cancelled.end(2), await late.end(2)]
+    expect(caught(() => orThrow(first))).toMatchObject({ name: 'CancelledError', code: 'cancelled' })
+    expect(caught(() => orThrow(second))).toMatchObject({ name: 'TimedOutError', code: 'timeout' })
+    const play = theatre.run()
+    const waiting = await play.rest()
+    expect(caught(() => orThrow(waiting))).toBeInstanceOf(NotFinishedError)
+    play.run.approve('call_3_1')
+    const completed = await play.end(4)
+    expect(orThrow(completed)).toBe(completed)
+  })
+})
+
+function caught(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch (error) {
+    return error
+  }
+}

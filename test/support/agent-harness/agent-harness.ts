@@ -1,0 +1,230 @@
+import { type Actor, type AnyEventObject, createActor, fromPromise } from 'xstate'
+import type { AgentInput } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import {
+  type AgentMachine,
+  createAgent,
+  createSession,
+  type JournalEntry,
+  type ModelProvider,
+  openaiChat,
+} from '../../../src/index.js'
+import { type Rehearsal, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
+import type { ReplayHarness, ReplayPath, RestingState } from '../../../src/testing/index.js'
+import { agreement } from './agreement.js'
+import { Cue } from './cue.js'
+import { LaggingClock } from './lagging-clock.js'
+import { ToolBench } from './tool-bench.js'
+import { turnOfAnswer, turnOfFailure } from './turn-of.js'
+
+type Steps = ReplayPath['steps']
+
+/**
+ * The live agent — the `openai` client over HTTP, real tools, real back-off and deadline — and the hands that cause in
+ * its world what a path says. After each step its journal has to hold the events of the path and no others.
+ */
+export class AgentHarness implements ReplayHarness {
+  /** Events that were sent to the machine because nothing outside can cause them. */
+  readonly sent: string[] = []
+  readonly #steps: Steps
+  readonly #clock = new LaggingClock(0)
+  readonly #bench = new ToolBench()
+  readonly #cues = new Map<string, Cue<unknown>>()
+  readonly #journal: JournalEntry[] = []
+  /** Answers that the rehearsal is to give, by the number of the request. */
+  readonly #answers: Cue<Turn>[] = []
+  /** The request that waits for its answer. */
+  #asked: Cue<Turn> | undefined
+  /** What holds the effects of the last event back, where the path wants them to fail. */
+  #durable: Cue<void> | undefined
+  #step = 0
+  #rehearsal: Rehearsal | undefined
+  #actor: Actor<AgentMachine> | undefined
+
+  constructor(steps: Steps) {
+    this.#steps = steps
+  }
+
+  start = async (given: unknown): Promise<void> => {
+    const input = given as AgentInput
+    this.#clock.lag(input.now)
+    this.#rehearsal = await startRehearsal({
+      turns: [({ body }) => this.#answers[Number(body.user)]?.promise ?? { status: 500 }],
+      onExhausted: 'loop',
+    })
+    const agent = createAgent({
+      ...input.config,
+      model: this.#numbered(openaiChat({ model: 'm', baseURL: this.#rehearsal.url, apiKey: 'none' })),
+      tools: this.#bench.tools,
+      clock: this.#clock,
+    })
+    const session = createSession()
+    session.usage = input.usage
+    const journal = { append: (entry: JournalEntry) => void this.#journal.push(entry), flushed: this.#flushed }
+    const bound = Object.assign(agent.input('Go.', { session, journal }), { features: input.features })
+    const machine = agent.machine.provide({
+      actors: {
+        screenInput: fromPromise(() => this.#cue('inputShields')),
+        retrieve: fromPromise(() => this.#cue('retrieval')),
+        fitContext: fromPromise(() => this.#cue('fitting')),
+        screenCalls: fromPromise(() => this.#cue('callShields')),
+        screenOutput: fromPromise(() => this.#cue('outputShields')),
+      },
+    })
+    this.#actor = createActor(machine, { input: bound as never })
+    this.#actor.start()
+  }
+
+  perform = async (event: AnyEventObject, step: number): Promise<void> => {
+    this.#step = step
+    this.#lag(event)
+    await this.#cause(event as AgentMachineEvent)
+    await until(() => this.#journal.length > step)
+  }
+
+  settled = async (): Promise<void> => {
+    await new Promise((resolve) => setImmediate(resolve))
+    const heard = this.#journal.map((entry) => (entry.type === 'event' ? entry.event.type : 'xstate.init'))
+    const told = this.#steps.slice(0, this.#step + 1).map(({ event }) => event.type)
+    if (heard.join() !== told.join()) throw new Error(`the journal holds ${heard.join(', ')}`)
+    const differs = agreement(this.#steps[this.#step]?.state, this.#live.getSnapshot())
+    if (differs !== null) throw new Error(differs)
+  }
+
+  snapshot = (): RestingState => this.#live.getSnapshot()
+
+  stop = async (): Promise<void> => {
+    this.#actor?.stop()
+    await this.#rehearsal?.close()
+  }
+
+  get #live(): Actor<AgentMachine> {
+    if (!this.#actor) throw new Error('The harness has not been started.')
+    return this.#actor
+  }
+
+  async #cause(event: AgentMachineEvent | AnyEventObject): Promise<void> {
+    const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(event.type) ?? []
+    if (actor === 'model' || actor === 'conclusion') return this.#answer(event)
+    if (actor === 'backOff' && ending === 'done') return this.#waitOut()
+    // A callback has no end, and a timer does not fail: these two handlers stand there for what nobody foresees.
+    if (actor === 'tools' || actor === 'backOff') return this.#send(event)
+    if (ending === 'done') return (await this.#waiting(actor)).resolve(event.output)
+    if (ending === 'error') return (await this.#waiting(actor)).reject(event.error)
+    switch (event.type) {
+      case 'TOOL_RESULT':
+        return this.#endCall(event)
+      case 'BATCH_DONE':
+        // The one way in which a runner gives up: the journal could not be written.
+        return this.#durable?.reject(new Error('The disk is full.'))
+      case 'DEADLINE':
+        return this.#clock.increment((this.#live.getSnapshot().context.deadline ?? 0) - this.#clock.now())
+      case 'CANCEL':
+        return this.#cancel(event)
+      case 'RESUMED':
+        this.#asked = undefined
+        this.#bench.clear()
+    }
+    const { now: _, ...plain } = event
+    this.#live.send(plain as AgentMachineEvent)
+  }
+
+  /** Some events come late: time has passed, and the event loop was too busy for a timer to notice. */
+  #lag({ type, now }: AnyEventObject): void {
+    const started = (this.#steps[0]?.event as { input?: AgentInput }).input?.now ?? 0
+    if (type !== 'DEADLINE' && typeof now === 'number' && now > started) this.#clock.lag(now - started)
+  }
+
+  async #answer(event: AnyEventObject): Promise<void> {
+    const { output, error } = event as { output?: ModelOutput; error?: ModelActorError }
+    if (this.#durable) return this.#durable.resolve()
+    const asked = await this.#request()
+    asked.resolve(output ? turnOfAnswer(output) : turnOfFailure(error as ModelActorError))
+  }
+
+  #waitOut(): void {
+    const { backOffUntil } = this.#live.getSnapshot().context
+    this.#clock.increment(Math.max(0, backOffUntil - this.#clock.now()))
+  }
+
+  async #endCall(event: AnyEventObject): Promise<void> {
+    const { callId, result } = event as unknown as { callId: string; result: ToolResult }
+    // No tool of today says how a sub-agent ended.
+    if (result.child) return this.#send(event)
+    await until(() => this.#bench.isRunning(callId))
+    this.#bench.end(callId, result)
+  }
+
+  /** A cancel midway comes when a part of the answer has arrived. */
+  async #cancel(event: AnyEventObject): Promise<void> {
+    const { partial } = event as { partial?: { text: string } }
+    if (partial) {
+      const asked = await this.#request()
+      const arrived = new Promise((resolve) => this.#live.on('stream_chunk', resolve))
+      asked.resolve({ text: partial.text, hang: 1 })
+      await arrived
+    }
+    this.#live.send({ type: 'CANCEL' })
+  }
+
+  #send(event: AnyEventObject): void {
+    this.sent.push(event.type)
+    this.#live.send(event as AgentMachineEvent)
+  }
+
+  #cue(actor: string): Promise<never> {
+    const cue = new Cue<unknown>()
+    this.#cues.set(actor, cue)
+    return cue.promise as Promise<never>
+  }
+
+  async #waiting(actor: string): Promise<Cue<unknown>> {
+    await until(() => this.#cues.has(actor))
+    const cue = this.#cues.get(actor) as Cue<unknown>
+    this.#cues.delete(actor)
+    return cue
+  }
+
+  async #request(): Promise<Cue<Turn>> {
+    await until(() => this.#asked !== undefined)
+    const asked = this.#asked as Cue<Turn>
+    this.#asked = undefined
+    return asked
+  }
+
+  /** Each request says which it is, so that its answer finds it. */
+  #numbered(model: ModelProvider): ModelProvider {
+    return {
+      provider: model.provider,
+      model: model.model,
+      request: (request, options) => {
+        this.#asked = new Cue<Turn>()
+        const number = this.#answers.push(this.#asked) - 1
+        return model.request({ ...request, extraBody: { user: `${number}` } }, options)
+      },
+    }
+  }
+
+  /** Effects wait for their cause to be durable: here they wait longer when they are never to happen. */
+  #flushed = (): Promise<void> | undefined => {
+    this.#durable = undefined
+    const coming = this.#steps.slice(this.#journal.length)
+    const next = coming.find(({ event }) => /^(TOOL_RESULT|BATCH_DONE|xstate\..*)$/.test(event.type))
+    const error = next?.event.error as Partial<ModelActorError> | undefined
+    if (next?.event.type !== 'BATCH_DONE' && error?.code !== 'token_budget') return undefined
+    this.#durable = new Cue<void>()
+    return this.#durable.promise
+  }
+}
+
+/** A fresh live agent for a path. */
+export function agentHarness(steps: Steps): AgentHarness {
+  return new AgentHarness(steps)
+}
+
+/** Lets the world go on until something holds; the replay's time-out watches over it. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
+}

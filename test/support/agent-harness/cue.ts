@@ -1,0 +1,14 @@
+/** A promise that somebody else settles. */
+export class Cue<T> {
+  resolve: (value: T) => void = () => undefined
+  reject: (reason: unknown) => void = () => undefined
+  readonly promise = new Promise<T>((resolve, reject) => {
+    this.resolve = resolve
+    this.reject = reject
+  })
+
+  constructor() {
+    // Whoever waits for it may be gone by then.
+    this.promise.catch(() => undefined)
+  }
+}

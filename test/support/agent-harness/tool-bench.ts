@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import { defineTool, type Tool, ToolError } from '../../../src/index.js'
+
+interface Execution {
+  resolve(value: string): void
+  reject(error: Error): void
+}
+
+/** The tools of the alphabet, real ones, that end when and as they are told. */
+export class ToolBench {
+  readonly tools: Tool[]
+  readonly #running = new Map<string, Execution>()
+
+  constructor() {
+    const input = z.object({ n: z.number() })
+    const execute = (_: unknown, { callId }: { callId: string }): Promise<string> =>
+      new Promise((resolve, reject) => {
+        this.#running.set(callId, { resolve, reject })
+      })
+    this.tools = [
+      defineTool({ name: 'read', description: 'Reads.', input, execute }),
+      defineTool({ name: 'look', description: 'Looks.', input, execute, readOnly: true, idempotent: true }),
+      defineTool({ name: 'transfer', description: 'Asks first.', input, execute, needsApproval: true }),
+      defineTool({ name: 'pick', description: 'Runs at the client.', input, client: true }),
+    ] as Tool[]
+  }
+
+  isRunning(callId: string): boolean {
+    return this.#running.has(callId)
+  }
+
+  end(callId: string, { status, errorKind, content }: ToolResult): void {
+    const execution = this.#running.get(callId)
+    this.#running.delete(callId)
+    if (status === 'ok') execution?.resolve(content)
+    else execution?.reject(new ToolError(errorKind ?? 'failed', content))
+  }
+
+  /** The runner was stopped: what its executions still do is nobody's business. */
+  clear(): void {
+    this.#running.clear()
+  }
+}

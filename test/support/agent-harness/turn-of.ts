@@ -1,0 +1,57 @@
+import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import type { Turn } from '../../../src/rehearsal/index.js'
+
+/** The response of a provider that leads to this answer. */
+export function turnOfAnswer({ response }: ModelOutput): Turn {
+  const { text, refusal, toolCalls, finishReason, usage } = response
+  return {
+    ...(text !== '' && { text }),
+    ...(refusal !== null && { refusal }),
+    toolCalls: toolCalls.map(({ id, function: { name, arguments: input } }) => ({
+      id,
+      name,
+      arguments: input,
+    })),
+    ...(finishReason !== null && { finishReason }),
+    usage: { input: usage.inputTokens, output: usage.outputTokens },
+  }
+}
+
+/** The response of a provider that leads to this failure. */
+export function turnOfFailure({ kind, usage }: ModelActorError): Turn {
+  switch (kind) {
+    case 'transient':
+      return { status: 503 }
+    case 'rate_limit':
+      return { status: 429 }
+    case 'context_overflow':
+      return {
+        status: 400,
+        error: { message: 'The maximum context length is 8 tokens.', code: 'context_length_exceeded' },
+      }
+    case 'incomplete':
+      return { raw: { body: openEnded(usage) } }
+    case 'fatal':
+      return { status: 401 }
+  }
+}
+
+/** A stream that closes with neither finish reason nor `[DONE]`, though it has told what it cost. */
+function openEnded(usage: Usage | null): string {
+  const text = { choices: [{ index: 0, delta: { role: 'assistant', content: 'Do' }, finish_reason: null }] }
+  const cost = {
+    choices: [],
+    usage: {
+      prompt_tokens: usage?.inputTokens ?? 0,
+      completion_tokens: usage?.outputTokens ?? 0,
+      total_tokens: usage?.totalTokens ?? 0,
+    },
+  }
+  return [text, ...(usage ? [cost] : [])]
+    .map((chunk) => {
+      const data = { id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm', ...chunk }
+      return `data: ${JSON.stringify(data)}\n\n`
+    })
+    .join('')
+}
