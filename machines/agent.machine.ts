@@ -177,6 +177,11 @@ export const agentMachine = setup({
                   { type: 'because', params: { reason: 'context_overflow' } },
                 ],
               },
+              {
+                guard: 'isSpentByFailure',
+                target: '#agent.BUDGET_EXCEEDED',
+                actions: ['noteFailure', 'keepPartial', 'becauseOfBudget'],
+              },
               { guard: 'mayRetry', target: 'backingOff', actions: ['noteFailure', 'scheduleRetry'] },
               {
                 guard: 'isIncomplete',

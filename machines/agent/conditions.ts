@@ -4,7 +4,8 @@ import { recoverTruncation } from '../../guards/truncation.js'
 import type { AgentContext } from './context.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import type { Reason } from './outcome.js'
-import { budgetReason } from './totals.js'
+import type { ModelActorError } from './response.js'
+import { budgetReason, spent } from './totals.js'
 
 /** The named guards of the chart. Pure and total: they read context and event, and never throw. */
 interface Scope {
@@ -59,6 +60,12 @@ export const isOverBudget = (scope: Scope): boolean => {
 // Failed requests.
 
 export const isRefusedByBudget = (scope: Scope): boolean => failureOf(scope)?.code === 'token_budget'
+/** A failed attempt can cost tokens, too: no other follows when they were the last. */
+export const isSpentByFailure = (scope: Scope): boolean => {
+  const usage = failureOf(scope)?.usage
+  return usage != null && budgetReason({ ...scope.context, ...spent(scope.context, usage) }) !== null
+}
+
 export const isContextOverflow = (scope: Scope): boolean => failureOf(scope)?.kind === 'context_overflow'
 export const isIncomplete = (scope: Scope): boolean => failureOf(scope)?.kind === 'incomplete'
 
@@ -72,12 +79,10 @@ export const mayRetry = (scope: Scope): boolean => {
 }
 
 /** An actor's rejection as a failure; anything that is not shaped like one is nobody's business here. */
-function failureOf({ event }: Scope): { kind: string; code: string; retryAfterMs: number | null } | null {
+function failureOf({ event }: Scope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const error: unknown = event.error
-  return typeof error === 'object' && error !== null && 'kind' in error
-    ? (error as ReturnType<typeof failureOf>)
-    : null
+  return typeof error === 'object' && error !== null && 'kind' in error ? (error as ModelActorError) : null
 }
 
 // What the response was.

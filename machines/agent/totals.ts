@@ -1,7 +1,7 @@
 import { type BudgetLimits, type BudgetReason, crossed, near } from '../../guards/budget.js'
 import type { AgentConfig } from './config.js'
 import type { AgentContext } from './context.js'
-import type { Usage } from './usage.js'
+import { addUsage, type Usage } from './usage.js'
 
 /** The budget's limits, as its guard knows them. */
 export function budgetLimits({ limits, budget }: AgentConfig): BudgetLimits {
@@ -24,4 +24,9 @@ export function isNearBudget(context: AgentContext): boolean {
 /** The totals that the budget is held against: the session's, or this run's alone. */
 export function budgetTotals(context: AgentContext): Usage {
   return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
+}
+
+/** The totals with a response, or a failed attempt, added to them. */
+export function spent({ usage }: AgentContext, response: Usage): Pick<AgentContext, 'usage'> {
+  return { usage: { run: addUsage(usage.run, response), session: addUsage(usage.session, response) } }
 }

@@ -54,8 +54,8 @@ export class Cards {
     const to = targets.map((id) => this.#target(id, state, main)).join(' ')
     const cells = [
       // Text of one kind a cell: only then do all cells of a row share a baseline.
-      ...(hasEvents(state) ? [cell(bold(text(on)), fill)] : []),
-      cell(condition === null ? guard : colored(palette.quiet, condition), fill),
+      ...(hasEvents(state) ? [cell(bold(text(on) + gap), fill)] : []),
+      cell((condition === null ? guard : colored(palette.quiet, condition)) + gap, fill),
       cell(to === '' ? colored(palette.quiet, 'stays') : to, fill),
       ...(this.#counts ? [cell(count > 0 ? colored(palette.taken, `${count}×`) : colored(palette.missed, 'never'), fill)] : []),
     ]
@@ -110,6 +110,9 @@ export function pill(content: string, color: string): string {
   return table({ border: 1, style: 'rounded,dashed', color }, `<tr>${cell(colored(color, content))}</tr>`)
 }
 
+/** Between the columns; some fonts are wider than the one that Graphviz measures. */
+const gap = '&#160;&#160;'
+
 type Attributes = Readonly<Record<string, string | number>>
 
 export function table(attributes: Attributes, content: string): string {
@@ -127,11 +130,13 @@ function written(attributes: Attributes): string {
 }
 
 export function colored(color: string, content: string): string {
+  if (content === '') return ''
   return `<font color="${color}">${content}</font>`
 }
 
+/** By the font's name: Graphviz sets `<b>` on another baseline. */
 export function bold(content: string): string {
-  return `<b>${content}</b>`
+  return content === '' ? '' : `<font face="Helvetica-Bold">${content}</font>`
 }
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }

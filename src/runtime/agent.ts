@@ -2,8 +2,9 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
 import { type AgentInput, noFeatures } from '../../machines/agent/context.js'
 import type { JsonObject } from '../../machines/agent/json.js'
+import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
-import { ConfigError } from '../errors.js'
+import { ConfigError, UsageError } from '../errors.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
 import { type ToolEntry, toolSet } from '../tools/tool-set.js'
 import { createPriceBook, type PriceOverrides } from '../usage/prices.js'
@@ -64,6 +65,18 @@ export interface Agent {
   readonly config: AgentConfig
 }
 
+/** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
+const optionNames = [
+  'model',
+  'instructions',
+  'tools',
+  'sampling',
+  'toolChoice',
+  'extraBody',
+  'prices',
+  'clock',
+]
+
 /** An agent: a model, its tools, and the limits of the loop between them. */
 export function createAgent(options: AgentOptions): Agent {
   const { model, instructions, tools, sampling, toolChoice, extraBody, prices, clock, ...rest } = options
@@ -75,16 +88,17 @@ export function createAgent(options: AgentOptions): Agent {
     )
   }
   const set = toolSet(tools ?? [])
+  const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: Parts = {
     model,
-    instructions: instructions ?? null,
+    instructions: asked.instructions ?? null,
     tools: set,
     specs: set.specs,
-    sampling: sampling ?? {},
-    toolChoice,
-    extraBody: extraBody ?? {},
+    sampling: asked.sampling ?? {},
+    toolChoice: asked.toolChoice,
+    extraBody: asked.extraBody ?? {},
     prices: createPriceBook(prices),
-    config: resolveConfig(rest),
+    config: resolveConfig(rest, undefined, optionNames),
     clock: clock ?? systemClock,
   }
   const sessions = new Map<string, Session>()
@@ -92,7 +106,14 @@ export function createAgent(options: AgentOptions): Agent {
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
-    if (typeof session !== 'string') return session
+    if (session instanceof Session) return session
+    if (typeof session !== 'string' || session === '') {
+      throw new UsageError(
+        'invalid_session',
+        'session must be a Session, or the id of one as a text.',
+        'session',
+      )
+    }
     const kept = sessions.get(session) ?? new Session(session)
     sessions.set(session, kept)
     return kept

@@ -10,7 +10,16 @@ export interface UserInputMessage {
   content: string | ContentPart[]
 }
 
-const partTypes: readonly unknown[] = ['text', 'image_url', 'input_audio', 'file']
+/** Each kind of part, and where its payload is. */
+const payloads: Record<ContentPart['type'], (part: Record<string, unknown>) => unknown> = {
+  text: (part) => part['text'],
+  image_url: (part) => (part['image_url'] as { url?: unknown } | undefined)?.url,
+  input_audio: (part) => (part['input_audio'] as { data?: unknown } | undefined)?.data,
+  file: (part) => {
+    const file = part['file'] as { file_data?: unknown; file_id?: unknown } | undefined
+    return file?.file_data ?? file?.file_id
+  },
+}
 
 /** The input as messages; a UsageError says what is wrong with it. */
 export function toMessages(input: unknown): NewMessage[] {
@@ -35,13 +44,19 @@ function toMessage(message: unknown, at: string): NewMessage {
     throw bad(`${at}.content must be a text or a non-empty list of parts.`, at)
   }
   for (const [i, part] of content.entries()) {
-    const type: unknown =
-      typeof part === 'object' && part !== null ? (part as { type?: unknown }).type : undefined
-    if (!partTypes.includes(type)) {
-      throw bad(`${at}.content[${i}].type must be one of ${partTypes.join(', ')}.`, `${at}.content[${i}]`)
-    }
+    checkPart(part, `${at}.content[${i}]`)
   }
   return { content: structuredClone(content) as ContentPart[] }
+}
+
+function checkPart(part: unknown, at: string): void {
+  const type = typeof part === 'object' && part !== null ? (part as { type?: unknown }).type : undefined
+  if (typeof type !== 'string' || !Object.hasOwn(payloads, type)) {
+    throw bad(`${at}.type must be one of ${Object.keys(payloads).join(', ')}.`, at)
+  }
+  const payload = payloads[type as ContentPart['type']](part as Record<string, unknown>)
+  if (typeof payload !== 'string')
+    throw bad(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
 }
 
 function nonEmpty(text: string, at: string): string {

@@ -3,6 +3,7 @@ import { SimulatedClock } from 'xstate'
 import type { Message } from '../../machines/agent/messages.js'
 import {
   type Agent,
+  type AgentContext,
   type AgentEvent,
   type AgentOptions,
   createAgent,
@@ -140,18 +141,12 @@ export class Play {
     return this
   }
 
-  /** The calls that wait for somebody. */
-  get pending(): string[] {
-    return pendingOf(this.run)
-  }
-
   /** How the run stands at its next rest, which is none of the finals. */
   async rest(): Promise<RunResult> {
     const result = await this.run.result
     expect(result.resumable).toBe(true)
     expect(this.of('session_ended')).toEqual([])
-    const open = result.pending?.map(({ callId }) => callId)
-    expect(historyProblem(result.messages, open)).toBeNull()
+    expect(historyProblem(result.messages, openCalls(this.run))).toBeNull()
     return result
   }
 
@@ -196,11 +191,11 @@ export class Play {
   }
 }
 
-function pendingOf(run: Run): string[] {
-  const { context } = run.snapshot() as {
-    context: { calls: { id: string; needs: string; result?: object }[] }
-  }
-  return context.calls.filter(({ needs, result }) => needs !== 'nobody' && !result).map(({ id }) => id)
+/** Calls that wait for somebody, and those that are approved and wait for the others. */
+function openCalls(run: Run): string[] {
+  const { context } = run.snapshot() as { context: AgentContext }
+  if (context.state !== 'WAITING_FOR_INPUT') return []
+  return context.calls.filter(({ result }) => result === undefined).map(({ id }) => id)
 }
 
 /** A message of a request as one of a transcript, for the same check. */

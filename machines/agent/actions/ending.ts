@@ -11,7 +11,8 @@ export const becauseOfBudget = act((context) => ({ reason: budgetReason(context)
 /** A non-final state is entered; only states of rest keep the reason that led to them. */
 export const enter = act<{ state: AgentState }>((context, _event, tell, { state }) => {
   const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
-  const reason = rests ? context.reason : null
+  // A run that is resumed enters the state that it is in.
+  const reason = rests || context.state === state ? context.reason : null
   if (context.state === null) tell({ type: 'session_started', sessionId: context.sessionId })
   if (context.state !== state) tell({ type: 'state_changed', from: context.state, to: state, reason })
   return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }

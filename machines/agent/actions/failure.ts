@@ -1,10 +1,9 @@
 import { act } from '../act.js'
-import type { AgentContext } from '../context.js'
 import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
 import type { ModelActorError } from '../response.js'
 import { stepIdOf } from '../step-id.js'
-import { addUsage } from '../usage.js'
+import { spent } from '../totals.js'
 import { messageId } from './transcript.js'
 
 /** A failed attempt: what it cost is counted, what went wrong is remembered. */
@@ -16,7 +15,7 @@ export const noteFailure = act((context, event) => {
       message: failure.message,
       recoverable: failure.kind !== 'fatal' && failure.kind !== 'context_overflow',
     },
-    ...spent(context, failure.usage),
+    ...(failure.usage && spent(context, failure.usage)),
   }
 })
 
@@ -42,7 +41,7 @@ export const scheduleRetry = act((context, event, tell) => {
 /** The text of an answer that was stopped midway is kept and marked. */
 export const keepPartial = act((context, event, tell) => {
   const { text, usage } = partialOf(event)
-  const cost = spent(context, usage)
+  const cost = usage ? spent(context, usage) : undefined
   if (text === '') return cost
   const message: AssistantMessage = {
     role: 'assistant',
@@ -60,25 +59,15 @@ export const keepPartial = act((context, event, tell) => {
   }
 })
 
-export const warnOfConclusion = act((_context, event, tell) => {
-  const { code, message } = failureOf(event)
+export const warnOfConclusion = act((context, event, tell) => {
+  const { code, message, usage } = failureOf(event)
   tell({
     type: 'warning',
     code: 'no_conclusion',
     message: `The last answer at the limit failed (${code}): ${message}`,
   })
-  return undefined
+  return usage ? spent(context, usage) : undefined
 })
-
-function spent(
-  context: AgentContext,
-  usage: ModelActorError['usage'],
-): Pick<AgentContext, 'usage'> | undefined {
-  if (usage === null) return undefined
-  return {
-    usage: { run: addUsage(context.usage.run, usage), session: addUsage(context.usage.session, usage) },
-  }
-}
 
 function partialOf(event: AgentMachineEvent): { text: string; usage: ModelActorError['usage'] } {
   if ('partial' in event && event.partial) return event.partial

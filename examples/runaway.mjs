@@ -1,0 +1,66 @@
+/**
+ * A model that has lost its way: it asks for the same call again and again, and never answers. What does that cost?
+ *
+ *   node examples/runaway.mjs
+ */
+import { pathToFileURL } from 'node:url'
+import { createAgent, defineTool, openaiChat, presets } from 'statewright'
+import { startRehearsal } from 'statewright/rehearsal'
+
+/** Nobody lets a model run forever, least of all in an example. */
+const hardCap = 200
+
+const noGuards = {
+  limits: { maxSteps: hardCap },
+  guardrails: {
+    repeatedCall: null,
+    repeatedOutput: null,
+    cycle: null,
+    failing: null,
+    terminalDelegation: null,
+  },
+}
+
+/** The presets as they are; Strands has no limit of its own, so a caller sets one. */
+const configurations = {
+  'no guards': noGuards,
+  defaults: {},
+  aar: presets.aar,
+  openhuman: presets.openhuman,
+  openhumanTask: presets.openhumanTask,
+  llamaStack: presets.llamaStack,
+  strands: { ...presets.strands, limits: { ...presets.strands.limits, tokenBudget: 20_000 } },
+}
+
+const search = defineTool({
+  name: 'search',
+  description: 'Searches the notes.',
+  input: { type: 'object', properties: { query: { type: 'string' } } },
+  readOnly: true,
+  execute: () => 'No results.',
+})
+
+/** Lets the same model loose under each configuration; one row each. */
+export async function runaway() {
+  const turn = {
+    text: 'Let me search again.',
+    toolCalls: [{ name: 'search', arguments: { query: 'budget' } }],
+  }
+  const rows = []
+  for (const [guards, configuration] of Object.entries(configurations)) {
+    const rehearsal = await startRehearsal({ turns: [turn], onExhausted: 'loop' })
+    const agent = createAgent({
+      ...configuration,
+      model: openaiChat({ model: 'runaway', baseURL: rehearsal.url }),
+      tools: [search],
+    })
+    const { state, reason, usage } = await agent.run('What was our budget?').result
+    rows.push({ guards, calls: rehearsal.requests.length, tokens: usage.totalTokens, state, reason })
+    await rehearsal.close()
+  }
+  return rows
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  console.table(await runaway())
+}

@@ -1,0 +1,84 @@
+import type { PendingCall } from '../../../../machines/agent/results.js'
+import { type AgentInvariant, announcedAs, type Change, openCalls, rule, starts } from './rule.js'
+
+/** Which calls run, who decides about them, and what becomes of their results. */
+export const callRules: readonly AgentInvariant[] = [
+  rule('only whole calls that need nobody are started, and all of them', (change) => {
+    const { after } = change
+    if (!starts(change, 'runTools')) return null
+    const open = after.calls.filter(({ result }) => result === undefined)
+    if (after.response !== 'calls') return `the answer was ${after.response}`
+    if (after.verdict) return `a guard has halted the run (${after.verdict.guard})`
+    const wrong = open.filter(({ needs, started }) => (needs === 'nobody') !== (started === true))
+    if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
+    return !open.some(({ started }) => started) && 'there is nothing to run'
+  }),
+  rule('a call that needs somebody runs only when it was approved', ({ before, after, event }) => {
+    const freed = after.calls.filter(({ id, needs }) => needs === 'nobody' && find(before?.calls, id)?.needs === 'approval')
+    const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
+    return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
+  }),
+  rule('an answer of a person or a client counts for its call', (change) => {
+    const { event, before } = change
+    if (!('callId' in event)) return null
+    const call = find(before?.calls, event.callId)
+    if (call === undefined || call.result || change.transitions.length === 0) return null
+    const now = find(change.after.calls, event.callId)
+    const told = announcedAs(change, 'tool_result').find(({ callId }) => callId === event.callId)
+    switch (event.type) {
+      case 'APPROVE':
+        if (now?.needs !== 'nobody') return 'it is not approved'
+        return event.arguments !== undefined && now.arguments !== event.arguments && 'the edit is lost'
+      case 'REJECT':
+        return !(told?.status === 'rejected' && told.content.includes(event.why)) && 'it is not rejected'
+      case 'TOOL_OUTPUT':
+        return !(told?.status === 'ok' && told.content === event.content) && 'its output is lost'
+      case 'TOOL_RESULT':
+        return told?.content !== event.result.content && 'its result is lost'
+    }
+  }),
+  rule('whoever is needed can answer, and only for calls that wait for him', (change) => {
+    const { event, before, transitions } = change
+    const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
+    if (needs === undefined || !('callId' in event) || before?.state !== 'WAITING_FOR_INPUT') return null
+    const call = find(before.calls, event.callId)
+    const isAsked = call?.result === undefined && call?.needs === needs
+    return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
+  }),
+  rule('a result is never replaced', ({ before, after, event }) => {
+    if (isNewBatch(event.type)) return null
+    const changed = before?.calls.find(({ id, result }) => result && find(after.calls, id) && find(after.calls, id)?.result !== result)
+    return changed && `that of '${changed.id}' was`
+  }),
+  rule('when the runner ends, what it had started is closed, and nothing else', (change) => {
+    const { event, before, after } = change
+    if (!/^(BATCH_DONE|xstate\.(done|error)\.actor\.tools)$/.test(event.type) || change.transitions.length === 0) return null
+    const told = announcedAs(change, 'tool_result').map(({ callId }) => callId)
+    const left = before?.calls.filter(({ started, result }) => started && !result).map(({ id }) => id) ?? []
+    if (left.some((id) => !told.includes(id))) return `${left.join()} stay open`
+    const others = openCalls(before?.calls.filter(({ started }) => !started))
+    return after.state === 'WAITING_FOR_INPUT' && others.some((id) => told.includes(id)) && 'others were closed'
+  }),
+  rule('everybody is asked for an approval, once', (change) => {
+    const asked = announcedAs(change, 'approval_requested').map(({ callId }) => callId)
+    const isEntered = change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
+    const open = isEntered ? waitingFor('approval', change.after.calls) : []
+    return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
+  }),
+  rule('a run waits for somebody only while there is something to wait for', ({ state, after }) => {
+    if (state === 'WAITING_FOR_INPUT.approval') return waitingFor('approval', after.calls).length === 0 && 'no call waits'
+    return state === 'WAITING_FOR_INPUT.toolOutput' && waitingFor('client', after.calls).length === 0 && 'no call waits'
+  }),
+]
+
+function find(calls: readonly PendingCall[] | undefined, callId: string): PendingCall | undefined {
+  return calls?.find(({ id }) => id === callId)
+}
+
+function waitingFor(needs: PendingCall['needs'], calls: readonly PendingCall[]): string[] {
+  return openCalls(calls.filter((call) => call.needs === needs))
+}
+
+function isNewBatch(type: Change['event']['type']): boolean {
+  return type === 'xstate.done.actor.model' || type === 'xstate.done.actor.conclusion'
+}

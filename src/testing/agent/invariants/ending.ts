@@ -1,0 +1,114 @@
+import type { Reason } from '../../../../machines/agent/outcome.js'
+import { type AgentInvariant, announcedAs, type Change, rule } from './rule.js'
+
+const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
+const halts: readonly Reason[] = [
+  'repeated_call',
+  'repeated_output',
+  'cycle',
+  'repeated_failure',
+  'policy_denied',
+  'terminal_delegation',
+]
+
+/** Why a run may stand where it stands. */
+const reasons: Readonly<Record<string, readonly Reason[]>> = {
+  COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
+  CANCELLED: ['cancelled'],
+  TIMED_OUT: ['timeout'],
+  MAX_STEPS: ['max_steps'],
+  BUDGET_EXCEEDED: budget,
+  BLOCKED: ['shield'],
+  ERROR: [
+    'provider_error',
+    'incomplete_response',
+    'context_overflow',
+    'empty_response',
+    'max_tokens',
+    'internal',
+    ...halts,
+  ],
+  PAUSED: ['paused', ...halts],
+  'WAITING_FOR_INPUT.approval': ['approval'],
+  'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
+  'WAITING_FOR_INPUT.message': ['message'],
+  'RUNNING.concluding': ['max_steps', ...halts],
+}
+
+/** How runs end, and what they say of it. */
+export const endingRules: readonly AgentInvariant[] = [
+  rule('one terminal event, the last, and it says how the run ended', (change) => {
+    const { announced, isFinal, after } = change
+    const ends = announcedAs(change, 'session_ended')
+    if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} were announced`
+    if (!isFinal) return null
+    const last = announced.at(-1)
+    const isRight = last?.type === 'session_ended' && last.state === after.state && last.reason === after.reason
+    return !isRight && `the last event is ${JSON.stringify(last)}`
+  }),
+  rule('every final state but COMPLETED and CANCELLED is explained by one error event', (change) => {
+    const { after, isFinal, state } = change
+    const errors = announcedAs(change, 'error')
+    const isError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
+    if (errors.length !== (isError ? 1 : 0)) return `${errors.length} error events`
+    return isFinal && (after.error !== null) !== isError && 'context.error does not fit'
+  }),
+  rule('CANCEL reaches CANCELLED from wherever it comes', ({ event, state }) => {
+    return event.type === 'CANCEL' && state !== 'CANCELLED' && `it led to ${state}`
+  }),
+  rule('nothing starts when a run ends, and nothing runs while it rests', (change) => {
+    const { isFinal, isRest, started, running } = change
+    const begun = started.filter(({ src }) => src !== 'deadline').map(({ id }) => id)
+    if (isFinal && begun.length > 0) return `started: ${begun.join(', ')}`
+    return isRest && !isFinal && running.length > 0 && `running: ${running.join(', ')}`
+  }),
+  rule('whoever rests or concludes says why, in the word that fits; whoever runs has no reason', (change) => {
+    const { state, after } = change
+    const expected = reasons[state]
+    if (expected === undefined) {
+      // Each way out of these substates sets the reason anew.
+      const isEnding = after.state === 'RUNNING' && after.reason !== null
+      return isEnding && !isAboutToEnd(change) && `${state} with reason ${after.reason}`
+    }
+    return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
+  }),
+  rule('a run completes only by an answer that was accepted, and for the reason that the answer gives', (change) => {
+    const { state, after, event } = change
+    if (state !== 'COMPLETED') return null
+    if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
+    const fitting = { answer: 'end_turn', refusal: 'refusal', filtered: 'content_filter', truncated: 'max_tokens' }
+    // An empty answer is one, where no guard minds it.
+    const kind = after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
+    const reason = fitting[kind as keyof typeof fitting]
+    return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
+  }),
+  rule('a failed request ends the run for the reason that the failure gives', ({ event, state, after }) => {
+    if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
+    const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
+    const reason = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
+    return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
+  }),
+  rule('what an actor failed with is what the user reads', ({ event, state, after }) => {
+    if (!event.type.startsWith('xstate.error.') || state !== 'ERROR' || after.verdict) return null
+    const { error } = event as { error?: { message: string } }
+    return after.error?.message !== error?.message && `the user reads ${after.error?.message}`
+  }),
+  rule('only a part that must not fail makes a run end for an internal reason', ({ event, after }) => {
+    const internal = /^xstate\.error\.actor\.(inputShields|retrieval|callShields|outputShields|backOff)$/
+    return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
+  }),
+  rule('changes of state are announced, one after the other', (change) => {
+    let at = change.before?.state ?? null
+    for (const { from, to } of announcedAs(change, 'state_changed')) {
+      if (from !== at) return `from ${from}, though the run was in ${at}`
+      at = to
+    }
+    if (change.before === undefined && change.announced[0]?.type !== 'session_started') return 'no session_started'
+    return at !== change.after.state && `the last one says ${at}, the run is in ${change.after.state}`
+  }),
+]
+
+/** A reason that was set before the end is let stand until the end comes or steering is heard. */
+function isAboutToEnd({ state }: Change): boolean {
+  return state === 'RUNNING.screeningOutput'
+}

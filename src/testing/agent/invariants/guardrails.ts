@@ -1,0 +1,69 @@
+import type { GuardrailsState } from '../../../../guards/state.js'
+import { initialGuardrails, resetGuard } from '../../../../guards/state.js'
+import { type AgentInvariant, announcedAs, type Change, rule, starts } from './rule.js'
+
+/** What guards, shields and recoveries owe to the user and to the model. */
+export const guardrailRules: readonly AgentInvariant[] = [
+  rule('a halt is announced, and explains itself', (change) => {
+    const halts = announcedAs(change, 'guardrail').filter(({ action }) => action === 'halt')
+    const isHalted = takes(change, 'RUNNING.halting')
+    if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} were announced`
+    return isHalted && change.after.error?.code !== change.after.verdict?.guard && 'the error does not say which guard'
+  }),
+  rule('whoever goes on after a halt has that guard anew, and that guard alone', ({ before, after, event, isFinal }) => {
+    if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
+    if (after.verdict || after.error) return 'the halt stands'
+    const expected = before.verdict ? resetGuard(before.guardrails, before.verdict.guard) : before.guardrails
+    return text(after.guardrails) !== text(expected) && 'the guards do not stand as they should'
+  }),
+  rule('what is repaired is announced and counted', (change) => {
+    const { before, after } = change
+    const repairs = announcedAs(change, 'guardrail').filter(({ action }) => action === 'recover').length
+    const isRepaired = takes(change, 'RUNNING.recovering')
+    if (repairs !== (isRepaired ? 1 : 0)) return `${repairs} were announced`
+    return isRepaired && total(after) !== total(before) + 1 && 'it was not counted'
+  }),
+  rule('a model that is to go on is told so', (change) => {
+    if (!takes(change, 'RUNNING.recovering')) return null
+    const { before, after } = change
+    const isTold = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
+    return after.emptyRetries === before?.emptyRetries && !isTold && 'it is not'
+  }),
+  rule('what a shield has blocked is answered in the words of the shield', ({ state, event, after }) => {
+    if (state !== 'BLOCKED') return null
+    const { output } = event as { output?: { message: string } }
+    const isSaid = after.messages.at(-1)?.content === output?.message && after.error?.code === 'shield'
+    return !isSaid && 'it is not'
+  }),
+  rule('a last answer that fails is a warning, not the reason of the end', (change) => {
+    const isFailed = change.event.type === 'xstate.error.actor.conclusion'
+    const warnings = announcedAs(change, 'warning').filter(({ code }) => code === 'no_conclusion').length
+    return warnings !== (isFailed ? 1 : 0) && `${warnings} warnings`
+  }),
+  rule('each user message starts the counters anew', (change) => {
+    const { before, after, event } = change
+    const isNew = before === undefined || (event.type === 'REPLY' && change.transitions.length > 0)
+    if (!isNew || !starts(change, 'requestModel')) return null
+    const isFresh = after.steps === 0 && after.attempt === 1 && total(after) === 0 && !after.lastBatchFailed
+    return !(isFresh && text(after.guardrails) === text(initialGuardrails())) && 'it does not'
+  }),
+  rule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
+    if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.observing'))) return null
+    const failed = after.messages
+      .slice((before?.batchAt ?? 0) + 1)
+      .some(({ role, data }) => role === 'tool' && data?.['status'] !== undefined)
+    return after.lastBatchFailed !== failed && 'it is not'
+  }),
+]
+
+function takes({ transitions }: Change, target: string): boolean {
+  return transitions.some((id) => id.endsWith(`→ ${target}`))
+}
+
+function total(counters: Change['before']): number {
+  return counters ? counters.recoveries + counters.reprompts + counters.emptyRetries : 0
+}
+
+function text(guardrails: GuardrailsState): string {
+  return JSON.stringify(guardrails)
+}

@@ -1,0 +1,98 @@
+import { isNearBudget, budgetReason } from '../../../../machines/agent/totals.js'
+import { type AgentInvariant, announcedAs, beginsStep, rule, starts } from './rule.js'
+
+/** Every limit is kept. */
+export const limitRules: readonly AgentInvariant[] = [
+  rule('steps never exceed maxSteps, or by one to conclude', ({ after }) => {
+    const { maxSteps, onLimit } = after.config.limits
+    const most = (maxSteps ?? Infinity) + (onLimit === 'conclude' ? 1 : 0)
+    return after.steps > most && `${after.steps} steps`
+  }),
+  rule('no request is made past the step limit or the budget', (change) => {
+    const { after, state } = change
+    if (!starts(change, 'requestModel')) return null
+    const reason = budgetReason(after)
+    if (reason !== null) return `${reason} is spent`
+    return state === 'RUNNING.requesting' && after.steps >= (after.config.limits.maxSteps ?? Infinity) && 'no step is left'
+  }),
+  rule('no step begins past the deadline, or when a pause was asked for', (change) => {
+    const { after, now, event } = change
+    if (!beginsStep(change)) return null
+    if (after.pausing && event.type !== 'PAUSE') return 'a pause was asked for'
+    return after.deadline !== null && now >= after.deadline && 'the deadline has passed'
+  }),
+  rule('a response that crosses the budget is the last, unless the configuration lets it end', (change) => {
+    const { after, state, event } = change
+    if (event.type !== 'xstate.done.actor.model' || budgetReason(after) === null) return null
+    const { finishBatch, onOvershoot } = after.config.budget
+    if (after.response === 'calls' && finishBatch) return null
+    const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
+    if (isEnd && onOvershoot === 'complete') return null
+    return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
+  }),
+  rule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
+    const { retry, guardrails } = after.config
+    const { attempt, rateLimits, recoveries, reprompts, emptyRetries } = after
+    if (attempt - rateLimits > retry.maxAttempts || rateLimits > retry.rateLimitAttempts - 1)
+      return `attempt ${attempt}, ${rateLimits} of them after a rate limit`
+    if (recoveries > guardrails.maxTokensRecoveries) return `${recoveries} recoveries`
+    const { emptyAnswer } = guardrails
+    return (
+      (reprompts > (emptyAnswer?.reprompts ?? 0) || emptyRetries > (emptyAnswer?.retries ?? 0)) &&
+      `${reprompts} re-prompts, ${emptyRetries} retries of an empty answer`
+    )
+  }),
+  rule('a retry is announced, counted, and waits as long as it says', (change) => {
+    const { before, after, event, now } = change
+    const retries = announcedAs(change, 'retry')
+    const isRetry = event.type === 'xstate.error.actor.model' && change.state === 'RUNNING.backingOff'
+    if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} were announced`
+    if (!isRetry) return null
+    const limited = event.error.kind === 'rate_limit' ? 1 : 0
+    if (after.attempt !== (before?.attempt ?? 0) + 1) return 'the attempt is not counted'
+    if (after.rateLimits !== (before?.rateLimits ?? 0) + limited) return 'the rate limit is not counted apart'
+    const delayMs = retries[0]?.delayMs ?? 0
+    return (delayMs <= 0 || after.backOffUntil !== now + delayMs) && `it waits until ${after.backOffUntil}`
+  }),
+  rule('an accepted response begins the attempts anew', ({ event, after }) => {
+    return event.type === 'xstate.done.actor.model' && after.attempt + after.rateLimits !== 1 && 'it does not'
+  }),
+  rule('the deadline passes only while the clock runs, and then it ends the run', ({ event, before, state }) => {
+    if (event.type !== 'DEADLINE' || before === undefined) return null
+    return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
+  }),
+  rule('a run that is resumed after its deadline is over', ({ event, before, after, now, state }) => {
+    const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
+    return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it stands in ${state}`
+  }),
+  rule('the clock stands still while the run rests, and runs otherwise', (change) => {
+    const { before, after, isRest, isFinal, now, running, started, event } = change
+    if (isFinal) return null
+    const hasLimit = after.config.limits.timeoutMs > 0
+    if (running.includes('deadline') !== (hasLimit && !isRest)) return 'its actor does not fit'
+    if ((after.timeLeft !== null) !== (hasLimit && isRest)) return `time left: ${after.timeLeft}`
+    if (event.type === 'RESUMED' && hasLimit && !isRest && !started.some(({ id }) => id === 'deadline'))
+      return 'the deadline of a resumed run is not started'
+    if (!before || !hasLimit) return null
+    if (before.timeLeft === null && after.timeLeft !== null)
+      return after.timeLeft !== Math.max(0, (before.deadline ?? 0) - now) && `held at ${after.timeLeft}`
+    return (
+      before.timeLeft !== null &&
+      after.timeLeft === null &&
+      after.deadline !== now + before.timeLeft &&
+      `released to ${after.deadline}`
+    )
+  }),
+  rule('a pause is remembered until the run rests', ({ event, before, after, isRest, state }) => {
+    if (event.type === 'PAUSE' && state !== 'PAUSED' && !after.pausing) return 'it is forgotten'
+    if (state === 'PAUSED') return after.pausing && 'it would pause again'
+    return before?.pausing && !after.pausing && !isRest && !/^(REPLY|RESUME|STEER)$/.test(event.type) && 'it is forgotten'
+  }),
+  rule('a session hears once that its budget is nearly used up', (change) => {
+    const { before, after, event } = change
+    const warnings = announcedAs(change, 'budget_warning').length
+    if (warnings > (before?.warnedOfBudget ? 0 : 1)) return `${warnings} warnings`
+    const isAnswered = event.type === 'xstate.done.actor.model'
+    return isAnswered && isNearBudget(after) && !after.warnedOfBudget && 'it has not heard'
+  }),
+]

@@ -1,0 +1,105 @@
+import type { SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../../../machines/agent.machine.js'
+import type { Announcement } from '../../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import { type AgentMachineEvent, timeOf } from '../../../../machines/agent/events.js'
+import type { PendingCall } from '../../../../machines/agent/results.js'
+import type { Arrival, Invariant } from '../../invariants.js'
+
+type Snapshot = SnapshotFrom<typeof agentMachine>
+
+/** One event and what it made of the run. */
+export interface Change {
+  event: AgentMachineEvent
+  /** Milliseconds since the epoch. */
+  now: number
+  /** The context before; undefined at the start of a run. */
+  before: AgentContext | undefined
+  after: AgentContext
+  /** Where the machine is: `RUNNING.requesting`, `CANCELLED`. */
+  state: string
+  isFinal: boolean
+  /** A final state, PAUSED or WAITING_FOR_INPUT. */
+  isRest: boolean
+  announced: readonly Announcement[]
+  /** The actors that were started by this event, as the chart names them. */
+  started: readonly StartedActor[]
+  /** Ids of the actors that run now. */
+  running: readonly string[]
+  /** Ids of the transitions taken. */
+  transitions: readonly string[]
+}
+
+export interface StartedActor {
+  id: string
+  src: string
+  input: unknown
+}
+
+export type AgentInvariant = Invariant<typeof agentMachine>
+
+/** A rule of the agent machine: what is wrong with a change, as a sentence; nothing when all is well. */
+export function rule(name: string, problem: (change: Change) => string | false | null | undefined): AgentInvariant {
+  return { name, holds: (snapshot, arrival) => problem(changeOf(snapshot, arrival)) || undefined }
+}
+
+/** The rules ask the same questions about the same arrival. */
+const changes = new WeakMap<object, Change>()
+
+function changeOf(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Change {
+  const known = changes.get(arrival)
+  if (known) return known
+  const { context, value, status, children } = snapshot
+  const event = arrival.event as AgentMachineEvent
+  const change: Change = {
+    event,
+    now: timeOf(event),
+    before: arrival.previous?.context,
+    after: context,
+    state: typeof value === 'string' ? value : (Object.entries(value)[0]?.join('.') ?? ''),
+    isFinal: status === 'done',
+    isRest: status === 'done' || context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT',
+    announced: arrival.actions
+      .filter(({ type }) => type === 'xstate.emit')
+      .map(({ params }) => (params as { event: Announcement }).event),
+    started: arrival.actions
+      .filter(({ type }) => type === 'xstate.spawnChild')
+      .map(({ params }) => params as StartedActor),
+    running: Object.keys(children),
+    transitions: arrival.transitions,
+  }
+  changes.set(arrival, change)
+  return change
+}
+
+export function announcedAs<Type extends Announcement['type']>(
+  { announced }: Change,
+  type: Type,
+): Extract<Announcement, { type: Type }>[] {
+  return announced.filter((one): one is Extract<Announcement, { type: Type }> => one.type === type)
+}
+
+export function starts({ started }: Change, src: string): boolean {
+  return started.some((actor) => actor.src === src)
+}
+
+/** Whether the run has just left the one safe point of the loop for a request. */
+export function beginsStep({ transitions }: Change): boolean {
+  return transitions.some((id) => /^RUNNING\.checkingLimits: .*→ RUNNING\.(requesting|fittingContext)$/.test(id))
+}
+
+/** Ids of the calls that have no result yet. */
+export function openCalls(calls: readonly PendingCall[] = []): string[] {
+  return calls.filter(({ result }) => result === undefined).map(({ id }) => id)
+}
+
+/** The calls that the model has just asked for. */
+export function askedFor({ event }: Change): string[] {
+  return event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
+    ? event.output.response.toolCalls.map(({ id }) => id)
+    : []
+}
+
+export function same(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((item, i) => item === other[i])
+}

@@ -1,0 +1,96 @@
+import type { Message } from '../../../../machines/agent/messages.js'
+import type { Usage } from '../../../../machines/agent/usage.js'
+import { historyProblem } from '../history.js'
+import {
+  type AgentInvariant,
+  announcedAs,
+  askedFor,
+  beginsStep,
+  type Change,
+  openCalls,
+  rule,
+  starts,
+} from './rule.js'
+
+/** What is said and what is paid for is in the transcript and in the totals, once. */
+export const transcriptRules: readonly AgentInvariant[] = [
+  rule('at every rest each call has its one result, in call order, or waits for somebody', ({ isRest, after }) => {
+    return isRest && historyProblem(after.messages, openCalls(after.calls))
+  }),
+  rule('only a run that waits for input leaves calls open', ({ isRest, after }) => {
+    const open = openCalls(after.calls)
+    return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
+  }),
+  rule('a model is only asked with a valid history', (change) => {
+    return starts(change, 'requestModel') && historyProblem(change.after.messages)
+  }),
+  rule('an accepted response is one step, in the transcript, and announced', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
+    const { text, refusal, toolCalls } = event.output.response
+    const isEmpty = text === '' && refusal === null && toolCalls.length === 0
+    const message = after.messages[before?.messages.length ?? 0]
+    if (after.steps !== (before?.steps ?? 0) + 1) return `steps went from ${before?.steps} to ${after.steps}`
+    if (announcedAs(change, 'usage').length !== 1) return 'its usage was not announced'
+    if (isEmpty) return null
+    if (message?.role !== 'assistant') return 'it is not in the transcript'
+    return announcedAs(change, 'assistant_message').length !== 1 && 'it was not announced once'
+  }),
+  rule('whatever a model was asked is paid for, be it answered, failed or stopped', (change) => {
+    const { before, after } = change
+    if (before === undefined) return null
+    const owed = before.usage.session.totalTokens + (costOf(change)?.totalTokens ?? 0)
+    const isRight =
+      after.usage.session.totalTokens === owed &&
+      after.usage.session.totalTokens - before.usage.session.totalTokens ===
+        after.usage.run.totalTokens - before.usage.run.totalTokens
+    return !isRight && `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
+  }),
+  rule('the partial text of a stopped answer is kept and marked', (change) => {
+    const text = partialTextOf(change)
+    if (text === '' || !change.isFinal) return null
+    const kept = change.after.messages.at(-1)
+    return !(kept?.role === 'assistant' && kept.content === text && kept.data?.['partial'] === true) && 'it is lost'
+  }),
+  rule('every user message that joins the transcript is announced, and no other', (change) => {
+    const { before, after } = change
+    const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
+    return joined !== announcedAs(change, 'user_message').length && `${joined} joined`
+  }),
+  rule('what people say is heard: at the next request at the latest', (change) => {
+    const { before, after, event } = change
+    if (event.type === 'STEER' || event.type === 'REPLY') {
+      const said = event.type === 'STEER' ? event.text : event.messages[0]?.content
+      const isKept = after.steering.includes(String(said)) || after.messages.some(({ content }) => content === said)
+      const isAnswer = event.type === 'STEER' || change.transitions.length > 0
+      if (isAnswer && !change.isFinal && !isKept) return `'${String(said)}' is lost`
+    }
+    if (beginsStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
+    if (beginsStep(change) && after.steering.length > 0) return 'steering still waits'
+    return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
+  }),
+  rule('each call is told its one result', (change) => {
+    const open = new Set(openCalls(change.after.calls))
+    const closed = [...openCalls(change.before?.calls), ...askedFor(change)].filter((id) => !open.has(id))
+    const told = announcedAs(change, 'tool_result').map(({ callId }) => callId)
+    return closed.sort().join() !== told.sort().join() && `closed: ${closed.join()}; told: ${told.join()}`
+  }),
+]
+
+function isFromUser({ role, ...message }: Message): boolean {
+  return role === 'user' && !('internal' in message)
+}
+
+function costOf({ event, transitions }: Change): Usage | null {
+  if (event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion')
+    return event.output.response.usage
+  if (event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion')
+    return event.error.usage
+  const isTaken = transitions.length > 0
+  return isTaken && 'partial' in event ? (event.partial?.usage ?? null) : null
+}
+
+function partialTextOf({ event }: Change): string {
+  if (event.type === 'xstate.error.actor.model') return event.error.partialText
+  return 'partial' in event ? (event.partial?.text ?? '') : ''
+}

@@ -1,0 +1,106 @@
+import { existsSync, readFileSync } from 'node:fs'
+import type { Turn, WireMessage } from '../../src/rehearsal/index.js'
+import { stage } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+const recordings = '../shared/recordings'
+const found = existsSync(`${recordings}/LOOPS.json`)
+if (!found) console.warn(`Skipped: no recorded loops at ${recordings}`)
+
+interface Loop {
+  file: string
+  api: string
+  finalText: string
+}
+
+interface Tape {
+  interactions: {
+    request: { body: { messages: WireMessage[] } }
+    response: { status: number; headers: Record<string, string>; body: string }
+    expected: { text: string; toolCalls: { name: string }[] }
+  }[]
+}
+
+type Interaction = Tape['interactions'][number]
+
+/** One conversation of a tape: its runs, each a user message and the answers that it got. */
+type Conversation = { ask: string; interactions: Interaction[] }[]
+
+;(found ? describe : describe.skip)('recorded loops', () => {
+  const loops = found
+    ? read<Loop[]>('LOOPS.json').filter(({ api, finalText }) => api === 'chat' && finalText)
+    : []
+  let played = 0
+
+  it.each(loops.map(({ file, finalText }) => [file.split('/').at(-1), file, finalText]))(
+    'end as they were recorded: %s',
+    async (_name, file, finalText) => {
+      let last = ''
+      for (const conversation of conversations(read<Tape>(String(file)))) last = await replay(conversation)
+      expect(last.startsWith(String(finalText))).toBe(true)
+      played++
+    },
+  )
+
+  it('are all replayed', () => {
+    console.log(`loops: ${played} of ${loops.length}`)
+    expect(loops.length).toBeGreaterThan(8)
+    expect(played).toBe(loops.length)
+  })
+})
+
+/** Plays the runs of one conversation in one session; returns its last words. */
+async function replay(conversation: Conversation): Promise<string> {
+  const all = conversation.flatMap(({ interactions }) => interactions)
+  const results = all.flatMap(({ request }) => resultsOf(request.body.messages))
+  const names = new Set(all.flatMap(({ expected }) => expected.toolCalls.map(({ name }) => name)))
+  const tools = [...names].map((name) =>
+    tool(name, (_input, { callId }) => new Map(results).get(callId) ?? 'ok'),
+  )
+  const theatre = await stage(all.map(asTurn), { tools })
+  let output = ''
+  let calls = 0
+  for (const { ask, interactions } of conversation) {
+    const result = await theatre.run(ask, { session: 's' }).end((calls += interactions.length))
+    const recorded = interactions.at(-1)?.expected.text
+    expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: recorded })
+    output = result.output
+  }
+  return output
+}
+
+/** A tape may hold several conversations; a request whose user messages are not all known begins one. */
+function conversations({ interactions }: Tape): Conversation[] {
+  const found: Conversation[] = []
+  let asked = 0
+  let length = Infinity
+  for (const interaction of interactions) {
+    const { messages } = interaction.request.body
+    const users = messages.filter(({ role }) => role === 'user').map(({ content }) => String(content))
+    if (messages.length <= length && users.length === 1) {
+      found.push([])
+      asked = 0
+    }
+    const conversation = found.at(-1)
+    if (users.length > asked) conversation?.push({ ask: users.at(-1) ?? '', interactions: [] })
+    conversation?.at(-1)?.interactions.push(interaction)
+    asked = users.length
+    length = messages.length
+  }
+  return found
+}
+
+function asTurn({ response: { status, headers, body } }: Interaction): Turn {
+  return { raw: { status, headers, body } }
+}
+
+/** Recorded results by call id. */
+function resultsOf(messages: readonly WireMessage[]): [string, string][] {
+  return messages.flatMap(({ role, tool_call_id: id, content }) =>
+    role === 'tool' && id !== undefined ? [[id, String(content)] as [string, string]] : [],
+  )
+}
+
+function read<Value>(file: string): Value {
+  return JSON.parse(readFileSync(`${recordings}/${file}`, 'utf8')) as Value
+}

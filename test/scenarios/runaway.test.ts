@@ -1,0 +1,33 @@
+import { jest } from '@jest/globals'
+import * as core from '../../src/index.js'
+import * as rehearsal from '../../src/rehearsal/index.js'
+
+interface Row {
+  guards: string
+  calls: number
+  tokens: number
+  state: string
+  reason: string
+}
+
+describe('examples/runaway.mjs', () => {
+  it('shows what a model that repeats itself costs under each configuration', async () => {
+    jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
+    jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
+    const example = '../../examples/runaway.mjs'
+    const { runaway } = (await import(example)) as { runaway(): Promise<Row[]> }
+    const rows = await runaway()
+    expect(rows.map(({ guards, calls, state, reason }) => [guards, calls, state, reason])).toEqual([
+      ['no guards', 200, 'MAX_STEPS', 'max_steps'],
+      ['defaults', 4, 'ERROR', 'repeated_call'],
+      ['aar', 4, 'ERROR', 'repeated_call'],
+      ['openhuman', 3, 'PAUSED', 'repeated_call'],
+      ['openhumanTask', 3, 'PAUSED', 'repeated_call'],
+      ['llamaStack', 10, 'MAX_STEPS', 'max_steps'],
+      ['strands', expect.any(Number), 'BUDGET_EXCEEDED', 'token_budget'],
+    ])
+    const tokens = Object.fromEntries(rows.map((row) => [row.guards, row.tokens]))
+    expect(tokens['no guards']).toBeGreaterThan(100 * (tokens.defaults ?? Infinity))
+    expect(tokens.strands).toBeGreaterThanOrEqual(20_000)
+  })
+})
