@@ -6,10 +6,14 @@ import { repeatedOutput, type RepeatedOutputState } from './repeated-output.js'
 import { isRecord } from './stored.js'
 import { terminalDelegation, type TerminalDelegationState } from './terminal-delegation.js'
 import type { Fact, Finding, Guard, Verdict } from './types.js'
+import { restoreUserStates, type UserStates } from './user-state.js'
 
 const version = 1
 
-/** The state of all guards, as it is stored with the session: plain JSON, under 8 KB however long a run is. */
+/**
+ * The state of all guards, as it is stored with the session: plain JSON of bounded size however long a run is: under
+ * 8 KB for the guards built in, and at most `mostUserState` for each of the user's own.
+ */
 export interface GuardrailsState {
   version: typeof version
   repeatedCall: RepeatedCallState
@@ -17,6 +21,7 @@ export interface GuardrailsState {
   cycle: CycleState
   failing: FailingState
   terminalDelegation: TerminalDelegationState
+  user: UserStates
 }
 
 export function initialGuardrails(): GuardrailsState {
@@ -27,6 +32,7 @@ export function initialGuardrails(): GuardrailsState {
     cycle: cycle.initial,
     failing: failing.initial,
     terminalDelegation: terminalDelegation.initial,
+    user: {},
   }
 }
 
@@ -56,6 +62,7 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
     cycle: told(cycle, state.cycle, fact, config.cycle),
     failing: told(failing, state.failing, fact, config.failing),
     terminalDelegation: told(terminalDelegation, state.terminalDelegation, fact, config.terminalDelegation),
+    user: state.user,
   }
 }
 
@@ -82,8 +89,11 @@ export function findings(state: GuardrailsState, config: GuardrailsConfig): Stan
   return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all
 }
 
-/** Resuming after a guard's halt resets that guard alone; a name that is no guard's changes nothing. */
-export function resetGuard(state: GuardrailsState, name: string): GuardrailsState {
+/**
+ * Resuming after a guard's halt resets that guard alone; a name that is no guard's changes nothing. `userGuard` says
+ * which of the user's own it was, when the name is `user_guard`.
+ */
+export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   switch (name) {
     case 'repeated_call':
       return { ...state, repeatedCall: repeatedCall.initial }
@@ -96,6 +106,8 @@ export function resetGuard(state: GuardrailsState, name: string): GuardrailsStat
       return { ...state, failing: failing.initial }
     case 'terminal_delegation':
       return { ...state, terminalDelegation: terminalDelegation.initial }
+    case 'user_guard':
+      return userGuard === undefined ? state : { ...state, user: without(state.user, userGuard) }
     default:
       return state
   }
@@ -125,7 +137,10 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
     }
   }
   const lost: string[] = []
-  const restored = <State>(name: keyof GuardrailsState, guard: Guard<State, never>): State => {
+  const restored = <State>(
+    name: keyof GuardrailsState,
+    guard: Pick<Guard<State, never>, 'initial' | 'restore'>,
+  ): State => {
     if (stored[name] === undefined) return guard.initial
     const state = guard.restore(stored[name])
     if (state === null) lost.push(name)
@@ -138,12 +153,17 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
     cycle: restored('cycle', cycle),
     failing: restored('failing', failing),
     terminalDelegation: restored('terminalDelegation', terminalDelegation),
+    user: restored('user', { initial: {}, restore: restoreUserStates }),
   }
   return lost.length > 0 ? { state, note: damaged(lost) } : { state }
 }
 
 function damaged(what: readonly string[]): string {
   return `The stored guard state of this session could not be read (${what.join(', ')}); these guards start anew.`
+}
+
+function without(states: UserStates, name: string): UserStates {
+  return Object.fromEntries(Object.entries(states).filter(([one]) => one !== name))
 }
 
 const weight: Record<Finding['action'], number> = { halt: 0, block: 1, nudge: 2 }

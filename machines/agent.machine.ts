@@ -266,9 +266,33 @@ export const agentMachine = setup({
             { guard: { type: 'isHalted', params: { by: 'repeated_call' } }, target: 'halting' },
             { guard: { type: 'isHalted', params: { by: 'policy_denied' } }, target: 'halting' },
             { guard: { type: 'isHalted', params: { by: 'repeated_failure' } }, target: 'halting' },
+            { guard: 'consultsOnCalls', target: 'consultingOnCalls' },
             { guard: 'hasCallShields', target: '#agent.WAITING_FOR_TOOL.screeningCalls' },
+            { guard: 'hasRunnableCalls', target: '#agent.WAITING_FOR_TOOL.executing' },
             { target: '#agent.WAITING_FOR_TOOL' },
           ],
+        },
+
+        consultingOnCalls: {
+          description: "The user's own guards look at the calls, and may take their time.",
+          invoke: {
+            id: 'callGuards',
+            src: 'consultGuards',
+            input: { on: 'calls' },
+            onDone: [
+              { guard: 'userGuardHalts', target: 'halting', actions: 'heedUserGuards' },
+              {
+                guard: 'hasCallShields',
+                target: '#agent.WAITING_FOR_TOOL.screeningCalls',
+                actions: 'heedUserGuards',
+              },
+              { target: '#agent.WAITING_FOR_TOOL', actions: 'heedUserGuards' },
+            ],
+            onError: {
+              target: '#agent.ERROR',
+              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+            },
+          },
         },
 
         recovering: {
@@ -397,6 +421,7 @@ export const agentMachine = setup({
           },
           on: {
             TOOL_RESULT: [
+              { guard: 'isLastOfBatch', target: 'observing', actions: 'recordResult' },
               { guard: 'isLastResult', target: 'dispatching', actions: 'recordResult' },
               { guard: 'isOpenCall', actions: 'recordResult' },
             ],
@@ -405,8 +430,8 @@ export const agentMachine = setup({
         },
 
         observing: {
-          description: 'All results are in the transcript, in call order; the guards look at them.',
-          entry: ['judgeResults', 'settleBatch'],
+          description: 'All results are there; the guards look at them.',
+          entry: 'judgeResults',
           always: [
             {
               guard: { type: 'isHalted', params: { by: 'terminal_delegation' } },
@@ -429,8 +454,26 @@ export const agentMachine = setup({
               target: '#agent.RUNNING.halting',
             },
             { guard: { type: 'isHalted', params: { by: 'cycle' } }, target: '#agent.RUNNING.halting' },
-            { target: '#agent.RUNNING.checkingLimits' },
+            { guard: 'hasUserGuards', target: 'consultingOnResults' },
+            { target: '#agent.RUNNING.checkingLimits', actions: 'settleBatch' },
           ],
+        },
+
+        consultingOnResults: {
+          description: "The user's own guards look at the results.",
+          invoke: {
+            id: 'resultGuards',
+            src: 'consultGuards',
+            input: { on: 'results' },
+            onDone: [
+              { guard: 'userGuardHalts', target: '#agent.RUNNING.halting', actions: 'heedUserGuards' },
+              { target: '#agent.RUNNING.checkingLimits', actions: ['heedUserGuards', 'settleBatch'] },
+            ],
+            onError: {
+              target: '#agent.ERROR',
+              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+            },
+          },
         },
       },
     },

@@ -48,10 +48,21 @@ export {
   TimedOutError,
 } from './runtime/or-throw.js'
 export type { Run } from './runtime/run.js'
-export { createSession, Session, type SessionMetadata } from './runtime/session.js'
+export { restoreSession } from './runtime/restore-session.js'
+export { createSession, Session, type SessionMetadata, type StoredSession } from './runtime/session.js'
 export { defineTool } from './tools/define-tool.js'
 export type { Tool, ToolExecution } from './tools/tool.js'
 export { defineToolGroup, type ToolGroup } from './tools/tool-group.js'
 export type { ToolEntry } from './tools/tool-set.js'
+export { defineGuard } from './user-guards/define-guard.js'
+export type {
+  GuardDefinition,
+  GuardedCall,
+  GuardedResult,
+  GuardFact,
+  GuardQuestion,
+  GuardVerdict,
+  UserGuard,
+} from './user-guards/guard.js'
 export { presets } from './config/presets.js'
 export { ToolError } from './tools/tool-error.js'

@@ -9,6 +9,7 @@ export {
   reject,
   settleBatch,
 } from './actions/calls.js'
+export { heedUserGuards } from './actions/consulting.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'
 export { because, becauseOfBudget, enter, finish } from './actions/ending.js'
 export { keepPartial, noteFailure, scheduleRetry, warnOfConclusion } from './actions/failure.js'

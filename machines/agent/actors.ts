@@ -1,4 +1,5 @@
 import { fromCallback, fromPromise } from 'xstate'
+import type { Consultation } from './consultation.js'
 import type { AgentMachineEvent, ShieldOutput } from './events.js'
 import type { ModelOutput } from './response.js'
 
@@ -12,6 +13,7 @@ export const screenInput = fromPromise<ShieldOutput>(missing('screenInput'))
 export const retrieve = fromPromise<void>(missing('retrieve'))
 export const fitContext = fromPromise<void>(missing('fitContext'))
 export const screenCalls = fromPromise<void>(missing('screenCalls'))
+export const consultGuards = fromPromise<Consultation, { on: 'calls' | 'results' }>(missing('consultGuards'))
 export const screenOutput = fromPromise<ShieldOutput>(missing('screenOutput'))
 
 /** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */

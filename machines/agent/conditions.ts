@@ -20,6 +20,7 @@ export const hasOutputShields = ({ context }: Scope): boolean => context.feature
 export const hasCallShields = ({ context }: Scope): boolean => context.features.callShields
 export const hasRetrieval = ({ context }: Scope): boolean => context.features.retrieval
 export const fitsContext = ({ context }: Scope): boolean => context.features.fitting
+export const hasUserGuards = ({ context }: Scope): boolean => context.features.userGuards
 export const isInteractive = ({ context }: Scope): boolean => context.config.interactive
 
 /** A shield's `{ action: 'block' }`. */
@@ -113,6 +114,15 @@ function emptyAnswer({ context }: Scope): ReturnType<typeof recoverEmptyAnswer> 
 
 export const isHalted = ({ context }: Scope, params: { by: Reason }): boolean =>
   context.verdict?.guard === params.by
+/** When every call has been refused already, there is nothing to ask about. */
+export const consultsOnCalls = (scope: Scope): boolean =>
+  hasUserGuards(scope) && scope.context.calls.some((call) => call.result === undefined)
+
+/** One of the user's guards has just halted the run. */
+export const userGuardHalts = ({ event }: Scope): boolean =>
+  (event.type === 'xstate.done.actor.callGuards' || event.type === 'xstate.done.actor.resultGuards') &&
+  event.output.findings.some(({ action }) => action === 'halt')
+
 export const pausesOnHalt = ({ context }: Scope): boolean => context.verdict?.onHalt === 'pause'
 export const concludesOnHalt = concludes
 
@@ -130,6 +140,10 @@ function someOpen(context: AgentContext, needs: string): boolean {
 
 export const isOpenCall = ({ context, event }: Scope): boolean =>
   'callId' in event && context.calls.some((call) => call.id === event.callId && call.result === undefined)
+
+/** The result of the last open call: nobody else has to act on this batch. */
+export const isLastOfBatch = (scope: Scope): boolean =>
+  isOpenCall(scope) && scope.context.calls.filter((call) => call.result === undefined).length === 1
 
 /** The result of the last call that is running: the batch need not be declared done. */
 export const isLastResult = (scope: Scope): boolean =>

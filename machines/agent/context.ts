@@ -13,6 +13,8 @@ export interface Features {
   callShields: boolean
   retrieval: boolean
   fitting: boolean
+  /** Guards that the agent's author has defined. */
+  userGuards: boolean
 }
 
 /** A user message that has no place in the transcript yet. */
@@ -41,6 +43,8 @@ export interface AgentInput {
 /** What a guard has to say; the chart decides where it leads. */
 export interface StandingVerdict {
   guard: Reason
+  /** Which of the user's own it is, when `guard` is `user_guard`. */
+  userGuard?: string
   evidence: string
   message: string
   onHalt: 'error' | 'pause'
@@ -158,4 +162,5 @@ export const noFeatures: Features = {
   callShields: false,
   retrieval: false,
   fitting: false,
+  userGuards: false,
 }

@@ -1,4 +1,5 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
+import type { Consultation } from './consultation.js'
 import type { NewMessage } from './context.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult } from './results.js'
@@ -46,6 +47,8 @@ export type ActorEvent = Timed &
     | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })
     | (DoneActorEvent<ModelOutput, 'conclusion'> & { type: 'xstate.done.actor.conclusion' })
     | (ErrorActorEvent<ModelActorError, 'conclusion'> & { type: 'xstate.error.actor.conclusion' })
+    | (DoneActorEvent<Consultation, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
+    | (DoneActorEvent<Consultation, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
 export type AgentMachineEvent = PublicEvent | ActorEvent

@@ -1,4 +1,2 @@
-/** Anything that survives `JSON.parse(JSON.stringify(value))` unchanged. The machine holds nothing else. */
-export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
-
-export type JsonObject = { [key: string]: Json }
+/** The machine holds nothing else. */
+export type { Json, JsonObject } from '../../guards/json.js'

@@ -63,7 +63,7 @@ export interface RunResult {
   /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
   output: string
   /** The whole transcript of the session. Every tool call in it has its result, except those that wait. */
-  messages: Message[]
+  messages: readonly Message[]
   /** What this run has used. */
   usage: Usage
   /** Accepted model responses of this run. */

@@ -1,6 +1,7 @@
 import { StatewrightError } from '../errors.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO, Command } from './command.js'
+import { diagramCommand } from './commands/diagram.js'
 import { runCommand } from './commands/run.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { commandHelp, globalHelp } from './help.js'
@@ -8,7 +9,7 @@ import { nearest } from '../config/nearest.js'
 import { type OptionSpecs, parseOptions } from './options.js'
 import { packageVersion } from './package-info.js'
 
-const commands: readonly Command[] = [runCommand]
+const commands: readonly Command[] = [runCommand, diagramCommand]
 
 const globalOptions = {
   help: { short: 'h', about: 'show this help' },

@@ -101,9 +101,10 @@ function known(keys: readonly string[]): string {
   return `Known here: ${keys.join(', ')}.`
 }
 
-/** `prices["gpt-5"].inputPerMillion` */
+/** `prices["gpt-5"].inputPerMillion`, `messages[0].role` */
 function pathOf(keys: readonly PropertyKey[]): string {
   return keys.reduce<string>((path, key) => {
+    if (typeof key === 'number') return `${path}[${key}]`
     const name = String(key)
     if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(cut(name))}]`
     return path === '' ? name : `${path}.${name}`

@@ -26,17 +26,22 @@ export class Cards {
     const tone = state.type === 'final' ? toneColors[this.#look.tones[state.id] ?? 'neutral'] : undefined
     const rows = this.#rows(state)
     return table(
-      { border: tone ? 2 : 1, style: 'rounded', color: tone?.line ?? palette.line, bgcolor: tone?.fill ?? palette.card },
+      {
+        border: tone ? 2 : 1,
+        style: 'rounded',
+        color: tone?.line ?? palette.line,
+        bgcolor: tone?.fill ?? palette.card,
+      },
       `${head(state, { width: 46, colspan: this.#columns(state) })}${rows === '' ? '' : `<hr/>${rows}`}`,
     )
   }
 
-  /** The label of a compound state, on top of the area that holds its nested states. */
+  /** The heading of a compound state, at the top of the area that holds its nested states. */
   compound(state: ChartState, size: number): string {
     const space = '<tr><td height="8"></td></tr>'
     return table(
       { border: 0 },
-      `${head(state, { width: 100, size, colspan: this.#columns(state) })}${this.#rows(state)}${space}`,
+      `${head(state, { width: 72, size, colspan: this.#columns(state) })}${this.#rows(state)}${space}`,
     )
   }
 
@@ -49,15 +54,17 @@ export class Cards {
     const main = !this.#counts && isMain(this.#look, transition)
     const count = this.#counts?.get(transition.id) ?? 0
     const fill = this.#counts && count === 0 ? { bgcolor: palette.missedFill } : {}
-    const guard = colored(main ? palette.main : palette.text, text(`[${when}]`))
+    const guard = colored(main ? palette.main : palette.text, text(`[${when}]`) + gap)
     const condition = when === null ? (on === '' ? 'always' : '') : when === 'else' ? 'else' : null
     const to = targets.map((id) => this.#target(id, state, main)).join(' ')
     const cells = [
       // Text of one kind a cell: only then do all cells of a row share a baseline.
       ...(hasEvents(state) ? [cell(bold(text(on) + gap), fill)] : []),
-      cell((condition === null ? guard : colored(palette.quiet, condition)) + gap, fill),
+      cell(condition === null ? guard : colored(palette.quiet, condition + gap), fill),
       cell(to === '' ? colored(palette.quiet, 'stays') : to, fill),
-      ...(this.#counts ? [cell(count > 0 ? colored(palette.taken, `${count}×`) : colored(palette.missed, 'never'), fill)] : []),
+      ...(this.#counts
+        ? [cell(count > 0 ? colored(palette.taken, `${count}×`) : colored(palette.missed, 'never'), fill)]
+        : []),
     ]
     return `<tr>${withPorts(cells, index).join('')}</tr>`
   }
@@ -66,7 +73,7 @@ export class Cards {
     const tone = this.#look.tones[id]
     const name = text(`→ ${relative(id, from)}`)
     const color = tone ? toneColors[tone].line : main ? palette.main : palette.text
-    return colored(color, main ? bold(name) : name)
+    return colored(color, main ? bold(name + gap) : name)
   }
 }
 
@@ -92,7 +99,7 @@ export function head(
   { width, size = 17, colspan = 1 }: { width: number; size?: number; colspan?: number },
 ): string {
   const lines = [
-    `<font point-size="${size}">${bold(text(key))}</font>`,
+    `<font point-size="${size}">${bold(text(key) + gap)}</font>`,
     ...wrap(description, width).map((line) => colored(palette.quiet, text(line))),
     ...invokes.map(({ src }) => `${colored(palette.quiet, 'invoke')} ${bold(text(src))}`),
   ]
@@ -111,7 +118,7 @@ export function pill(content: string, color: string): string {
 }
 
 /** Between the columns; some fonts are wider than the one that Graphviz measures. */
-const gap = '&#160;&#160;'
+export const gap = '&#160;&#160;'
 
 type Attributes = Readonly<Record<string, string | number>>
 
@@ -143,8 +150,9 @@ const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '
 
 /** Escaped for HTML-like labels and XML; what no XML document may hold is left out. */
 export function text(plain: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  return plain.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '').replace(/[&<>"]/g, (character) => escapes[character] ?? '')
+  return plain
+    .replaceAll(/[^\P{Cc}\t\n\r]|\p{Cs}|[\ufffe\uffff]/gu, '')
+    .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
 }
 
 function wrap(words: string, width: number): string[] {

@@ -29,6 +29,8 @@ export interface ChartTransition extends DeclaredTransition {
   /** The guard with the values of its parameters (`isHalted cycle`); `else` after guarded branches; or null. */
   when: string | null
   actions: string[]
+  /** Whether the source is left and entered anew even when it contains the target. */
+  reenter: boolean
 }
 
 /** Reads a machine for drawing. Its transitions carry the ids that a `Coverage` uses. */
@@ -53,6 +55,7 @@ export function chartOf(machine: AnyStateMachine): Chart {
           on: eventName(declared.event, node),
           when: condition(declared, definition),
           actions: definition.actions.map(nameOf),
+          reenter: definition.reenter,
         })),
     }
   }
@@ -65,6 +68,22 @@ export function withNested(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(withNested)]
 }
 
+/** A name of its own for each state, made of what `word` leaves of its path. */
+export function uniqueNames(
+  states: readonly ChartState[],
+  word: (id: string) => string,
+): (id: string) => string {
+  const names = new Map<string, string>()
+  const taken = new Set<string>()
+  for (const { id } of states) {
+    let name = word(id)
+    for (let n = 2; taken.has(name); n++) name = `${word(id)}_${n}`
+    taken.add(name)
+    names.set(id, name)
+  }
+  return (id) => names.get(id) ?? ''
+}
+
 function initialOf(node: AnyStateNode): string[] {
   if (node.type === 'parallel') return Object.values(node.states).map(stateName)
   return node.type === 'compound' ? node.initial.target.map(stateName) : []
@@ -74,7 +93,7 @@ function initialOf(node: AnyStateNode): string[] {
 const inlineActor = /^xstate\.invoke\./
 
 /** The name of an action or actor; `inline` for one that has none. */
-function nameOf(thing: unknown): string {
+export function nameOf(thing: unknown): string {
   if (typeof thing === 'string') return inlineActor.test(thing) ? 'inline' : thing
   if (typeof thing === 'function') return thing.name === '' ? 'inline' : thing.name
   const { type } = thing as { type?: unknown }

@@ -1,4 +1,4 @@
-import { bold, Cards, pill, rowPort, text } from './card.js'
+import { bold, Cards, gap, pill, rowPort, text } from './card.js'
 import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
 import type { TransitionCounts } from './coverage.js'
 import { DiagramError } from './errors.js'
@@ -16,7 +16,7 @@ export interface DotOptions {
   places?: Places | undefined
 }
 
-/** The centre of each card; x grows to the right, y upwards. */
+/** The centre of each card, by its node's name; x grows to the right, y upwards. */
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
 /** Above this, ways to a final state are told by their rows alone: their lines would hide the others. */
@@ -27,20 +27,25 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
   const states = new Map(withNested(chart.root).map((each) => [each.id, each]))
   const shown = state === undefined ? chart.root : states.get(state)
   if (!shown || shown.states.length === 0) throw unknownState(state ?? chart.id, chart)
+  const nameOf = nodeNames(chart)
   const inside = new Map(withNested(shown).map((each) => [each.id, each]))
   const isBusy = [...inside.values()].flatMap(({ transitions }) => transitions).length > manyTransitions
   const cards = new Cards(look, counts)
   const outside = new Set<string>()
 
   function node(each: ChartState, depth: number): string[] {
-    if (each.states.length === 0) return [`${quote(each.id)} [label=<${cards.atomic(each)}>]`]
+    if (each.states.length === 0) return [`${nameOf(each.id)} [label=<${cards.atomic(each)}>]`]
+    const name = nameOf(each.id)
+    const first = landing(each.id)
+    const below = each.states.map(({ id, type }) => (type === 'history' ? id : landing(id)))
     return [
-      `subgraph ${quote(`cluster_${each.id}`)} {`,
-      'margin=16',
+      `subgraph cluster_${name} {`,
+      'margin=16 label=""',
       `fillcolor="${palette.areas[Math.min(depth, palette.areas.length - 1)] ?? ''}"`,
-      `label=<${cards.compound(each, 19)}>`,
+      // The heading is a card too: lines go round cards, but through labels.
+      `${name} [label=<${cards.compound(each, 19)}>]`,
       ...each.states.flatMap((child) => node(child, depth + 1)),
-      ...each.states.filter(({ type }) => type === 'history').map(({ id }) => `${quote(id)} -> ${quote(landing(each.id) ?? id)} [style=invis]`),
+      ...below.map((id = '') => `${name} -> ${nameOf(id)} [style=invis weight=${id === first ? 8 : 0}]`),
       '}',
     ]
   }
@@ -80,12 +85,12 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
         : isMain(look, transition)
           ? `color="${palette.main}" penwidth=3.2 weight=12`
           : ''
-      return `${quote(from.id)}:${exit(from, row, to)} -> ${quote(to)} [${style}]`
+      return `${nameOf(from.id)}:${exit(from, row, to)} -> ${nameOf(to)} [${style}]`
     })
   }
 
   function exit(from: ChartState, row: number, to: string): string {
-    const [here, there] = [places?.get(from.id), places?.get(to)]
+    const [here, there] = [places?.get(nameOf(from.id)), places?.get(nameOf(to))]
     if (!here || !there) return `${rowPort(row)}:e`
     const isLast = row === from.transitions.length - 1
     if (isLast && there.y < here.y) return `${rowPort(row)}:s`
@@ -103,33 +108,39 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
     `edge [arrowsize=0.9 color="${palette.line}" penwidth=1.3]`,
     ...body,
     ...lines,
-    ...(isBusy ? finalsBelow(shown, inside) : []),
-    ...[...outside].map((id) => ghost(id, look)),
+    ...(isBusy ? finalsBelow(shown, inside, nameOf) : []),
+    ...[...outside].map((id) => ghost(id, nameOf(id), look)),
     '}',
   ].join('\n')
 }
 
 /** Finals without a line are set in a row below what leads to them. */
-function finalsBelow(shown: ChartState, inside: ReadonlyMap<string, ChartState>): string[] {
-  const finals = shown.states.filter(({ type }) => type === 'final')
+function finalsBelow(
+  shown: ChartState,
+  inside: ReadonlyMap<string, ChartState>,
+  nameOf: (id: string) => string,
+): string[] {
+  const finals = shown.states.filter(({ type }) => type === 'final').map(({ id }) => nameOf(id))
   const [first] = finals
-  if (!first) return []
+  if (first === undefined) return []
   const sources = [...inside.values()].filter(({ states, type }) => states.length === 0 && type === 'atomic')
   return [
-    `{ rank=same ${finals.map(({ id }) => quote(id)).join(' ')} }`,
-    ...sources.map(({ id }) => `${quote(id)} -> ${quote(first.id)} [style=invis weight=0]`),
+    `{ rank=same ${finals.join(' ')} }`,
+    ...sources.map(({ id }) => `${nameOf(id)} -> ${first} [style=invis weight=0]`),
   ]
 }
 
 /** A state that lies outside what is drawn: its path alone. */
-function ghost(id: string, look: Look): string {
+function ghost(id: string, name: string, look: Look): string {
   const tone = look.tones[id]
   const color = tone ? toneColors[tone].line : palette.quiet
-  return `${quote(id)} [label=<${pill(bold(text(id)), color)}>]`
+  return `${name} [label=<${pill(bold(text(id) + gap), color)}>]`
 }
 
-export function quote(name: string): string {
-  return `"${name.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+/** Graphviz' own names for states: it reads neither every character in a name nor very long ones. */
+export function nodeNames(chart: Chart): (id: string) => string {
+  const order = new Map(withNested(chart.root).map(({ id }, index) => [id, index]))
+  return (id) => `n${order.get(id) ?? ''}`
 }
 
 export function unknownState(state: string, chart: Chart): DiagramError {

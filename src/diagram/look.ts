@@ -27,10 +27,8 @@ export const agentLook: Look = {
     ['RUNNING.checkingLimits', 'RUNNING.requesting'],
     ['RUNNING.requesting', 'RUNNING.accounting'],
     ['RUNNING.accounting', 'RUNNING.checkingRepetition'],
-    ['RUNNING.checkingRepetition', 'WAITING_FOR_TOOL'],
-    ['WAITING_FOR_TOOL.dispatching', 'WAITING_FOR_TOOL.executing'],
-    ['WAITING_FOR_TOOL.executing', 'WAITING_FOR_TOOL.dispatching', 'BATCH_DONE'],
-    ['WAITING_FOR_TOOL.dispatching', 'WAITING_FOR_TOOL.observing'],
+    ['RUNNING.checkingRepetition', 'WAITING_FOR_TOOL.executing'],
+    ['WAITING_FOR_TOOL.executing', 'WAITING_FOR_TOOL.observing'],
     ['WAITING_FOR_TOOL.observing', 'RUNNING.checkingLimits'],
     ['RUNNING.accounting', 'RUNNING.ending', 'else'],
     ['RUNNING.ending', 'COMPLETED'],
@@ -40,7 +38,12 @@ export const agentLook: Look = {
 /** Whether a look draws the transition bold. */
 export function isMain(
   { mainPath }: Look,
-  { source, targets, on, when }: { source: string; targets: readonly string[]; on: string; when: string | null },
+  {
+    source,
+    targets,
+    on,
+    when,
+  }: { source: string; targets: readonly string[]; on: string; when: string | null },
 ): boolean {
   return mainPath.some(
     ([from, to, by]) =>

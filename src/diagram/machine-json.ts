@@ -1,4 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
+import { guardName } from '../testing/transitions.js'
+import { nameOf } from './chart.js'
 
 /**
  * The machine's config as JSON: what Stately's editor imports, and what `createMachine` takes. Functions cannot be
@@ -11,22 +13,21 @@ export function toMachineJson(machine: AnyStateMachine): string {
 }
 
 /** Keys whose functions have a place of their own in a machine's implementations. */
-const implemented = new Set(['guard', 'actions', 'entry', 'exit', 'src'])
+const named: Readonly<Record<string, (implementation: unknown) => unknown>> = {
+  guard: (guard) => ({ type: guardName(guard) }),
+  actions: (action) => ({ type: nameOf(action) }),
+  entry: (action) => ({ type: nameOf(action) }),
+  exit: (action) => ({ type: nameOf(action) }),
+  src: nameOf,
+}
 
 function plain(value: unknown, key: string): unknown {
-  if (typeof value === 'function') return implemented.has(key) ? { type: nameOf(value) } : undefined
+  if (typeof value === 'function') return named[key]?.(value)
   if (Array.isArray(value)) return value.map((each) => plain(each, key))
   if (typeof value !== 'object' || value === null) return value
   // Actor logic that is given in place of a name.
-  if (key === 'src') return 'inline'
+  if (key === 'src') return nameOf(value)
   const entries = Object.entries(value).map(([name, each]): [string, unknown] => [name, plain(each, name)])
   const written = entries.filter(([, each]) => each !== undefined)
-  return written.length === 0 && entries.length > 0 ? undefined : Object.fromEntries(written)
-}
-
-/** Combinations are spelled out: `and(isLast, not(isOpen))`. */
-function nameOf(implementation: object): string {
-  const { name, guards } = implementation as { name?: string; guards?: unknown[] }
-  if (guards) return `${name ?? ''}(${guards.map((each) => guardName(each)).join(', ')})`
-  return name === undefined || name === '' ? 'inline' : name
+  return Object.fromEntries(written)
 }

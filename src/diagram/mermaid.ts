@@ -1,16 +1,16 @@
-import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
+import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNested } from './chart.js'
 import { agentLook, type Look, type Tone } from './look.js'
-import { toneColors } from './palette.js'
+import { palette, toneColors } from './palette.js'
 
 /**
- * The machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Transitions that all of a
- * compound state's nested states share, and those without a target, are written into a note: Mermaid can draw no line
- * from a state into itself.
+ * The machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. A compound state's
+ * own transitions, and those without a target, are written into a note: Mermaid draws no line from a compound state's
+ * border, nor into a state from within.
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
   const states = withNested(chart.root)
-  const names = uniqueNames(states)
-  const nameOf = (id: string): string => names.get(id) ?? ''
+  // Mermaid's names are words; the prefix keeps them apart from its own.
+  const nameOf = uniqueNames(states, (id) => `s_${id.replaceAll(/\W/g, '_')}`)
 
   function declare(state: ChartState, indent: string): string[] {
     const name = nameOf(state.id)
@@ -23,7 +23,8 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
 
   function nested(state: ChartState, indent: string): string[] {
     const declared = state.states.map((child) => declare(child, indent))
-    if (state.type === 'parallel') return declared.flatMap((lines, i) => (i === 0 ? lines : [`${indent}--`, ...lines]))
+    if (state.type === 'parallel')
+      return declared.flatMap((lines, i) => (i === 0 ? lines : [`${indent}--`, ...lines]))
     return [...state.initial.map((id) => `${indent}[*] --> ${nameOf(id)}`), ...declared.flat()]
   }
 
@@ -31,14 +32,21 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
     const written = new Map<string, string[]>()
     const inNote: string[] = []
     for (const transition of state.transitions) {
-      const drawn = transition.targets.filter((id) => state !== chart.root && !isWithin(id, state.id))
+      const { targets } = transition
+      const drawn = state.states.length > 0 ? [] : targets.map(landing)
       for (const id of drawn) written.set(id, [...(written.get(id) ?? []), escape(labelOf(transition))])
-      if (drawn.length === 0) inNote.push(escape(`${labelOf(transition)} → ${transition.targets.join(', ') || 'stays'}`))
+      if (drawn.length === 0) inNote.push(escape(`${labelOf(transition)} → ${targets.join(', ') || 'stays'}`))
     }
     return [
       ...[...written].map(([id, labels]) => arrow(nameOf(state.id), nameOf(id), labels)),
       ...note(state, inNote),
     ]
+  }
+
+  /** Where an arrow ends: for a compound state, at what is entered first in it. */
+  function landing(id: string): string {
+    const [initial] = states.find((state) => state.id === id)?.initial ?? []
+    return initial === undefined ? id : landing(initial)
   }
 
   /** The root's own are noted at its first state: they hold wherever the run is. */
@@ -47,7 +55,11 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
     const anchor = isRoot ? chart.root.states[0] : state
     if (texts.length === 0 || !anchor) return []
     const heading = isRoot ? ['from anywhere:'] : []
-    return [`  note left of ${nameOf(anchor.id)}`, ...[...heading, ...texts].map((line) => `    ${line}`), '  end note']
+    return [
+      `  note left of ${nameOf(anchor.id)}`,
+      ...[...heading, ...texts].map((line) => `    ${line}`),
+      '  end note',
+    ]
   }
 
   return [
@@ -68,32 +80,32 @@ function arrow(from: string, to: string, labels: readonly string[]): string {
   return `  ${from} --> ${to} : ${labels.join('<br/>')}`
 }
 
-function isWithin(id: string, ancestor: string): boolean {
-  return id === ancestor || id.startsWith(`${ancestor}.`)
-}
-
 function styles(states: readonly ChartState[], look: Look, nameOf: (id: string) => string): string[] {
   const finals = states.filter(({ type }) => type === 'final')
   const toneOf = ({ id }: ChartState): Tone => look.tones[id] ?? 'neutral'
+  const main = states.filter(
+    ({ id, states: inner }) => inner.length === 0 && look.mainPath.some((path) => path.includes(id)),
+  )
   const used = [...new Set(finals.map(toneOf))]
   return [
-    ...used.map((tone) => `  classDef ${tone} fill:${toneColors[tone].fill},stroke:${toneColors[tone].line},color:#1f2328`),
-    ...used.map((tone) => `  class ${finals.filter((each) => toneOf(each) === tone).map(({ id }) => nameOf(id)).join(',')} ${tone}`),
+    ...(main.length === 0
+      ? []
+      : [
+          `  classDef main stroke:${palette.main},stroke-width:3px`,
+          `  class ${main.map(({ id }) => nameOf(id)).join(',')} main`,
+        ]),
+    ...used.map(
+      (tone) =>
+        `  classDef ${tone} fill:${toneColors[tone].fill},stroke:${toneColors[tone].line},color:${palette.text}`,
+    ),
+    ...used.map(
+      (tone) =>
+        `  class ${finals
+          .filter((each) => toneOf(each) === tone)
+          .map(({ id }) => nameOf(id))
+          .join(',')} ${tone}`,
+    ),
   ]
-}
-
-/** Mermaid's names are one flat space of words. */
-function uniqueNames(states: readonly ChartState[]): Map<string, string> {
-  const taken = new Set<string>()
-  return new Map(
-    states.map(({ id }) => {
-      const word = `s_${id.replaceAll(/\W/g, '_')}`
-      let name = word
-      for (let n = 2; taken.has(name); n++) name = `${word}_${n}`
-      taken.add(name)
-      return [id, name]
-    }),
-  )
 }
 
 /** What Mermaid would read as its own syntax, as its entities. */

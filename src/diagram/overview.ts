@@ -1,14 +1,17 @@
 import { bold, cell, colored, head, table, text } from './card.js'
 import { type Chart, type ChartState, withNested } from './chart.js'
-import { quote } from './dot.js'
+import { nodeNames } from './dot.js'
 import { agentLook, isMain, type Look } from './look.js'
 import { palette, toneColors } from './palette.js'
 
 /** The top-level states in Graphviz's language: what each consists of, and what leads from one to another. */
 export function toOverviewDot(chart: Chart, look: Look = agentLook): string {
   const tops = chart.root.states
+  const nameOf = nodeNames(chart)
   const topOf = new Map(tops.flatMap((top) => withNested(top).map(({ id }) => [id, top.id])))
-  const fromAnywhere = new Map(chart.root.transitions.flatMap(({ targets, on }) => targets.map((id) => [topOf.get(id), on])))
+  const fromAnywhere = new Map(
+    chart.root.transitions.flatMap(({ targets, on }) => targets.map((id) => [topOf.get(id), on])),
+  )
 
   function node(top: ChartState): string {
     const tone = top.type === 'final' ? toneColors[look.tones[top.id] ?? 'neutral'] : undefined
@@ -18,10 +21,12 @@ export function toOverviewDot(chart: Chart, look: Look = agentLook): string {
       head(top, { width: 46 }),
       ...(nested.length === 0 ? [] : ['<hr/>']),
       ...inLines(nested, 46).map((line) => `<tr>${cell(text(line))}</tr>`),
-      ...(always === undefined ? [] : [`<tr>${cell(`${bold(text(always))} ${colored(palette.quiet, 'from anywhere')}`)}</tr>`]),
+      ...(always === undefined
+        ? []
+        : [`<tr>${cell(`${bold(text(always))} ${colored(palette.quiet, 'from anywhere')}`)}</tr>`]),
     ]
     const fill = tone?.fill ?? palette.areas[0]
-    return `${quote(top.id)} [label=<${table({ border: 2, style: 'rounded', color: tone?.line ?? palette.line, bgcolor: fill }, rows.join(''))}>]`
+    return `${nameOf(top.id)} [label=<${table({ border: 2, style: 'rounded', color: tone?.line ?? palette.line, bgcolor: fill }, rows.join(''))}>]`
   }
 
   function edges(top: ChartState): string[] {
@@ -40,9 +45,11 @@ export function toOverviewDot(chart: Chart, look: Look = agentLook): string {
     }
     return [...ways].map(([to, { labels, main }]) => {
       const color = main ? palette.main : palette.quiet
-      const lines = inLines(labels.size > 5 ? [`${labels.size} of its states`] : [...labels], 24).map((line) => `<tr>${cell(colored(color, text(line)))}</tr>`)
+      const lines = inLines(labels.size > 5 ? [`${labels.size} of its states`] : [...labels], 24).map(
+        (line) => `<tr>${cell(colored(color, text(line)))}</tr>`,
+      )
       const style = main ? `color="${color}" penwidth=3.2 weight=4` : ''
-      return `${quote(top.id)} -> ${quote(to)} [label=<${table({ border: 0 }, lines.join(''))}> ${style}]`
+      return `${nameOf(top.id)} -> ${nameOf(to)} [label=<${table({ border: 0 }, lines.join(''))}> ${style}]`
     })
   }
 

@@ -1,4 +1,5 @@
-import { Graphviz } from '@hpcc-js/wasm-graphviz'
+import type { Graphviz } from '@hpcc-js/wasm-graphviz'
+import { loadPeer } from '../load-peer.js'
 import { text } from './card.js'
 import type { Chart } from './chart.js'
 import { type DotOptions, type Places, toDot } from './dot.js'
@@ -15,7 +16,10 @@ const shrink = 0.87
 /**
  * Draws a machine, without a browser. It is laid out twice: once to see where the cards come to lie, then with each
  * line leaving on the side of its target.
+ * Needs the optional package `@hpcc-js/wasm-graphviz`.
+ *
  * @throws {DiagramError} `layout_failed`, `unknown_state`
+ * @throws {StatewrightError} `missing_package`
  */
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
   const layout = await loadLayout()
@@ -30,7 +34,8 @@ export async function toOverviewSvg(chart: Chart, look?: Look): Promise<string> 
 }
 
 async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => string> {
-  const graphviz = await Graphviz.load()
+  const peer = await loadPeer<{ Graphviz: typeof Graphviz }>('@hpcc-js/wasm-graphviz', 'Drawing an SVG')
+  const graphviz = await peer.Graphviz.load()
   return (dot, format) => {
     try {
       return graphviz.layout(dot, format, 'dot')
@@ -45,18 +50,17 @@ async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => s
 
 /** Reads the lines `node NAME x y …` of Graphviz's plain format. */
 function placesOf(plain: string): Places {
-  const nodes = plain.matchAll(/^node (?:"((?:[^"\\]|\\.)*)"|(\S+)) ([\d.e+-]+) ([\d.e+-]+) /gm)
-  return new Map(
-    [...nodes].map(([, quoted, bare = '', x, y]) => [
-      quoted?.replace(/\\(.)/g, '$1') ?? bare,
-      { x: Number(x), y: Number(y) },
-    ]),
-  )
+  const nodes = plain.matchAll(/^node (\S+) ([\d.e+-]+) ([\d.e+-]+) /gm)
+  return new Map([...nodes].map(([, name = '', x, y]) => [name, { x: Number(x), y: Number(y) }]))
 }
 
 function finish(svg: string, title: string): string {
   return svg
-    .replace(/font-size="([\d.]+)"/g, (_, size: string) => `font-size="${(Number(size) * shrink).toFixed(2)}"`)
+    .replaceAll(/^<title>.*<\/title>\n/gm, '')
+    .replace(
+      /font-size="([\d.]+)"/g,
+      (_, size: string) => `font-size="${(Number(size) * shrink).toFixed(2)}"`,
+    )
     .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
     .replace('<svg ', () => `<svg role="img" aria-label="${text(title)}" `)
 }

@@ -8,11 +8,15 @@ import { ConfigError, UsageError } from '../errors.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
 import { type ToolEntry, toolSet } from '../tools/tool-set.js'
 import { createPriceBook, type PriceOverrides } from '../usage/prices.js'
+import type { UserGuard } from '../user-guards/guard.js'
+import { guardSet } from '../user-guards/guard-set.js'
 import { backOff } from './actors/back-off.js'
+import { consultGuards } from './actors/consult-guards.js'
 import { deadline } from './actors/deadline.js'
 import { requestModel } from './actors/request-model.js'
 import { runTools } from './actors/run-tools.js'
 import { type Clock, systemClock } from './clock.js'
+import { checkedInspector, type Inspector } from './guarded-inspector.js'
 import { toMessages, type UserInput } from './input.js'
 import type { Journal } from './journal.js'
 import { type AgentMachine, journaled } from './journaled.js'
@@ -29,6 +33,8 @@ export interface AgentOptions extends AgentConfigInput {
   /** The system prompt. */
   instructions?: string
   tools?: readonly ToolEntry[]
+  /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
+  guards?: readonly UserGuard[]
   sampling?: Sampling
   toolChoice?: ToolChoice
   /** Merged into every request body last; `null` removes a key. */
@@ -37,6 +43,8 @@ export interface AgentOptions extends AgentConfigInput {
   prices?: PriceOverrides
   /** Time for tests. Default: the system's. */
   clock?: Clock
+  /** Told everything that XState tells inspectors, of every run. See `statewright/inspect` for Stately's. */
+  inspect?: Inspector
 }
 
 export interface RunOptions {
@@ -50,6 +58,8 @@ export interface RunOptions {
   context?: unknown
   /** Where the run's events are written ahead. */
   journal?: Journal
+  /** In place of the agent's. */
+  inspect?: Inspector
 }
 
 export interface Agent {
@@ -61,7 +71,7 @@ export interface Agent {
    */
   readonly machine: AgentMachine
   /** Input for `machine` with a run's options. */
-  input(input: UserInput, options?: Omit<RunOptions, 'signal'>): AgentInput
+  input(input: UserInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
   readonly config: AgentConfig
 }
 
@@ -70,16 +80,30 @@ const optionNames = [
   'model',
   'instructions',
   'tools',
+  'guards',
   'sampling',
   'toolChoice',
   'extraBody',
   'prices',
   'clock',
+  'inspect',
 ]
 
 /** An agent: a model, its tools, and the limits of the loop between them. */
 export function createAgent(options: AgentOptions): Agent {
-  const { model, instructions, tools, sampling, toolChoice, extraBody, prices, clock, ...rest } = options
+  const {
+    model,
+    instructions,
+    tools,
+    guards,
+    sampling,
+    toolChoice,
+    extraBody,
+    prices,
+    clock,
+    inspect,
+    ...rest
+  } = options
   if (typeof model?.request !== 'function') {
     throw new ConfigError(
       'invalid_config',
@@ -87,6 +111,7 @@ export function createAgent(options: AgentOptions): Agent {
       'model',
     )
   }
+  checkedInspector(inspect)
   const set = toolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: Parts = {
@@ -94,6 +119,7 @@ export function createAgent(options: AgentOptions): Agent {
     instructions: asked.instructions ?? null,
     tools: set,
     specs: set.specs,
+    guards: guardSet(guards ?? []),
     sampling: asked.sampling ?? {},
     toolChoice: asked.toolChoice,
     extraBody: asked.extraBody ?? {},
@@ -126,7 +152,7 @@ export function createAgent(options: AgentOptions): Agent {
       sessionId: session.id,
       config: limits === undefined ? parts.config : overrideLimits(parts.config, limits),
       tools: set.traits,
-      features: noFeatures,
+      features: { ...noFeatures, userGuards: parts.guards.length > 0 },
       messages: [...session.messages],
       input: toMessages(input),
       usage: session.usage,
@@ -138,7 +164,13 @@ export function createAgent(options: AgentOptions): Agent {
 
   const machine = journaled(
     agentMachine.provide({
-      actors: { requestModel: requestModel(parts), runTools: runTools(parts), backOff, deadline },
+      actors: {
+        requestModel: requestModel(parts),
+        runTools: runTools(parts),
+        consultGuards: consultGuards(parts),
+        backOff,
+        deadline,
+      },
     }),
     {
       clock: parts.clock,
@@ -158,6 +190,7 @@ export function createAgent(options: AgentOptions): Agent {
     config: parts.config,
     input: (input, runOptions = {}) => bind(input, sessionOf(runOptions.session), runOptions),
     run: (input, runOptions = {}) => {
+      const inspector = checkedInspector(runOptions.inspect ?? inspect)
       const session = sessionOf(runOptions.session)
       const bound = bind(input, session, runOptions)
       session.acquire(bound.runId)
@@ -168,6 +201,7 @@ export function createAgent(options: AgentOptions): Agent {
         session,
         signal: runOptions.signal,
         ready: config.limits.costLimit > 0 ? refuseUnknownPrice(parts, config, bound.usage) : undefined,
+        inspect: inspector,
       })
     },
   }

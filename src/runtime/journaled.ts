@@ -27,7 +27,6 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
   const { clock } = options
   const machine = plain.provide({})
   const { transition, getInitialSnapshot, restoreSnapshot, start, provide } = machine
-  const inputs = new WeakMap<Live, AgentInput>()
 
   return Object.assign(machine, {
     provide: ((implementations) =>
@@ -35,15 +34,14 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
 
     getInitialSnapshot: ((scope, given) => {
       const { input, binding } = options.open(given)
-      const live = new Live(scope as unknown as Scope, input.runId, clock, binding)
+      const live = new Live(scope as unknown as Scope, input.runId, clock, binding, input)
       setLive(scope.self as AnyActorRef, live)
-      inputs.set(live, input)
       return getInitialSnapshot(live.scope as unknown as typeof scope, input)
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
       const { runId } = (snapshot as unknown as { context: { runId: string } }).context
-      const live = new Live(scope as unknown as Scope, runId, clock, options.reopen(snapshot))
+      const live = new Live(scope as unknown as Scope, runId, clock, options.reopen(snapshot), null)
       setLive(scope.self as AnyActorRef, live)
       // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
       const childless = { ...snapshot, children: {} }
@@ -51,10 +49,7 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
     }) as AgentMachine['restoreSnapshot'],
 
     start: (snapshot: Parameters<typeof start>[0], scope: Scope) => {
-      const live = liveOf(scope.self)
-      const input = live && inputs.get(live)
-      if (live) live.started = true
-      if (input) live.binding.journal?.append({ type: 'start', input })
+      liveOf(scope.self)?.begin()
       start(snapshot)
     },
 

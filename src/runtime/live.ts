@@ -1,6 +1,6 @@
 import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
 import type { AgentEvent, Announcement } from '../../machines/agent/announcements.js'
-import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from './clock.js'
 import type { Journal } from './journal.js'
@@ -24,21 +24,39 @@ export class Live {
   readonly scope: Scope
   readonly clock: Clock
   readonly binding: Binding
-  started = false
   readonly #runId: string
+  /** What the run starts from; null when it is restored. */
+  readonly #input: AgentInput | null
+  #started = false
   #seq = 0
   #stream: AnswerStream | null = null
 
-  constructor(scope: Scope, runId: string, clock: Clock, binding: Binding) {
+  constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId
+    this.#input = input
     this.clock = clock
     this.binding = binding
     this.scope = {
       ...scope,
       emit: (announcement) => {
+        this.begin()
         scope.emit(this.#stamp(announcement as unknown as Announcement))
       },
     }
+  }
+
+  get started(): boolean {
+    return this.#started
+  }
+
+  /**
+   * The input is logged before anything of the run is seen or done. XState never starts a machine that is final from
+   * the first, but lets it emit: so the first event, too, is a beginning.
+   */
+  begin(): void {
+    if (this.#started) return
+    this.#started = true
+    if (this.#input) this.binding.journal?.append({ type: 'start', input: this.#input })
   }
 
   /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */

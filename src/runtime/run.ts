@@ -9,8 +9,11 @@ import { isNearBudget } from '../../machines/agent/totals.js'
 import { UsageError } from '../errors.js'
 import { formatValue } from '../tools/format-value.js'
 import { EventHub } from './event-hub.js'
+import { guardedInspector, type Inspector } from './guarded-inspector.js'
 import { toMessages, type UserInput } from './input.js'
 import type { AgentMachine } from './journaled.js'
+import { liveOf } from './live.js'
+import { describe } from './plain-error.js'
 import { Rest } from './rest.js'
 import type { Session } from './session.js'
 
@@ -22,6 +25,7 @@ export interface RunParts {
   signal: AbortSignal | undefined
   /** Settles when the run may start; a rejection refuses it. */
   ready: Promise<void> | undefined
+  inspect: Inspector | undefined
 }
 
 /**
@@ -37,8 +41,15 @@ export class Run implements AsyncIterable<AgentEvent> {
   readonly #hub: EventHub
   readonly #rest = new Rest<RunResult>()
 
-  constructor({ machine, input, session, signal, ready }: RunParts) {
-    this.#actor = createActor(machine, { input: input as never })
+  constructor({ machine, input, session, signal, ready, inspect }: RunParts) {
+    this.#actor = createActor(machine, {
+      input: input as never,
+      ...(inspect && {
+        inspect: guardedInspector(inspect, (thrown) => {
+          this.#warnOfInspector(thrown)
+        }),
+      }),
+    })
     this.#hub = new EventHub(this.#actor, this.#rest)
 
     const release = signal ? this.#follow(signal) : () => undefined
@@ -187,6 +198,14 @@ export class Run implements AsyncIterable<AgentEvent> {
   /** The only way into the machine: events of our own making, never foreign objects. */
   #send(event: PublicEvent): void {
     this.#actor.send(event)
+  }
+
+  /** A moment later: the inspector was called in the middle of a transition. */
+  #warnOfInspector(thrown: unknown): void {
+    queueMicrotask(() => {
+      const message = `The inspector threw, and is not called again: ${describe(thrown)}`
+      liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+    })
   }
 
   #settle(snapshot: SnapshotFrom<AgentMachine>, session: Session): void {

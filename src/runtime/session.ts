@@ -12,6 +12,18 @@ export interface SessionMetadata {
   warnedOfBudget: boolean
 }
 
+/** A session as it is stored: plain JSON. `version` is that of its schema. */
+export interface StoredSession {
+  version: typeof sessionVersion
+  id: string
+  name?: string
+  messages: Message[]
+  usage: Usage
+  metadata: SessionMetadata
+}
+
+export const sessionVersion = 1
+
 /** A conversation over several runs: its transcript, its totals and the state of its guards. */
 export class Session {
   readonly id: string
@@ -49,9 +61,41 @@ export class Session {
   release(): void {
     this.#runId = null
   }
+
+  /**
+   * The session as it stood at the last rest of its run, to be stored and read by `restoreSession`. Calls that wait for
+   * somebody there are closed: whoever goes on from what is stored is not the run that they wait for.
+   */
+  toJSON(): StoredSession {
+    const { id, name, usage, metadata } = this
+    const messages = closeWaitingCalls(this.messages)
+    return { version: sessionVersion, id, ...(name !== undefined && { name }), messages, usage, metadata }
+  }
 }
 
 /** A new, empty session with an id of its own. */
 export function createSession(name?: string): Session {
   return new Session(newId(), name)
+}
+
+/** A transcript whose last batch is complete: its open calls have results that say that they never ran. */
+function closeWaitingCalls(messages: readonly Message[]): Message[] {
+  const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
+  const asked = messages[at]
+  if (asked?.role !== 'assistant') return [...messages]
+  const calls = asked.tool_calls ?? []
+  const after = messages.slice(at + 1)
+  if (after.filter(({ role }) => role === 'tool').length === calls.length) return [...messages]
+  const results = calls.map(
+    ({ id }, i): Message =>
+      after.find((message) => message.role === 'tool' && message.tool_call_id === id) ?? {
+        role: 'tool',
+        id: `m${at + 2 + i}`,
+        createdAt: asked.createdAt,
+        tool_call_id: id,
+        content: 'Not executed: the session was stored while this call waited for somebody.',
+        data: { status: 'not_executed' },
+      },
+  )
+  return [...messages.slice(0, at + 1), ...results]
 }

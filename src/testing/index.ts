@@ -3,8 +3,10 @@
  * state, and a replay of the paths on the live machine.
  */
 export { agentAlphabet } from './agent/alphabet.js'
+export { agentInvariants } from './agent/invariants/index.js'
 export { agentInputs } from './agent/inputs.js'
-export { agentSpace, type AgentSpaceOptions } from './agent/space.js'
+export { historyProblem } from './agent/history.js'
+export { type AgentSpace, agentSpace, type AgentSpaceOptions } from './agent/space.js'
 export { agentStateKey } from './agent/state-key.js'
 export { coverPaths, type Cover, type CoverOptions } from './cover-paths.js'
 export type { Coverage } from './coverage.js'

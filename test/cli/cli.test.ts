@@ -39,7 +39,7 @@ describe('the command line', () => {
 
   test.each([
     [['rum'], "Unknown command 'rum'. Did you mean 'run'?"],
-    [['zzzzzz'], "Unknown command 'zzzzzz'. Commands: run."],
+    [['zzzzzz'], "Unknown command 'zzzzzz'. Commands: run, "],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
     [['run', '--max-steps', '0', 'x'], '--max-steps must be a whole number of at least 1'],
     [['run', '--json', '--events', 'x'], 'exclude each other'],

@@ -22,6 +22,7 @@ describe('the options of run', () => {
       limits: { maxSteps: 3, timeoutMs: 0 },
       stream: false,
       output: 'json',
+      inspect: false,
       rehearsal: false,
     })
   })

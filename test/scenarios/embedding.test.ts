@@ -1,7 +1,7 @@
 import { assign, createActor, sendTo, setup, toPromise } from 'xstate'
 import type { AgentEvent, Reason, RunResult } from '../../src/index.js'
-import { stage } from '../support/play.js'
-import { call, text, tool } from '../support/tools.js'
+import { stage, textOf } from '../support/play.js'
+import { call, text, times, tool } from '../support/tools.js'
 
 describe('agent.machine', () => {
   it('runs in a plain actor, from a text', async () => {
@@ -111,14 +111,14 @@ describe('agent.machine', () => {
 
   it('keeps two runs at once apart', async () => {
     const echo = tool('echo', ({ word }, { runId, context }) => ({ word, runId, context }))
-    const theatre = await stage([...Array.from({ length: 4 }, () => answer)], { tools: [echo] })
+    const theatre = await stage(times(4, answer), { tools: [echo] })
     const plays = ['one', 'two'].map((word) => theatre.run(word, { context: word }))
     await Promise.all(plays.map(({ run }) => run.result))
     for (const [i, word] of ['one', 'two'].entries()) {
       const play = plays[i]
       const result = await play?.end(4)
       expect(result?.output).toBe(`You said ${word}.`)
-      expect(JSON.parse(String(result?.messages[2]?.content))).toEqual({
+      expect(JSON.parse(textOf(result?.messages[2]))).toEqual({
         word,
         runId: play?.run.id,
         context: word,
@@ -136,7 +136,7 @@ describe('agent.machine', () => {
 
 /** Calls `echo` with the user's word, then says it. */
 const answer: Parameters<typeof stage>[0][number] = ({ body: { messages } }) => {
-  const word = String(messages[0]?.content)
+  const word = textOf(messages[0])
   return messages.length === 1 ? call('echo', { word }) : text(`You said ${word}.`)
 }
 

@@ -146,7 +146,7 @@ describe('the end of a turn', () => {
   })
 
   it('keeps two calls of one id apart', async () => {
-    const work = tool('work', ({ n }) => `did ${String(n)}`)
+    const work = tool('work', ({ n }) => `did ${n}`)
     const toolCalls = [1, 2].map((n) => ({ id: 'same', name: 'work', arguments: { n } }))
     const { result } = await played([{ toolCalls }, text('Done.')], { tools: [work] })
     expect(result.messages.filter(({ role }) => role === 'tool')).toMatchObject([

@@ -88,13 +88,12 @@ describe('what is strange on the wire', () => {
     const turns = [call('store', { data: blob }, { chunkSize: 1 << 20 }), text('Stored.')]
     const { result } = await played(turns, { tools: [store] })
     expect(result.state).toBe('COMPLETED')
-    expect(store.inputs.map(({ data }) => String(data).length)).toEqual([blob.length])
+    expect(store.inputs).toEqual([{ data: blob }])
   }, 20_000)
 
   it('bytes that are no UTF-8 become replacement characters, and nothing breaks', async () => {
-    const chunk = (content: string) => `data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`
     const body = Buffer.concat([
-      Buffer.from(chunk('a').slice(0, -7)),
+      Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"a'),
       Buffer.from([0xff, 0xfe, 0xe4]),
       Buffer.from(
         '"}}]}\n\ndata: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
@@ -102,7 +101,7 @@ describe('what is strange on the wire', () => {
     ])
     const { result } = await played([{ raw: { body: body.toString('base64'), encoding: 'base64' } }])
     expect(result.state).toBe('COMPLETED')
-    expect(result.output).toMatch(/^a?\uFFFD+$/)
+    expect(result.output).toMatch(/^a\uFFFD+$/)
   })
 
   it('an answer comes out the same however its bytes are cut', async () => {

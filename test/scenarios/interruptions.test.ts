@@ -1,4 +1,4 @@
-import { latch, type Play, type Stage, stage, tick } from '../support/play.js'
+import { latch, type Play, type Stage, stage, tick, until } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 
 /** What stops a run from outside. */
@@ -136,7 +136,7 @@ describe('the deadline', () => {
     const theatre = await stage([call('hang'), text('It hangs.')], { limits, tools: [hang] })
     const play = theatre.run()
     await play.event('state_changed', ({ to }) => to === 'WAITING_FOR_TOOL')
-    while (hang.inputs.length === 0) await tick()
+    await until(() => hang.inputs.length > 0)
     theatre.clock.increment(100)
     expect((await play.end(2)).output).toBe('It hangs.')
     expect(play.of('tool_result')).toMatchObject([{ status: 'timeout' }])

@@ -46,7 +46,7 @@ describe('the loop over the wire', () => {
     const slow = tool('slow', async ({ name, after }) => {
       await ends[String(after)]?.opened
       setImmediate(() => ends[String(name)]?.open())
-      return `did ${String(name)}`
+      return `did ${name}`
     })
     const batch = calls([
       ['slow', { name: 'a', after: 'b' }],
@@ -89,7 +89,7 @@ describe('the loop over the wire', () => {
       call('look', { at: 'ä🙂' }, { text: 'Let me see.', reasoning: 'Hm.' }),
       text('Grüße 🙂 and more.', { reasoning: 'So be it.', chunkSize: 1 }),
     ]
-    const look = tool('look', ({ at }) => `saw ${String(at)}`)
+    const look = tool('look', ({ at }) => `saw ${at}`)
     const runs = await Promise.all(
       [true, false].map(async (stream) => played(turns, { tools: [look], stream })),
     )

@@ -1,11 +1,11 @@
 import { UsageError } from '../../src/index.js'
-import { stage, tick } from '../support/play.js'
-import { call, calls, text, tool } from '../support/tools.js'
+import { stage, textOf, tick } from '../support/play.js'
+import { call, calls, clientTool, text, tool } from '../support/tools.js'
 
 const done = text('Done.')
 
 function pay() {
-  return tool('pay', ({ to, amount }) => `paid ${String(amount)} to ${String(to)}`, { needsApproval: true })
+  return tool('pay', ({ to, amount }) => `paid ${amount} to ${to}`, { needsApproval: true })
 }
 
 describe('a call that needs approval', () => {
@@ -28,11 +28,12 @@ describe('a call that needs approval', () => {
 
   it('may be decided by a predicate, call by call; one that throws asks', async () => {
     const large = tool('pay', () => 'paid', {
-      needsApproval: ({ amount }: { amount?: number }) => {
+      needsApproval: (input) => {
+        const { amount } = input as { amount?: number }
         if (amount === undefined) throw new Error('no amount')
         return amount > 10
       },
-    } as never)
+    })
     const batch = calls([
       ['pay', { amount: 1 }],
       ['pay', { amount: 99 }],
@@ -159,7 +160,7 @@ describe('a call that needs approval', () => {
 })
 
 describe('a call that the client carries out', () => {
-  const pick = tool('pick', undefined, { client: true })
+  const pick = clientTool('pick')
 
   it('waits for its output', async () => {
     const theatre = await stage([calls([['pick', { of: 'colours' }], ['pick']]), done], { tools: [pick] })
@@ -229,6 +230,6 @@ describe('a call that the client carries out', () => {
     await play.rest()
     play.run.toolOutput('call_1_1', 'x'.repeat(5_000))
     await play.end(2)
-    expect(String(theatre.wire(1).at(-1)?.content).length).toBeLessThanOrEqual(100)
+    expect(textOf(theatre.wire(1).at(-1)).length).toBeLessThanOrEqual(100)
   })
 })

@@ -81,7 +81,7 @@ describe('the preset', () => {
 
   it('openhumanTask lifts the cap of ten to two hundred', async () => {
     const turns = Array.from({ length: 12 }, (_, n) => call('work', { n }))
-    const tools = [tool('work', ({ n }) => `did ${String(n)}`)]
+    const tools = [tool('work', ({ n }) => `did ${n}`)]
     const task = await stage([...turns, text('Done.')], { ...presets.openhumanTask, tools })
     expect((await task.run().end(13)).state).toBe('COMPLETED')
     const chat = await stage(turns.slice(0, 10), { ...presets.openhuman, tools })

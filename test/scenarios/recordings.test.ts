@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import type { Turn, WireMessage } from '../../src/rehearsal/index.js'
+import type { Turn } from '../../src/rehearsal/index.js'
 import { stage } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
@@ -13,9 +13,15 @@ interface Loop {
   finalText: string
 }
 
+interface Recorded {
+  role: string
+  content: string | null
+  tool_call_id?: string
+}
+
 interface Tape {
   interactions: {
-    request: { body: { messages: WireMessage[] } }
+    request: { body: { messages: Recorded[] } }
     response: { status: number; headers: Record<string, string>; body: string }
     expected: { text: string; toolCalls: { name: string }[] }
   }[]
@@ -28,7 +34,7 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
 
 ;(found ? describe : describe.skip)('recorded loops', () => {
   const loops = found
-    ? read<Loop[]>('LOOPS.json').filter(({ api, finalText }) => api === 'chat' && finalText)
+    ? (read('LOOPS.json') as Loop[]).filter(({ api, finalText }) => api === 'chat' && finalText)
     : []
   let played = 0
 
@@ -36,8 +42,8 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
     'end as they were recorded: %s',
     async (_name, file, finalText) => {
       let last = ''
-      for (const conversation of conversations(read<Tape>(String(file)))) last = await replay(conversation)
-      expect(last.startsWith(String(finalText))).toBe(true)
+      for (const conversation of conversations(read(file) as Tape)) last = await replay(conversation)
+      expect(last.startsWith(finalText)).toBe(true)
       played++
     },
   )
@@ -76,7 +82,7 @@ function conversations({ interactions }: Tape): Conversation[] {
   let length = Infinity
   for (const interaction of interactions) {
     const { messages } = interaction.request.body
-    const users = messages.filter(({ role }) => role === 'user').map(({ content }) => String(content))
+    const users = messages.filter(({ role }) => role === 'user').map(({ content }) => content ?? '')
     if (messages.length <= length && users.length === 1) {
       found.push([])
       asked = 0
@@ -95,12 +101,12 @@ function asTurn({ response: { status, headers, body } }: Interaction): Turn {
 }
 
 /** Recorded results by call id. */
-function resultsOf(messages: readonly WireMessage[]): [string, string][] {
+function resultsOf(messages: readonly Recorded[]): [string, string][] {
   return messages.flatMap(({ role, tool_call_id: id, content }) =>
-    role === 'tool' && id !== undefined ? [[id, String(content)] as [string, string]] : [],
+    role === 'tool' && id !== undefined ? [[id, content ?? ''] as [string, string]] : [],
   )
 }
 
-function read<Value>(file: string): Value {
-  return JSON.parse(readFileSync(`${recordings}/${file}`, 'utf8')) as Value
+function read(file: string): unknown {
+  return JSON.parse(readFileSync(`${recordings}/${file}`, 'utf8'))
 }

@@ -29,7 +29,7 @@ describe('the same call over and over', () => {
 
   it('gets a nudge that rides on one request and is never saved', async () => {
     const turns = [...times(3, call('look')), call('look', { n: 2 }), done]
-    const { result, stage } = await played(turns, { tools: [tool('look', ({ n }) => `same ${String(n)}`)] })
+    const { result, stage } = await played(turns, { tools: [tool('look', ({ n }) => `same ${n}`)] })
     expect(stage.requests.map((_, i) => stage.wire(i).at(-1)?.role)).toEqual([
       'user',
       'tool',
@@ -39,6 +39,18 @@ describe('the same call over and over', () => {
     ])
     expect(JSON.stringify(result.messages)).not.toContain('3 times')
     expect(JSON.stringify(stage.wire(4))).not.toContain('3 times')
+  })
+
+  it('gets no nudge again after an answer that was cut off', async () => {
+    const cut = text('So', { finishReason: 'length' })
+    const { stage } = await played([...times(3, call('look')), cut, done], { tools: [same()] })
+    expect(stage.requests.map((_, i) => JSON.stringify(stage.wire(i)).includes('3 times'))).toEqual([
+      false,
+      false,
+      false,
+      true,
+      false,
+    ])
   })
 
   it('may be allowed more often, halted right after the last, or not watched at all', async () => {
@@ -118,7 +130,7 @@ describe('the same call over and over', () => {
 
 describe('what looks like repetition and is none', () => {
   it('is six calls with different arguments', async () => {
-    const look = tool('look', ({ n }) => `page ${String(n)}`)
+    const look = tool('look', ({ n }) => `page ${n}`)
     await completes(
       [1, 2, 3, 4, 5, 6].map((n) => call('look', { n })),
       [look],
@@ -126,12 +138,16 @@ describe('what looks like repetition and is none', () => {
   })
 
   it('is 1 and "1"', async () => {
-    await completes([1, '1', 1, '1', 1, '1'].map((n, i) => call('look', { n })).slice(0, 4), [tool('look')])
+    await completes(
+      [1, '1', 1, '1', 1].map((n) => call('look', { n })),
+      [tool('look')],
+    )
   })
 
   it('is two long values that differ at character 250 of 300', async () => {
-    const value = (letter: string) => 'x'.repeat(249) + letter + 'x'.repeat(50)
-    const turns = ['a', 'b', 'c', 'd', 'e', 'f'].map((letter) => call('look', { value: value(letter) }))
+    const turns = ['a', 'b', 'c', 'd', 'e', 'f'].map((letter) =>
+      call('look', { value: 'x'.repeat(249) + letter + 'x'.repeat(50) }),
+    )
     await completes(turns, [tool('look')])
   })
 
@@ -196,7 +212,7 @@ describe('a cycle', () => {
   const [a, b] = [call('look', { at: 'a' }), call('look', { at: 'b' })]
 
   it('of two calls with stable results is nudged after two periods and halts after three', async () => {
-    const look = tool('look', ({ at }) => `saw ${String(at)}`, { readOnly: true })
+    const look = tool('look', ({ at }) => `saw ${at}`, { readOnly: true })
     const { result, of } = await played([a, b, a, b, a, b], { tools: [look] })
     expect(result).toMatchObject({ state: 'ERROR', reason: 'cycle', steps: 6 })
     expect(of('guardrail').map(({ guard, action }) => [guard, action])).toEqual([
@@ -207,14 +223,14 @@ describe('a cycle', () => {
 
   it('is broken by a changed result in between', async () => {
     let reads = 0
-    const look = tool('look', ({ at }) => `saw ${String(at)}${++reads > 3 ? ' again' : ''}`, {
+    const look = tool('look', ({ at }) => `saw ${at}${++reads > 3 ? ' again' : ''}`, {
       readOnly: true,
     })
     await completes([a, b, a, b, a, b], [look])
   })
 
   it('is broken by a successful call that changes something', async () => {
-    const look = tool('look', ({ at }) => `saw ${String(at)}`, { readOnly: true })
+    const look = tool('look', ({ at }) => `saw ${at}`, { readOnly: true })
     const fix = call('fix')
     await completes([a, b, a, b, fix, a, b, a, b], [look, tool('fix')])
   })

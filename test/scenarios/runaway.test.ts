@@ -15,7 +15,7 @@ describe('examples/runaway.mjs', () => {
     jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
     jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
     const example = '../../examples/runaway.mjs'
-    const { runaway } = (await import(example)) as { runaway(): Promise<Row[]> }
+    const { runaway } = (await import(example)) as { runaway: () => Promise<Row[]> }
     const rows = await runaway()
     expect(rows.map(({ guards, calls, state, reason }) => [guards, calls, state, reason])).toEqual([
       ['no guards', 200, 'MAX_STEPS', 'max_steps'],

@@ -84,8 +84,8 @@ export class Stage {
   }
 
   /** Waits until so many requests have arrived. */
-  async arrival(count = 1): Promise<void> {
-    while (this.requests.length < count) await tick()
+  arrival(count = 1): Promise<void> {
+    return until(() => this.requests.length >= count)
   }
 
   async close(): Promise<void> {
@@ -203,6 +203,21 @@ function asMessage(message: WireMessage, index: number): Message {
   return { ...message, id: `${index}`, createdAt: 0 } as unknown as Message
 }
 
+/** The text of a message, whoever wrote it. */
+export function textOf(message: { content?: unknown } | undefined): string {
+  const content = message?.content ?? ''
+  return typeof content === 'string' ? content : JSON.stringify(content)
+}
+
+/** Waits for something that happens soon; nothing spins on when it does not. */
+export async function until(condition: () => boolean): Promise<void> {
+  const giveUp = Date.now() + 5_000
+  while (!condition()) {
+    if (Date.now() > giveUp) throw new Error(`It never came true: ${String(condition)}`)
+    await tick()
+  }
+}
+
 /** Lets everything happen that is ready. */
 export function tick(): Promise<void> {
   return new Promise((resolve) => {
@@ -212,9 +227,9 @@ export function tick(): Promise<void> {
 
 /** A promise that somebody else opens. */
 export function latch(): { opened: Promise<void>; open(): void } {
-  let open = (): void => undefined
+  const controller = new AbortController()
   const opened = new Promise<void>((resolve) => {
-    open = resolve
+    controller.signal.addEventListener('abort', () => resolve())
   })
-  return { opened, open }
+  return { opened, open: () => controller.abort() }
 }

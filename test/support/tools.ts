@@ -3,29 +3,37 @@ import type { ToolExecution } from '../../src/tools/tool.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 
-type Options = Partial<
-  Pick<Tool, 'readOnly' | 'polling' | 'idempotent' | 'client' | 'needsApproval' | 'timeoutMs'>
->
+type Options = {
+  [Key in 'readOnly' | 'polling' | 'idempotent' | 'needsApproval']?: Tool[Key]
+} & { timeoutMs?: number }
+
+/** What the tools of tests are called with. */
+type Input = Record<string, string | number | undefined>
 
 /** A tool that takes any object, and remembers what it was called with. */
 export function tool(
   name: string,
-  execute: (input: JsonObject, execution: ToolExecution) => unknown = () => 'ok',
+  execute: (input: Input, execution: ToolExecution) => unknown = () => 'ok',
   options: Options = {},
 ): Tool & { inputs: JsonObject[] } {
   const inputs: JsonObject[] = []
-  const common = { name, description: `The tool ${name}.`, input: { type: 'object' as const } }
-  const defined = options.client
-    ? defineTool({ ...common, client: true })
-    : defineTool({
-        ...common,
-        ...defaultless(options),
-        execute: (input, execution) => {
-          inputs.push(input)
-          return execute(input, execution)
-        },
-      })
+  const defined = defineTool({
+    ...options,
+    name,
+    description: `The tool ${name}.`,
+    input: { type: 'object' },
+    execute: (input, execution) => {
+      inputs.push(input)
+      return execute(input as Input, execution)
+    },
+  })
   return { ...(defined as Tool), inputs }
+}
+
+/** A tool that the client executes. */
+export function clientTool(name: string): Tool {
+  const input = { type: 'object' as const }
+  return defineTool({ name, description: `The tool ${name}.`, input, client: true }) as Tool
 }
 
 /** A turn that asks for one call. */
@@ -52,13 +60,4 @@ export function text(words: string, more: Turn = {}): Turn {
 /** The same turn several times. */
 export function times<Item>(count: number, item: Item): Item[] {
   return Array.from({ length: count }, () => item)
-}
-
-function defaultless({ client: _, ...options }: Options) {
-  const { timeoutMs, needsApproval, ...flags } = options
-  return {
-    ...flags,
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(needsApproval !== undefined && { needsApproval }),
-  }
 }

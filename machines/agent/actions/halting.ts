@@ -26,5 +26,7 @@ export const forgetHalt = act((context) => ({
   verdict: null,
   error: null,
   pausing: false,
-  ...(context.verdict && { guardrails: resetGuard(context.guardrails, context.verdict.guard) }),
+  ...(context.verdict && {
+    guardrails: resetGuard(context.guardrails, context.verdict.guard, context.verdict.userGuard),
+  }),
 }))

@@ -1,13 +1,13 @@
 import { callFact, callsFact, resultsFact } from '../../../guards/facts.js'
 import { digest } from '../../../guards/fingerprint.js'
 import { findings, isWatching, observeAll } from '../../../guards/state.js'
-import type { CallFact, Fact, ResultFact } from '../../../guards/types.js'
+import type { CallFact, Fact, Finding, ResultFact } from '../../../guards/types.js'
 import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
 import type { PendingCall, ToolResult, ToolTraits } from '../results.js'
-import { settleCall } from './transcript.js'
+import { heed } from './heeding.js'
 
 /** The guards look at the calls before any of them runs. */
 export const judgeCalls = act((context, event, tell) => {
@@ -27,10 +27,7 @@ export const judgeResults = act((context, event, tell) => {
   return { lastBatchFailed, ...judge(context, resultsFact(results), timeOf(event), tell) }
 })
 
-/**
- * Tells the guards a fact and acts on what they find: a halt stands until the chart has led it somewhere, a block
- * refuses calls, a nudge rides on the next request.
- */
+/** Tells the guards a fact and heeds what they find. */
 function judge(
   context: AgentContext,
   fact: Fact,
@@ -39,30 +36,17 @@ function judge(
 ): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
   const config = context.config.guardrails
   const guardrails = observeAll(context.guardrails, fact, config)
-  let { calls } = context
-  const nudges: string[] = []
-  let verdict: AgentContext['verdict'] = null
-  for (const finding of findings(guardrails, config)) {
-    const { guard, action, evidence, message, onHalt } = finding
-    if (finding.action === 'halt') verdict ??= { guard, evidence, message, onHalt }
-    else tell({ type: 'guardrail', guard, action, evidence, message })
-    if (finding.action === 'nudge') nudges.push(message)
-    if (finding.action === 'block') calls = refuse(calls, finding.fingerprints, message, now, tell)
-  }
-  return { calls, guardrails, nudges, verdict }
+  const said = findings(guardrails, config).map((finding) => ({
+    ...finding,
+    refuses: (call: PendingCall) => isRefused(call, finding),
+  }))
+  return { guardrails, ...heed(context, said, now, tell) }
 }
 
-function refuse(
-  calls: PendingCall[],
-  fingerprints: readonly string[] | null,
-  message: string,
-  now: number,
-  tell: (announcement: Announcement) => void,
-): PendingCall[] {
-  const result: ToolResult = { status: 'blocked', content: message, durationMs: 0 }
-  return calls
-    .filter((call) => fingerprints === null || (call.fact && fingerprints.includes(call.fact.fingerprint)))
-    .reduce((all, call) => settleCall(all, call.id, result, now, tell), calls)
+function isRefused({ fact }: PendingCall, finding: Finding): boolean {
+  if (finding.action !== 'block') return false
+  const { fingerprints } = finding
+  return fingerprints === null || (fact !== undefined && fingerprints.includes(fact.fingerprint))
 }
 
 function factOf(context: AgentContext, call: PendingCall): CallFact {

@@ -62,7 +62,9 @@ export const recordResponse = act((context, event, tell) => {
     batchAt: context.messages.length,
     batchNumber: number,
   }
-  return { ...next, ...budgetWarning({ ...context, ...next }, tell) }
+  return warnsOfBudget({ config: context.config, usage }, context.warnedOfBudget, tell)
+    ? { ...next, warnedOfBudget: true }
+    : next
 })
 
 function assistantMessage(
@@ -93,12 +95,14 @@ function words(
   return { pieces: isPiece ? joined : '', output: joined || context.output }
 }
 
-function budgetWarning(
-  context: AgentContext,
+/** The one warning of a session, when its budget is nearly used up. */
+function warnsOfBudget(
+  spent: Pick<AgentContext, 'config' | 'usage'>,
+  hasWarned: boolean,
   tell: (announcement: Announcement) => void,
-): Pick<AgentContext, 'warnedOfBudget'> | undefined {
-  if (context.warnedOfBudget || !isNearBudget(context)) return undefined
-  const { tokens, cost } = remaining(budgetTotals(context), budgetLimits(context.config))
+): boolean {
+  if (hasWarned || !isNearBudget(spent)) return false
+  const { tokens, cost } = remaining(budgetTotals(spent), budgetLimits(spent.config))
   tell({
     type: 'budget_warning',
     message:
@@ -106,7 +110,7 @@ function budgetWarning(
     remainingTokens: tokens,
     remainingCost: cost,
   })
-  return { warnedOfBudget: true }
+  return true
 }
 
 /** What the budget cannot see is said once a run. */

@@ -18,6 +18,7 @@ export const runOptionSpecs = {
   'no-stream': { about: 'ask for whole responses instead of streamed ones' },
   json: { about: 'print one line: the RunResult' },
   events: { about: 'print one AgentEvent a line, as it happens' },
+  inspect: { about: "watch the run in Stately's inspector, in a browser on this machine" },
   rehearsal: { value: 'FILE', optional: true, about: 'play a scenario instead of calling a model' },
   help: { short: 'h', about: 'show this help' },
 } satisfies OptionSpecs
@@ -34,6 +35,7 @@ export interface RunOptions {
   limits: { maxSteps?: number; timeoutMs?: number }
   stream: boolean
   output: 'human' | 'json' | 'events'
+  inspect: boolean
   /** True: the built-in scenario; a string: a scenario file; false: not asked for. */
   rehearsal: boolean | string
 }
@@ -72,6 +74,7 @@ export function readRunOptions(args: readonly string[]): RunOptions {
     limits: { ...(maxSteps !== undefined && { maxSteps }), ...(timeoutMs !== undefined && { timeoutMs }) },
     stream: !values.has('no-stream'),
     output: values.has('json') ? 'json' : values.has('events') ? 'events' : 'human',
+    inspect: values.has('inspect'),
     rehearsal: values.get('rehearsal') ?? false,
   }
 }

@@ -1,4 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { LocalInspector } from '../../inspect/node.js'
 import { type AgentOptions, createAgent } from '../../runtime/agent.js'
 import { wantsColor } from '../render/paint.js'
 import { HumanRenderer } from '../render/human.js'
@@ -10,6 +11,7 @@ import { followRun } from '../follow-run.js'
 import { loadConfig } from '../load-config.js'
 import { loadTools } from '../load-tools.js'
 import { choosePrompt } from '../choose-prompt.js'
+import { openInspector } from '../open-inspector.js'
 import { openStage } from '../stage.js'
 import { type RunOptions, readRunOptions, runOptionSpecs } from './run-options.js'
 
@@ -33,6 +35,7 @@ export const runCommand: Command = {
     const file = options.config === undefined ? {} : await loadConfig(options.config, io.cwd)
     const tools = options.tools === undefined ? undefined : await loadTools(options.tools, io.cwd)
     const stage = await openStage(options, file, io)
+    let inspector: LocalInspector | undefined
     try {
       const prompt = await choosePrompt(options.prompt, stage.prompt, io)
       const { $schema: _schema, model: _model, ...written } = file
@@ -47,12 +50,17 @@ export const runCommand: Command = {
         model: stage.model,
         tools: tools ?? stage.tools,
       })
+      if (options.inspect) inspector = await openInspector(io)
       const renderer = rendererFor(options.output, agent.config.limits, io)
       const notes = options.output === 'human' ? io.stdout : io.stderr
       if (stage.opening) notes.write(`${stage.opening}\n`)
       const code = await followRun({
         start: (signal) =>
-          agent.run(prompt, { signal, ...(options.session !== undefined && { session: options.session }) }),
+          agent.run(prompt, {
+            signal,
+            ...(options.session !== undefined && { session: options.session }),
+            ...(inspector && { inspect: inspector.inspect }),
+          }),
         renderer,
         io,
         canAsk: options.output === 'human' && io.stdin.isTTY === true && io.stdout.isTTY === true,
@@ -61,6 +69,7 @@ export const runCommand: Command = {
         io.stdout.write(`\n${stage.closing}\n`)
       return code
     } finally {
+      await inspector?.close()
       await stage.close()
     }
   },

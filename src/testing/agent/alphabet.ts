@@ -1,7 +1,9 @@
 import type { AnyEventObject, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import type { PartialAnswer } from '../../../machines/agent/events.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Usage } from '../../../machines/agent/usage.js'
@@ -18,6 +20,7 @@ export const modelOutcomes = {
   call: output({ calls: [['a', 'read']] }),
   'another call': output({ calls: [['b', 'look']] }),
   'calls of every kind': output({
+    text: 'Working.',
     calls: [
       ['a', 'read'],
       ['b', 'transfer', 'approval'],
@@ -39,7 +42,9 @@ export const modelOutcomes = {
   truncated: output({ text: 'Do', finishReason: 'length' }),
   'truncated call': output({ calls: [['a', 'read']], finishReason: 'length' }),
   filtered: output({ text: 'Do', finishReason: 'content_filter' }),
+  'filtered call': output({ calls: [['a', 'read']], finishReason: 'content_filter' }),
   refusal: output({ refusal: 'I will not.' }),
+  'refusal with a call': output({ refusal: 'I will not.', calls: [['a', 'read']] }),
   empty: output({}),
   'text over budget': output({ text: 'Done.', tokens: 1_000 }),
   'call over budget': output({ calls: [['a', 'read']], tokens: 1_000 }),
@@ -49,7 +54,9 @@ export const modelFailures = {
   'recoverable error': failure('transient', 'http_503'),
   'rate limit': failure('rate_limit', 'http_429'),
   'fatal error': failure('fatal', 'invalid_api_key'),
+  'fatal error midway': midway(failure('fatal', 'invalid_prompt')),
   'context overflow': failure('context_overflow', 'context_length_exceeded'),
+  'context overflow midway': midway(failure('context_overflow', 'context_length_exceeded')),
   'incomplete answer': cutOff(10),
   'incomplete answer over budget': cutOff(1_000),
 } satisfies Record<string, ModelActorError>
@@ -69,6 +76,9 @@ export const toolOutcomes = {
   'transient error': { status: 'error', errorKind: 'transient', content: 'Not now.', durationMs: 1 },
 } satisfies Record<string, ToolResult>
 
+/** An actor that must not fail has failed. */
+const broken = failure('fatal', 'internal')
+
 type Events = Record<string, AnyEventObject>
 
 /**
@@ -83,6 +93,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
     return {
       cancel,
       ...(asked && { ...watchedModel, ...ofModel.conclusion.inTime }),
+      ...watchedActors,
       ...(isExecuting(value) && ofTools(context, watchedOutcomes(config))),
       ...(state === 'PAUSED' && { resume }),
     }
@@ -94,7 +105,8 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
     ...(context.steering.length === 0 && { steer }),
     'resumed in time': resumed,
     ...(hurried && { deadline: passed, 'resumed too late': { ...resumed, now: late } }),
-    ...(asked && { 'cancel midway': cancelMidway, ...modelEvents(config, hurried) }),
+    ...(asked && { 'cancel midway': { ...cancel, partial }, ...modelEvents(config, hurried) }),
+    ...(asked && hurried && { 'deadline midway': { ...passed, partial } }),
     ...actors,
     ...(isExecuting(value) && ofTools(context, everyOutcome)),
     ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
@@ -103,7 +115,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
 }
 
 const cancel = at({ type: 'CANCEL' })
-const cancelMidway = at({ type: 'CANCEL', partial: { text: 'Half an', usage: null } })
+const partial: PartialAnswer = { text: 'Half an', usage: null }
 const pause = at({ type: 'PAUSE' })
 const resume = at({ type: 'RESUME' })
 const steer = at({ type: 'STEER', text: 'Hurry.' })
@@ -118,22 +130,34 @@ const watchedModel: Events = {
 
 const actors: Events = {
   'back-off over': at(doneActor('backOff')),
-  'back-off failed': at(errorActor('backOff', failure('fatal', 'internal'))),
+  'back-off failed': at(errorActor('backOff', broken)),
   'input allowed': at(doneActor('inputShields', { action: 'allow', message: null })),
   'input blocked': at(doneActor('inputShields', { action: 'block', message: 'Not that.' })),
-  'input shield failed': at(errorActor('inputShields', failure('fatal', 'internal'))),
+  'input shield failed': at(errorActor('inputShields', broken)),
   retrieved: at(doneActor('retrieval')),
-  'retrieval failed': at(errorActor('retrieval', failure('fatal', 'internal'))),
+  'retrieval failed': at(errorActor('retrieval', broken)),
   fitted: at(doneActor('fitting')),
-  'does not fit': at(errorActor('fitting', failure('fatal', 'internal'))),
+  'does not fit': at(errorActor('fitting', broken)),
   'calls screened': at(doneActor('callShields')),
-  'call shield failed': at(errorActor('callShields', failure('fatal', 'internal'))),
+  'call shield failed': at(errorActor('callShields', broken)),
   'output allowed': at(doneActor('outputShields', { action: 'allow', message: null })),
   'output blocked': at(doneActor('outputShields', { action: 'block', message: 'Not that.' })),
-  'output shield failed': at(errorActor('outputShields', failure('fatal', 'internal'))),
+  'output shield failed': at(errorActor('outputShields', broken)),
+  'own guards let the calls pass': at(doneActor('callGuards', consultation())),
+  'an own guard refuses the calls': at(doneActor('callGuards', consultation('block'))),
+  'an own guard halts on the calls': at(doneActor('callGuards', consultation('halt'))),
+  'own guards failed on the calls': at(errorActor('callGuards', broken)),
+  'own guards let the results pass': at(doneActor('resultGuards', consultation())),
+  'an own guard nudges on the results': at(doneActor('resultGuards', consultation('nudge'))),
+  'an own guard halts on the results': at(doneActor('resultGuards', consultation('halt', 'pause'))),
+  'own guards failed on the results': at(errorActor('resultGuards', broken)),
   'tool runner ended': at(doneActor('tools')),
-  'tool runner failed': at(errorActor('tools', failure('fatal', 'internal'))),
+  'tool runner failed': at(errorActor('tools', broken)),
 }
+
+const watchedActors: Events = Object.fromEntries(
+  Object.entries(actors).filter(([name]) => /^(calls screened|own guards let the .* pass)$/.test(name)),
+)
 
 const ofModel = { model: eventsOfModel('model'), conclusion: eventsOfModel('conclusion') }
 
@@ -202,10 +226,11 @@ function ofPeople({ calls }: AgentContext): Events {
   return {
     approve: at({ type: 'APPROVE', callId }),
     'approve an edit': at({ type: 'APPROVE', callId, arguments: '{"n":2}' }),
-    'approve nothing': at({ type: 'APPROVE', callId: 'nobody' }),
+    'approve what the client runs': at({ type: 'APPROVE', callId: clientCallId }),
     reject: at({ type: 'REJECT', callId, why: 'No.' }),
+    'reject what the client runs': at({ type: 'REJECT', callId: clientCallId, why: 'No.' }),
     'hand in output': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
-    'hand in for nothing': at({ type: 'TOOL_OUTPUT', callId: 'nobody', content: 'Picked.' }),
+    'hand in for an approval': at({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
     reply: at({ type: 'REPLY', messages: [{ content: 'And now?' }] }),
   }
 }
@@ -254,7 +279,7 @@ function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
   return {
     kind,
     code,
-    message: 'It failed.',
+    message: `It failed: ${code}.`,
     status: null,
     retryAfterMs: null,
     partialText: '',
@@ -263,9 +288,14 @@ function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
   }
 }
 
+/** A failure that comes when a part of the answer has arrived. */
+function midway(error: ModelActorError): ModelActorError {
+  return { ...error, partialText: 'Do' }
+}
+
 /** A stream that closed without an end, though it told what it cost. */
 function cutOff(tokens: number): ModelActorError {
-  return { ...failure('incomplete', 'incomplete_response'), partialText: 'Do', usage: usageOf(tokens) }
+  return { ...midway(failure('incomplete', 'incomplete_response')), usage: usageOf(tokens) }
 }
 
 function usageOf(tokens: number): Usage {
@@ -278,4 +308,10 @@ function usageOf(tokens: number): Usage {
     cost: 0,
     estimated: false,
   }
+}
+
+/** What the user's guards answer: one of them speaks, and remembers that it was asked. */
+function consultation(action?: UserFinding['action'], onHalt: UserFinding['onHalt'] = 'error'): Consultation {
+  const finding = { guard: 'own', evidence: 'own: seen', message: 'Not that.', onHalt, callIds: null }
+  return { states: { own: 1 }, findings: action ? [{ action, ...finding }] : [], warnings: [] }
 }

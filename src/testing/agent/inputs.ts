@@ -31,17 +31,26 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     retry: { maxAttempts: 2, rateLimitAttempts: 2 },
     guardrails: { ...quiet, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
   }),
-  'with a deadline': start({ ...calm, limits: { maxSteps: 1, timeoutMs: 500_000 } }),
+  'with a deadline': start({ ...calm, limits: { maxSteps: 2, timeoutMs: 500_000 } }),
   'with every shield': start(
-    { ...calm, limits: { maxSteps: 1 } },
+    {
+      ...calm,
+      limits: { maxSteps: 1 },
+      guardrails: { ...calm.guardrails, emptyAnswer: { reprompts: 0, retries: 0 } },
+    },
     { inputShields: true, outputShields: true, callShields: true, retrieval: true, fitting: true },
   ),
   'with input shields': start({ ...calm, limits: { maxSteps: 1 } }, { inputShields: true }),
   'with retrieval': start({ ...calm, limits: { maxSteps: 1 } }, { retrieval: true }),
+  'with guards of its own': start({ ...calm, limits: { maxSteps: 2 } }, { userGuards: true }),
+  'with guards of its own and shields': start(
+    { ...calm, limits: { maxSteps: 1 } },
+    { userGuards: true, callShields: true },
+  ),
   interactive: start({ ...calm, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': start({ ...calm, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {
-    ...start({ ...calm, limits: { maxSteps: 1, tokenBudget } }),
+    ...start({ ...calm, limits: { maxSteps: 1, tokenBudget } }, { fitting: true }),
     usage: { ...noUsage, inputTokens: tokenBudget, totalTokens: tokenBudget },
   },
   'nearly spent, and careful': {
@@ -54,29 +63,35 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     budget: { finishBatch: true, onOvershoot: 'complete' },
   }),
   'watching repetition': watching({ repeatedCall: {} }),
-  'watching repetition, halting at once': watching({ repeatedCall: { haltAt: 'reached', onHalt: 'pause' } }),
-  'watching repetition, concluding': watching({ repeatedCall: {} }, 'conclude'),
+  'watching repetition, halting at once': watching(
+    { repeatedCall: { haltAt: 'reached', onHalt: 'pause' } },
+    { onLimit: 'conclude' },
+  ),
+  'watching repetition, concluding': watching({ repeatedCall: {} }, { onLimit: 'conclude' }),
   'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
-  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 2 } }, 'stop', 4),
+  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 2 } }, {}, { userGuards: true }),
   'watching sub-agents': watching({ terminalDelegation: {} }),
   'watching failures': watching({
     failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 },
   }),
-  'refusing failures': watching({
-    failing: { identical: 1, any: 3, transientIdentical: 1, transientAny: 3, onRepeat: 'block' },
-  }),
+  'refusing failures': watching(
+    { failing: { identical: 1, any: 3, transientIdentical: 1, transientAny: 3, onRepeat: 'block' } },
+    {},
+    { callShields: true, userGuards: true },
+  ),
 }
 
 function watching(
   guards: AgentConfigInput['guardrails'],
-  onLimit: 'stop' | 'conclude' = 'stop',
-  maxSteps = 4,
+  limits: AgentConfigInput['limits'] = {},
+  features: Partial<Features> = {},
 ): AgentInput {
-  return start({
+  const config: AgentConfigInput = {
     ...calm,
-    limits: { maxSteps, onLimit },
+    limits: { maxSteps: 4, ...limits },
     guardrails: { ...calm.guardrails, maxRepeatedToolSteps: 2, ...guards },
-  })
+  }
+  return start(config, features)
 }
 
 function start(config: AgentConfigInput, features: Partial<Features> = {}): AgentInput {

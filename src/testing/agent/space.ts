@@ -12,6 +12,11 @@ export interface AgentSpaceOptions {
   maxSteps?: number
 }
 
+export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
+  inputs: Readonly<Record<string, AgentInput>>
+  alphabet: typeof agentAlphabet
+}
+
 /**
  * What the agent machine is explored with: its inputs, its alphabet and its state key. Good for `coverPaths`,
  * `checkInvariants` and `canReach`.
@@ -20,9 +25,7 @@ export interface AgentSpaceOptions {
  * const { paths } = coverPaths(agentMachine, agentSpace())
  * ```
  */
-export function agentSpace(options: AgentSpaceOptions = {}): ExploreOptions<typeof agentMachine> & {
-  inputs: Readonly<Record<string, AgentInput>>
-} {
+export function agentSpace(options: AgentSpaceOptions = {}): AgentSpace {
   const { only = Object.keys(agentInputs), maxSteps } = options
   const inputs = Object.entries(agentInputs)
     .filter(([name]) => only.includes(name))

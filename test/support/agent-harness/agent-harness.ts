@@ -1,6 +1,7 @@
 import { type Actor, type AnyEventObject, createActor, fromPromise } from 'xstate'
+import type { Consultation } from '../../../machines/agent/consultation.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent, ShieldOutput } from '../../../machines/agent/events.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import {
@@ -62,15 +63,21 @@ export class AgentHarness implements ReplayHarness {
     })
     const session = createSession()
     session.usage = input.usage
-    const journal = { append: (entry: JournalEntry) => void this.#journal.push(entry), flushed: this.#flushed }
+    const journal = {
+      append: (entry: JournalEntry) => void this.#journal.push(entry),
+      flushed: this.#flushed,
+    }
     const bound = Object.assign(agent.input('Go.', { session, journal }), { features: input.features })
     const machine = agent.machine.provide({
       actors: {
-        screenInput: fromPromise(() => this.#cue('inputShields')),
-        retrieve: fromPromise(() => this.#cue('retrieval')),
-        fitContext: fromPromise(() => this.#cue('fitting')),
-        screenCalls: fromPromise(() => this.#cue('callShields')),
-        screenOutput: fromPromise(() => this.#cue('outputShields')),
+        screenInput: fromPromise<ShieldOutput>(() => this.#cue('inputShields')),
+        retrieve: fromPromise<void>(() => this.#cue('retrieval')),
+        fitContext: fromPromise<void>(() => this.#cue('fitting')),
+        consultGuards: fromPromise<Consultation, { on: 'calls' | 'results' }>(({ input: { on } }) =>
+          this.#cue(on === 'calls' ? 'callGuards' : 'resultGuards'),
+        ),
+        screenCalls: fromPromise<void>(() => this.#cue('callShields')),
+        screenOutput: fromPromise<ShieldOutput>(() => this.#cue('outputShields')),
       },
     })
     this.#actor = createActor(machine, { input: bound as never })
@@ -80,7 +87,7 @@ export class AgentHarness implements ReplayHarness {
   perform = async (event: AnyEventObject, step: number): Promise<void> => {
     this.#step = step
     this.#lag(event)
-    await this.#cause(event as AgentMachineEvent)
+    await this.#cause(event)
     await until(() => this.#journal.length > step)
   }
 
@@ -105,7 +112,7 @@ export class AgentHarness implements ReplayHarness {
     return this.#actor
   }
 
-  async #cause(event: AgentMachineEvent | AnyEventObject): Promise<void> {
+  async #cause(event: AnyEventObject): Promise<void> {
     const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(event.type) ?? []
     if (actor === 'model' || actor === 'conclusion') return this.#answer(event)
     if (actor === 'backOff' && ending === 'done') return this.#waitOut()
@@ -120,9 +127,11 @@ export class AgentHarness implements ReplayHarness {
         // The one way in which a runner gives up: the journal could not be written.
         return this.#durable?.reject(new Error('The disk is full.'))
       case 'DEADLINE':
+        await this.#arrived(event)
         return this.#clock.increment((this.#live.getSnapshot().context.deadline ?? 0) - this.#clock.now())
       case 'CANCEL':
-        return this.#cancel(event)
+        await this.#arrived(event)
+        return this.#live.send({ type: 'CANCEL' })
       case 'RESUMED':
         this.#asked = undefined
         this.#bench.clear()
@@ -157,16 +166,13 @@ export class AgentHarness implements ReplayHarness {
     this.#bench.end(callId, result)
   }
 
-  /** A cancel midway comes when a part of the answer has arrived. */
-  async #cancel(event: AnyEventObject): Promise<void> {
-    const { partial } = event as { partial?: { text: string } }
-    if (partial) {
-      const asked = await this.#request()
-      const arrived = new Promise((resolve) => this.#live.on('stream_chunk', resolve))
-      asked.resolve({ text: partial.text, hang: 1 })
-      await arrived
-    }
-    this.#live.send({ type: 'CANCEL' })
+  /** Some stops come when a part of the answer has arrived. */
+  async #arrived({ partial }: { type: string; partial?: { text: string } }): Promise<void> {
+    if (!partial) return
+    const asked = await this.#request()
+    const arrived = new Promise((resolve) => this.#live.on('stream_chunk', resolve))
+    asked.resolve({ text: partial.text, hang: 1 })
+    await arrived
   }
 
   #send(event: AnyEventObject): void {

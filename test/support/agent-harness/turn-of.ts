@@ -19,27 +19,18 @@ export function turnOfAnswer({ response }: ModelOutput): Turn {
 }
 
 /** The response of a provider that leads to this failure. */
-export function turnOfFailure({ kind, usage }: ModelActorError): Turn {
-  switch (kind) {
-    case 'transient':
-      return { status: 503 }
-    case 'rate_limit':
-      return { status: 429 }
-    case 'context_overflow':
-      return {
-        status: 400,
-        error: { message: 'The maximum context length is 8 tokens.', code: 'context_length_exceeded' },
-      }
-    case 'incomplete':
-      return { raw: { body: openEnded(usage) } }
-    case 'fatal':
-      return { status: 401 }
-  }
+export function turnOfFailure({ kind, code, partialText, usage }: ModelActorError): Turn {
+  if (kind === 'incomplete') return { raw: { body: openEnded(partialText, usage) } }
+  const error = { message: 'The request cannot be answered.', code }
+  if (partialText !== '') return { text: partialText, errorInStream: { after: 1, error } }
+  return { status: statuses[kind], ...(kind === 'context_overflow' && { error }) }
 }
 
+const statuses = { transient: 503, rate_limit: 429, context_overflow: 400, fatal: 401 }
+
 /** A stream that closes with neither finish reason nor `[DONE]`, though it has told what it cost. */
-function openEnded(usage: Usage | null): string {
-  const text = { choices: [{ index: 0, delta: { role: 'assistant', content: 'Do' }, finish_reason: null }] }
+function openEnded(content: string, usage: Usage | null): string {
+  const text = { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] }
   const cost = {
     choices: [],
     usage: {

@@ -13,8 +13,23 @@ export const callRules: readonly AgentInvariant[] = [
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
     return !open.some(({ started }) => started) && 'there is nothing to run'
   }),
+  rule('calls that need nobody run before anybody is asked', ({ before, after }) => {
+    const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
+    const waiting = isAsking ? waitingFor('nobody', after.calls) : []
+    return waiting.length > 0 && `${waiting.join()} could run`
+  }),
+  rule('no call is started twice, unless the run is resumed', (change) => {
+    const { event, before, after } = change
+    if (!starts(change, 'runTools') || event.type === 'RESUMED') return null
+    const again = after.calls.find(
+      ({ id, result, started }) => !result && started && find(before?.calls, id)?.started,
+    )
+    return again && `'${again.id}' is`
+  }),
   rule('a call that needs somebody runs only when it was approved', ({ before, after, event }) => {
-    const freed = after.calls.filter(({ id, needs }) => needs === 'nobody' && find(before?.calls, id)?.needs === 'approval')
+    const freed = after.calls.filter(
+      ({ id, needs }) => needs === 'nobody' && find(before?.calls, id)?.needs === 'approval',
+    )
     const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
     return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
   }),
@@ -47,27 +62,41 @@ export const callRules: readonly AgentInvariant[] = [
   }),
   rule('a result is never replaced', ({ before, after, event }) => {
     if (isNewBatch(event.type)) return null
-    const changed = before?.calls.find(({ id, result }) => result && find(after.calls, id) && find(after.calls, id)?.result !== result)
+    const changed = before?.calls.find(
+      ({ id, result }) => result && find(after.calls, id) && find(after.calls, id)?.result !== result,
+    )
     return changed && `that of '${changed.id}' was`
   }),
   rule('when the runner ends, what it had started is closed, and nothing else', (change) => {
     const { event, before, after } = change
-    if (!/^(BATCH_DONE|xstate\.(done|error)\.actor\.tools)$/.test(event.type) || change.transitions.length === 0) return null
+    if (
+      !/^(BATCH_DONE|xstate\.(done|error)\.actor\.tools)$/.test(event.type) ||
+      change.transitions.length === 0
+    )
+      return null
     const told = announcedAs(change, 'tool_result').map(({ callId }) => callId)
     const left = before?.calls.filter(({ started, result }) => started && !result).map(({ id }) => id) ?? []
     if (left.some((id) => !told.includes(id))) return `${left.join()} stay open`
     const others = openCalls(before?.calls.filter(({ started }) => !started))
-    return after.state === 'WAITING_FOR_INPUT' && others.some((id) => told.includes(id)) && 'others were closed'
+    return (
+      after.state === 'WAITING_FOR_INPUT' && others.some((id) => told.includes(id)) && 'others were closed'
+    )
   }),
   rule('everybody is asked for an approval, once', (change) => {
     const asked = announcedAs(change, 'approval_requested').map(({ callId }) => callId)
-    const isEntered = change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
+    const isEntered =
+      change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
     const open = isEntered ? waitingFor('approval', change.after.calls) : []
     return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
   }),
   rule('a run waits for somebody only while there is something to wait for', ({ state, after }) => {
-    if (state === 'WAITING_FOR_INPUT.approval') return waitingFor('approval', after.calls).length === 0 && 'no call waits'
-    return state === 'WAITING_FOR_INPUT.toolOutput' && waitingFor('client', after.calls).length === 0 && 'no call waits'
+    if (state === 'WAITING_FOR_INPUT.approval')
+      return waitingFor('approval', after.calls).length === 0 && 'no call waits'
+    return (
+      state === 'WAITING_FOR_INPUT.toolOutput' &&
+      waitingFor('client', after.calls).length === 0 &&
+      'no call waits'
+    )
   }),
 ]
 

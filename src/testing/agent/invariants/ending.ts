@@ -9,6 +9,7 @@ const halts: readonly Reason[] = [
   'repeated_failure',
   'policy_denied',
   'terminal_delegation',
+  'user_guard',
 ]
 
 /** Why a run may stand where it stands. */
@@ -43,7 +44,8 @@ export const endingRules: readonly AgentInvariant[] = [
     if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} were announced`
     if (!isFinal) return null
     const last = announced.at(-1)
-    const isRight = last?.type === 'session_ended' && last.state === after.state && last.reason === after.reason
+    const isRight =
+      last?.type === 'session_ended' && last.state === after.state && last.reason === after.reason
     return !isRight && `the last event is ${JSON.stringify(last)}`
   }),
   rule('every final state but COMPLETED and CANCELLED is explained by one error event', (change) => {
@@ -72,15 +74,28 @@ export const endingRules: readonly AgentInvariant[] = [
     }
     return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
   }),
-  rule('a run completes only by an answer that was accepted, and for the reason that the answer gives', (change) => {
-    const { state, after, event } = change
-    if (state !== 'COMPLETED') return null
-    if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
-    const fitting = { answer: 'end_turn', refusal: 'refusal', filtered: 'content_filter', truncated: 'max_tokens' }
-    // An empty answer is one, where no guard minds it.
-    const kind = after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
-    const reason = fitting[kind as keyof typeof fitting]
-    return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
+  rule(
+    'a run completes only by an answer that was accepted, and for the reason that the answer gives',
+    (change) => {
+      const { state, after, event } = change
+      if (state !== 'COMPLETED') return null
+      if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
+      const fitting = {
+        answer: 'end_turn',
+        refusal: 'refusal',
+        filtered: 'content_filter',
+        truncated: 'max_tokens',
+      }
+      // An empty answer is one, where no guard minds it.
+      const kind =
+        after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
+      const reason = fitting[kind as keyof typeof fitting]
+      return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
+    },
+  ),
+  rule('no run ends by itself before steering is heard', ({ state, after, event }) => {
+    const isEnd = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT.message'
+    return isEnd && event.type.startsWith('xstate.') && after.steering.length > 0 && 'steering waits'
   }),
   rule('a failed request ends the run for the reason that the failure gives', ({ event, state, after }) => {
     if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
@@ -89,12 +104,15 @@ export const endingRules: readonly AgentInvariant[] = [
     return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
   }),
   rule('what an actor failed with is what the user reads', ({ event, state, after }) => {
-    if (!event.type.startsWith('xstate.error.') || state !== 'ERROR' || after.verdict) return null
-    const { error } = event as { error?: { message: string } }
+    const { error } = event as { error?: { code: string; message: string } }
+    const isRefused = state === 'BUDGET_EXCEEDED' && error?.code === 'token_budget'
+    const isFailed = event.type.startsWith('xstate.error.') && state === 'ERROR' && !after.verdict
+    if (!isRefused && !isFailed) return null
     return after.error?.message !== error?.message && `the user reads ${after.error?.message}`
   }),
   rule('only a part that must not fail makes a run end for an internal reason', ({ event, after }) => {
-    const internal = /^xstate\.error\.actor\.(inputShields|retrieval|callShields|outputShields|backOff)$/
+    const internal =
+      /^xstate\.error\.actor\.(inputShields|retrieval|callShields|callGuards|resultGuards|outputShields|backOff)$/
     return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
   }),
   rule('changes of state are announced, one after the other', (change) => {
@@ -103,7 +121,8 @@ export const endingRules: readonly AgentInvariant[] = [
       if (from !== at) return `from ${from}, though the run was in ${at}`
       at = to
     }
-    if (change.before === undefined && change.announced[0]?.type !== 'session_started') return 'no session_started'
+    if (change.before === undefined && change.announced[0]?.type !== 'session_started')
+      return 'no session_started'
     return at !== change.after.state && `the last one says ${at}, the run is in ${change.after.state}`
   }),
 ]

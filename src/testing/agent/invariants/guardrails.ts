@@ -8,13 +8,36 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const halts = announcedAs(change, 'guardrail').filter(({ action }) => action === 'halt')
     const isHalted = takes(change, 'RUNNING.halting')
     if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} were announced`
-    return isHalted && change.after.error?.code !== change.after.verdict?.guard && 'the error does not say which guard'
+    return (
+      isHalted &&
+      change.after.error?.code !== change.after.verdict?.guard &&
+      'the error does not say which guard'
+    )
   }),
-  rule('whoever goes on after a halt has that guard anew, and that guard alone', ({ before, after, event, isFinal }) => {
-    if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
-    if (after.verdict || after.error) return 'the halt stands'
-    const expected = before.verdict ? resetGuard(before.guardrails, before.verdict.guard) : before.guardrails
-    return text(after.guardrails) !== text(expected) && 'the guards do not stand as they should'
+  rule(
+    'whoever goes on after a halt has that guard anew, and that guard alone',
+    ({ before, after, event, isFinal }) => {
+      if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
+      if (after.verdict || after.error) return 'the halt stands'
+      const { verdict, guardrails } = before
+      const expected = verdict ? resetGuard(guardrails, verdict.guard, verdict.userGuard) : guardrails
+      return text(after.guardrails) !== text(expected) && 'the guards do not stand as they should'
+    },
+  ),
+  rule("what the user's own guards say is heeded", (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
+      return null
+    const { states, findings } = event.output
+    if (Object.entries(states).some(([name, state]) => after.guardrails.user[name] !== state))
+      return 'what they remember is lost'
+    const said = announcedAs(change, 'guardrail').filter(({ guard }) => guard === 'user_guard')
+    if (said.length !== findings.length) return `${said.length} of ${findings.length} findings are announced`
+    const hints = findings.filter(({ action }) => action === 'nudge').length
+    if (after.nudges.length !== (before?.nudges.length ?? 0) + hints) return 'the model is not told'
+    const blocks = findings.some(({ action, callIds }) => action === 'block' && callIds === null)
+    const left = after.calls.some(({ result }) => result === undefined)
+    return blocks && left && 'refused calls stay open'
   }),
   rule('what is repaired is announced and counted', (change) => {
     const { before, after } = change
@@ -49,10 +72,11 @@ export const guardrailRules: readonly AgentInvariant[] = [
   }),
   rule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.observing'))) return null
-    const failed = after.messages
+    const inCalls = after.calls.map(({ result }) => result?.status !== 'ok')
+    const inMessages = after.messages
       .slice((before?.batchAt ?? 0) + 1)
-      .some(({ role, data }) => role === 'tool' && data?.['status'] !== undefined)
-    return after.lastBatchFailed !== failed && 'it is not'
+      .map(({ role, data }) => role === 'tool' && data?.['status'] !== undefined)
+    return after.lastBatchFailed !== [...inCalls, ...inMessages].includes(true) && 'it is not'
   }),
 ]
 

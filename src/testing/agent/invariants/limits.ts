@@ -13,13 +13,59 @@ export const limitRules: readonly AgentInvariant[] = [
     if (!starts(change, 'requestModel')) return null
     const reason = budgetReason(after)
     if (reason !== null) return `${reason} is spent`
-    return state === 'RUNNING.requesting' && after.steps >= (after.config.limits.maxSteps ?? Infinity) && 'no step is left'
+    return (
+      state === 'RUNNING.requesting' &&
+      after.steps >= (after.config.limits.maxSteps ?? Infinity) &&
+      'no step is left'
+    )
   }),
   rule('no step begins past the deadline, or when a pause was asked for', (change) => {
     const { after, now, event } = change
     if (!beginsStep(change)) return null
     if (after.pausing && event.type !== 'PAUSE') return 'a pause was asked for'
     return after.deadline !== null && now >= after.deadline && 'the deadline has passed'
+  }),
+  rule(
+    'the safe point looks at the deadline first, then at the pause, the steps and the budget',
+    (change) => {
+      const { before, after, now, state, event } = change
+      const way = change.transitions.findLast((id) => id.startsWith('RUNNING.checkingLimits: '))
+      if (way === undefined) return null
+      const isForgotten = /^(REPLY|RESUME)$/.test(event.type) || before?.state === 'PAUSED'
+      const expected =
+        after.deadline !== null && now >= after.deadline
+          ? /^TIMED_OUT$/
+          : before?.pausing && !isForgotten
+            ? /^PAUSED$/
+            : after.steps >= (after.config.limits.maxSteps ?? Infinity)
+              ? /^(MAX_STEPS|RUNNING\.concluding)$/
+              : budgetReason(after) !== null
+                ? /^BUDGET_EXCEEDED$/
+                : /^RUNNING\.(requesting|fittingContext)$/
+      return !expected.test(state) && `it led to ${state}`
+    },
+  ),
+  rule(
+    'what may pass is tried again, as long as attempts and budget are left',
+    ({ event, before, after, state }) => {
+      if (event.type !== 'xstate.error.actor.model' || before === undefined || budgetReason(after) !== null)
+        return null
+      const { maxAttempts, rateLimitAttempts } = after.config.retry
+      const { kind } = event.error
+      const isLeft =
+        kind === 'rate_limit'
+          ? before.rateLimits + 1 < rateLimitAttempts
+          : (kind === 'transient' || kind === 'incomplete') &&
+            before.attempt - before.rateLimits < maxAttempts
+      return isLeft !== (state === 'RUNNING.backingOff') && `it led to ${state}`
+    },
+  ),
+  rule('a truncated answer is continued as long as recoveries are left', ({ event, before, after }) => {
+    const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
+    if (event.type !== 'xstate.done.actor.model' || !before || !isCut || budgetReason(after) !== null)
+      return null
+    const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
+    return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
   }),
   rule('a response that crosses the budget is the last, unless the configuration lets it end', (change) => {
     const { after, state, event } = change
@@ -57,10 +103,13 @@ export const limitRules: readonly AgentInvariant[] = [
   rule('an accepted response begins the attempts anew', ({ event, after }) => {
     return event.type === 'xstate.done.actor.model' && after.attempt + after.rateLimits !== 1 && 'it does not'
   }),
-  rule('the deadline passes only while the clock runs, and then it ends the run', ({ event, before, state }) => {
-    if (event.type !== 'DEADLINE' || before === undefined) return null
-    return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
-  }),
+  rule(
+    'the deadline passes only while the clock runs, and then it ends the run',
+    ({ event, before, state }) => {
+      if (event.type !== 'DEADLINE' || before === undefined) return null
+      return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
+    },
+  ),
   rule('a run that is resumed after its deadline is over', ({ event, before, after, now, state }) => {
     const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
     return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it stands in ${state}`
@@ -86,7 +135,13 @@ export const limitRules: readonly AgentInvariant[] = [
   rule('a pause is remembered until the run rests', ({ event, before, after, isRest, state }) => {
     if (event.type === 'PAUSE' && state !== 'PAUSED' && !after.pausing) return 'it is forgotten'
     if (state === 'PAUSED') return after.pausing && 'it would pause again'
-    return before?.pausing && !after.pausing && !isRest && !/^(REPLY|RESUME|STEER)$/.test(event.type) && 'it is forgotten'
+    return (
+      before?.pausing &&
+      !after.pausing &&
+      !isRest &&
+      !/^(REPLY|RESUME|STEER)$/.test(event.type) &&
+      'it is forgotten'
+    )
   }),
   rule('a session hears once that its budget is nearly used up', (change) => {
     const { before, after, event } = change

@@ -9,7 +9,9 @@ export function isPlainJson(value: unknown): boolean {
   if (known.has(value)) return true
   const prototype: unknown = Object.getPrototypeOf(value)
   if (!Array.isArray(value) && prototype !== null && prototype !== Object.prototype) return false
-  const parts: unknown[] = Array.isArray(value) ? value : Object.values(value).filter((part) => part !== undefined)
+  const parts: unknown[] = Array.isArray(value)
+    ? value
+    : Object.values(value).filter((part) => part !== undefined)
   if (!parts.every(isPlainJson)) return false
   known.add(value)
   return true

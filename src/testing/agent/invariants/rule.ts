@@ -39,7 +39,10 @@ export interface StartedActor {
 export type AgentInvariant = Invariant<typeof agentMachine>
 
 /** A rule of the agent machine: what is wrong with a change, as a sentence; nothing when all is well. */
-export function rule(name: string, problem: (change: Change) => string | false | null | undefined): AgentInvariant {
+export function rule(
+  name: string,
+  problem: (change: Change) => string | false | null | undefined,
+): AgentInvariant {
   return { name, holds: (snapshot, arrival) => problem(changeOf(snapshot, arrival)) || undefined }
 }
 
@@ -85,7 +88,9 @@ export function starts({ started }: Change, src: string): boolean {
 
 /** Whether the run has just left the one safe point of the loop for a request. */
 export function beginsStep({ transitions }: Change): boolean {
-  return transitions.some((id) => /^RUNNING\.checkingLimits: .*→ RUNNING\.(requesting|fittingContext)$/.test(id))
+  return transitions.some((id) =>
+    /^RUNNING\.checkingLimits: .*→ RUNNING\.(requesting|fittingContext)$/.test(id),
+  )
 }
 
 /** Ids of the calls that have no result yet. */

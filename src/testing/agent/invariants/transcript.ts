@@ -14,9 +14,12 @@ import {
 
 /** What is said and what is paid for is in the transcript and in the totals, once. */
 export const transcriptRules: readonly AgentInvariant[] = [
-  rule('at every rest each call has its one result, in call order, or waits for somebody', ({ isRest, after }) => {
-    return isRest && historyProblem(after.messages, openCalls(after.calls))
-  }),
+  rule(
+    'at every rest each call has its one result, in call order, or waits for somebody',
+    ({ isRest, after }) => {
+      return isRest && historyProblem(after.messages, openCalls(after.calls))
+    },
+  ),
   rule('only a run that waits for input leaves calls open', ({ isRest, after }) => {
     const open = openCalls(after.calls)
     return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
@@ -44,13 +47,19 @@ export const transcriptRules: readonly AgentInvariant[] = [
       after.usage.session.totalTokens === owed &&
       after.usage.session.totalTokens - before.usage.session.totalTokens ===
         after.usage.run.totalTokens - before.usage.run.totalTokens
-    return !isRight && `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
+    return (
+      !isRight &&
+      `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
+    )
   }),
   rule('the partial text of a stopped answer is kept and marked', (change) => {
     const text = partialTextOf(change)
     if (text === '' || !change.isFinal) return null
     const kept = change.after.messages.at(-1)
-    return !(kept?.role === 'assistant' && kept.content === text && kept.data?.['partial'] === true) && 'it is lost'
+    return (
+      !(kept?.role === 'assistant' && kept.content === text && kept.data?.['partial'] === true) &&
+      'it is lost'
+    )
   }),
   rule('every user message that joins the transcript is announced, and no other', (change) => {
     const { before, after } = change
@@ -61,7 +70,8 @@ export const transcriptRules: readonly AgentInvariant[] = [
     const { before, after, event } = change
     if (event.type === 'STEER' || event.type === 'REPLY') {
       const said = event.type === 'STEER' ? event.text : event.messages[0]?.content
-      const isKept = after.steering.includes(String(said)) || after.messages.some(({ content }) => content === said)
+      const isKept =
+        after.steering.includes(String(said)) || after.messages.some(({ content }) => content === said)
       const isAnswer = event.type === 'STEER' || change.transitions.length > 0
       if (isAnswer && !change.isFinal && !isKept) return `'${String(said)}' is lost`
     }

@@ -1,0 +1,4 @@
+/** Anything that survives `JSON.parse(JSON.stringify(value))` unchanged. */
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+
+export type JsonObject = { [key: string]: Json }

@@ -1,0 +1,64 @@
+// Proves that the generated suite bites: breaks the agent machine in some hundred ways and shows which generated path
+// or invariant notices each. Fails when one survives that is not known to change nothing. Takes a few minutes.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+// Inside node_modules, so that the bundle finds the packages.
+const folder = fileURLToPath(new URL('../node_modules/.cache/statewright', import.meta.url))
+const bundle = `${folder}/mutation.mjs`
+mkdirSync(folder, { recursive: true })
+await build({
+  absWorkingDir: root,
+  entryPoints: ['test/mutation/main.ts'],
+  outfile: bundle,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  packages: 'external',
+  logLevel: 'warning',
+})
+
+const shards = Math.min(4, availableParallelism())
+const lines = []
+const codes = await Promise.all(Array.from({ length: shards }, (_, shard) => run(shard)))
+if (codes.some((code) => code !== 0)) {
+  console.error('A part of the mutation test has crashed.')
+  process.exit(1)
+}
+
+const caught = lines.filter(({ caughtBy, excuse }) => caughtBy !== null && excuse === null)
+const excused = lines.filter(({ caughtBy, excuse }) => caughtBy === null && excuse !== null)
+const survivors = lines.filter(({ caughtBy, excuse }) => caughtBy === null && excuse === null)
+const stale = lines.filter(({ caughtBy, excuse }) => caughtBy !== null && excuse !== null)
+
+for (const { name, caughtBy } of caught) console.log(`${name}\n    ${caughtBy}`)
+section('Changes nothing', excused, ({ name, excuse }) => `${name}\n    ${excuse}`)
+section('SURVIVED', survivors, ({ name }) => name)
+section('STALE: listed as changing nothing', stale, ({ name, caughtBy }) => `${name}\n    ${caughtBy}`)
+const byPaths = caught.filter(({ caughtBy }) => caughtBy.startsWith('path')).length
+console.log(
+  `\n${lines.length} mutants: ${caught.length} caught (${byPaths} by paths, ${caught.length - byPaths} by invariants), ` +
+    `${excused.length} change nothing, ${survivors.length} survived.`,
+)
+if (survivors.length + stale.length > 0) process.exitCode = 1
+
+async function run(shard) {
+  const child = spawn(process.execPath, [bundle, `${shard}`, `${shards}`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const output = createInterface({ input: child.stdout })
+  output.on('line', (line) => lines.push(JSON.parse(line)))
+  const [[code]] = await Promise.all([once(child, 'close'), once(output, 'close')])
+  return code
+}
+
+function section(title, list, show) {
+  if (list.length > 0) console.log(`\n${title} (${list.length}):`)
+  for (const item of list) console.log(show(item))
+}

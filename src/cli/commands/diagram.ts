@@ -1,0 +1,129 @@
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { AnyStateMachine } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import { badUsage, CliError } from '../cli-error.js'
+import type { CliIO, Command } from '../command.js'
+import { exitCodes } from '../exit-codes.js'
+import { loadFile, whyUnreadable } from '../load-file.js'
+import { loadMachine } from '../load-machine.js'
+import { type OptionSpecs, parseOptions } from '../options.js'
+
+const formats = ['svg', 'mermaid', 'json', 'scxml'] as const
+type Format = (typeof formats)[number]
+
+const options = {
+  format: { short: 'f', value: 'FORMAT', about: `one of ${formats.join(', ')} (default: svg)` },
+  state: { value: 'STATE', about: 'draw one compound state only, such as WAITING_FOR_TOOL (svg)' },
+  overview: { about: 'draw the top-level states only (svg)' },
+  coverage: {
+    value: 'FILE',
+    optional: true,
+    about: 'show how often each transition is taken, by a Coverage as JSON, or explored now (svg)',
+  },
+  out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
+  help: { short: 'h', about: 'show this help' },
+} satisfies OptionSpecs
+
+export const diagramCommand: Command = {
+  name: 'diagram',
+  about: 'Draws a state machine: the agent loop, or the one that a module exports.',
+  positional: '[MODULE]',
+  options,
+  notes: [
+    'MODULE is a .js or .mjs file with an XState v5 machine as its default export, or as its only machine.\n' +
+      "json is what Stately's editor imports. svg needs: npm install @hpcc-js/wasm-graphviz",
+    'Examples:\n' +
+      '  statewright diagram --out agent.svg\n' +
+      '  statewright diagram --state RUNNING --out running.svg\n' +
+      '  statewright diagram ./machine.mjs --format mermaid',
+  ],
+  execute: async (args, io) => {
+    const { values, positionals } = parseOptions(args, options)
+    if (positionals.length > 1) {
+      throw badUsage(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
+    }
+    const format = formatOf(text(values.get('format')) ?? 'svg')
+    const state = text(values.get('state'))
+    const isOverview = values.has('overview')
+    for (const option of ['state', 'overview', 'coverage'] as const) {
+      if (format !== 'svg' && values.has(option)) throw badUsage(`--${option} goes with --format svg only.`)
+    }
+    if (isOverview && (state !== undefined || values.has('coverage'))) {
+      throw badUsage('--overview excludes --state and --coverage: it shows no single transition.')
+    }
+    const [module] = positionals
+    const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
+    const coverage = values.get('coverage')
+    const taken = coverage === undefined ? undefined : await coverageOf(module, coverage, io)
+    const drawn = isOverview ? await overview(machine) : await draw(machine, format, { state, taken })
+    await put(drawn, text(values.get('out')), io)
+    return exitCodes.completed
+  },
+}
+
+function text(value: string | true | undefined): string | undefined {
+  return value === true ? undefined : value
+}
+
+function formatOf(name: string): Format {
+  const format = formats.find((each) => each === name)
+  if (format) return format
+  throw badUsage(`--format: '${name}' is none of ${formats.join(', ')}.`, '--format')
+}
+
+/** Loaded when it is asked for: other commands do without. */
+async function draw(
+  machine: AnyStateMachine,
+  format: Format,
+  { state, taken }: { state: string | undefined; taken: unknown },
+): Promise<string> {
+  const { chartOf, countsOf, toMachineJson, toMermaid, toScxml, toSvg } = await import(
+    '../../diagram/index.js'
+  )
+  if (format === 'json') return toMachineJson(machine)
+  const chart = chartOf(machine)
+  if (format === 'mermaid') return toMermaid(chart)
+  if (format === 'scxml') return toScxml(chart)
+  return toSvg(chart, { state, counts: taken === undefined ? undefined : countsOf(taken, chart) })
+}
+
+async function overview(machine: AnyStateMachine): Promise<string> {
+  const { chartOf, toOverviewSvg } = await import('../../diagram/index.js')
+  return toOverviewSvg(chartOf(machine))
+}
+
+/** A `Coverage`, from its file or explored now. */
+async function coverageOf(module: string | undefined, file: string | true, io: CliIO): Promise<unknown> {
+  if (file !== true) return parsed(await loadFile(file, io.cwd, '--coverage'), file)
+  if (module !== undefined) {
+    throw badUsage(
+      '--coverage explores only the agent machine. For one of your own write --coverage=FILE, ' +
+        "with the JSON of coverPaths(machine, …).coverage from 'statewright/testing'.",
+      '--coverage',
+    )
+  }
+  const { agentSpace, coverPaths } = await import('../../testing/index.js')
+  return coverPaths(agentMachine, agentSpace()).coverage
+}
+
+function parsed(json: string, file: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch (error) {
+    throw new CliError('bad_coverage', `--coverage: '${file}' is no JSON.`, '--coverage', { cause: error })
+  }
+}
+
+async function put(drawn: string, file: string | undefined, io: CliIO): Promise<void> {
+  if (file === undefined) {
+    io.stdout.write(drawn)
+    return
+  }
+  try {
+    await writeFile(resolve(io.cwd, file), drawn)
+  } catch (error) {
+    const why = whyUnreadable(error, file).replace('cannot be read', 'cannot be written')
+    throw new CliError('unwritable_file', `--out: ${why}`, '--out', { cause: error })
+  }
+}

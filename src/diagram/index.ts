@@ -1,0 +1,11 @@
+/** Diagrams of any XState v5 machine: SVG without a browser, Mermaid, SCXML, and the JSON that Stately imports. */
+export { type Chart, chartOf, type ChartState, type ChartTransition } from './chart.js'
+export { countsOf, type TransitionCounts } from './coverage.js'
+export { type DotOptions, toDot } from './dot.js'
+export { DiagramError } from './errors.js'
+export { agentLook, type Look, type Tone } from './look.js'
+export { toMachineJson } from './machine-json.js'
+export { toMermaid } from './mermaid.js'
+export { toOverviewDot } from './overview.js'
+export { toScxml } from './scxml.js'
+export { toOverviewSvg, toSvg } from './svg.js'

@@ -1,0 +1,200 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { InspectionEvent, Observer } from 'xstate'
+import { StatewrightError } from '../errors.js'
+import { loadPeer } from '../load-peer.js'
+import { inspectorPage, pageHeaders } from './page.js'
+import { redacted, type RedactOptions } from './redact.js'
+
+export interface LocalInspectorOptions extends RedactOptions {
+  /** The port on 127.0.0.1. Default 0: any that is free. */
+  port?: number
+}
+
+export interface LocalInspector {
+  /** For `createAgent`, for `run()`, or for XState's `createActor`. */
+  inspect: Observer<InspectionEvent>
+  /** The page to open in a browser on this machine. Whoever knows it can watch: it holds a token. */
+  url: string
+  /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
+  socketUrl: string
+  /** Settles when the first viewer is connected. */
+  viewed: Promise<void>
+  /** Sends what is still to be sent, and stops listening. May be called more than once. */
+  close(): Promise<void>
+}
+
+/** What is kept for viewers who come late, in characters; beyond it the oldest are forgotten. */
+const maxKept = 16_000_000
+
+/** How long `close` waits for a viewer who does not take what he is sent, in milliseconds. */
+const farewellMs = 2000
+
+/**
+ * Shows the runs of a Node program in Stately's inspector: a page on 127.0.0.1, behind a token. Contents are cut and
+ * secrets scrubbed before anything is sent. It does not keep the process alive.
+ *
+ * Needs the optional packages `@statelyai/inspect` and `ws`.
+ *
+ * ```ts
+ * const inspector = await startInspector()
+ * console.log(inspector.url)
+ * await agent.run('Hello', { inspect: inspector.inspect }).result
+ * await inspector.close()
+ * ```
+ *
+ * @throws {StatewrightError} `missing_package`, `cannot_listen`
+ */
+export async function startInspector(options: LocalInspectorOptions = {}): Promise<LocalInspector> {
+  const { createInspector } = await loadPeer<StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
+  const { WebSocketServer } = await loadPeer<Ws>('ws', 'Inspecting runs from Node')
+  const token = randomBytes(24).toString('base64url')
+  const nonce = randomBytes(16).toString('base64')
+  const server = createServer(answer)
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 })
+  const log = new EventLog()
+
+  const port = await listen(server, options.port ?? 0)
+  server.unref()
+  const origin = `http://127.0.0.1:${port}`
+  const socketOrigin = `ws://127.0.0.1:${port}`
+  const query = `?token=${token}`
+  const socketUrl = `${socketOrigin}/${query}`
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    if (!isAllowed(request)) {
+      response.writeHead(403, { 'content-type': 'text/plain' }).end('Open the address with its token.\n')
+      return
+    }
+    response.writeHead(200, pageHeaders(socketOrigin, nonce)).end(inspectorPage(socketUrl, nonce))
+  }
+
+  function isAllowed({ url = '' }: IncomingMessage): boolean {
+    const given = Buffer.from(url.startsWith('/?token=') ? url.slice('/?token='.length) : '')
+    const expected = Buffer.from(token)
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  }
+
+  const viewed = new Promise<void>((resolve) => {
+    server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+      const from = request.headers.origin
+      // A program sends no origin, a browser that of the page: only ours may listen.
+      if (!isAllowed(request) || (from !== undefined && from !== origin)) {
+        stream.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
+        return
+      }
+      sockets.handleUpgrade(request, stream, head, (socket) => {
+        if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
+        socket.on('error', () => {
+          socket.terminate()
+        })
+        for (const message of log) socket.send(message)
+        resolve()
+      })
+    })
+  })
+
+  const { inspect } = createInspector(
+    {
+      send: (event) => {
+        const message = JSON.stringify(event)
+        log.add(message)
+        for (const socket of sockets.clients) socket.send(message)
+      },
+    },
+    redacted(options),
+  )
+
+  let closing: Promise<void> | undefined
+  return {
+    inspect,
+    url: `${origin}/${query}`,
+    socketUrl,
+    viewed,
+    close: () => (closing ??= close(server, sockets)),
+  }
+}
+
+async function close(server: Server, sockets: WebSocketServer): Promise<void> {
+  // The inspector converts each event a moment after it has happened.
+  await sleep(1)
+  const left = [...sockets.clients].map(
+    (socket) =>
+      new Promise<void>((resolve) => {
+        socket.on('close', resolve)
+        // Comes after all that was sent before.
+        socket.close(1000)
+      }),
+  )
+  const patience = new AbortController()
+  await Promise.race([
+    Promise.all(left),
+    sleep(farewellMs, undefined, { signal: patience.signal }).catch(() => undefined),
+  ])
+  patience.abort()
+  for (const socket of sockets.clients) socket.terminate()
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => {
+      const text = `The inspector cannot listen on 127.0.0.1:${port}: ${error.message}. Name another port, or 0 for any.`
+      reject(new StatewrightError('cannot_listen', text, 'port', { cause: error }))
+    })
+    server.listen(port, '127.0.0.1', () => {
+      resolve((server.address() as AddressInfo).port)
+    })
+  })
+}
+
+/** What was sent so far. The first message describes the machine: it stays, whatever is forgotten. */
+class EventLog implements Iterable<string> {
+  readonly #messages: string[] = []
+  #size = 0
+
+  add(message: string): void {
+    this.#messages.push(message)
+    this.#size += message.length
+    while (this.#size > maxKept && this.#messages.length > 2) {
+      this.#size -= this.#messages.splice(1, 1)[0]?.length ?? 0
+    }
+  }
+
+  [Symbol.iterator](): Iterator<string> {
+    return this.#messages[Symbol.iterator]()
+  }
+}
+
+/** The parts of the optional packages that are used. */
+interface StatelyInspect {
+  createInspector: (
+    adapter: { send(event: object): void },
+    options: ReturnType<typeof redacted>,
+  ) => { inspect: Observer<InspectionEvent> }
+}
+
+interface Ws {
+  WebSocketServer: new (options: { noServer: true; maxPayload: number }) => WebSocketServer
+}
+
+interface WebSocketServer {
+  clients: ReadonlySet<WebSocketClient>
+  handleUpgrade(
+    request: IncomingMessage,
+    stream: Duplex,
+    head: Buffer,
+    done: (socket: WebSocketClient) => void,
+  ): void
+}
+
+interface WebSocketClient {
+  send(message: string): void
+  close(code: number): void
+  terminate(): void
+  on(event: 'error' | 'close', listener: () => void): void
+}

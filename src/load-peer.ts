@@ -1,0 +1,21 @@
+import { StatewrightError } from './errors.js'
+
+/**
+ * Loads a package that only some need, and that is therefore not installed with Statewright.
+ * @throws {StatewrightError} `missing_package`, with the command that installs it
+ */
+export async function loadPeer<Module>(name: string, purpose: string): Promise<Module> {
+  try {
+    // Not a literal: bundlers leave it alone, and types do not need the package.
+    return (await import(name)) as Module
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error
+    throw new StatewrightError(
+      'missing_package',
+      `${purpose} needs the package ${name}, which is not installed. Run: npm install ${name}`,
+      name,
+      { cause: error },
+    )
+  }
+}

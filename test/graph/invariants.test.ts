@@ -1,0 +1,14 @@
+import { agentMachine } from '../../machines/agent.machine.js'
+import { agentInvariants, agentSpace, checkInvariants } from '../../src/testing/index.js'
+
+const report = checkInvariants(agentMachine, agentInvariants, agentSpace())
+
+test.each(agentInvariants.map(({ name }) => name))('in every reachable state: %s', (name) => {
+  const violation = report.violations.find(({ invariant }) => invariant === name)
+  expect(violation?.toString()).toBeUndefined()
+})
+
+test('every reachable state was asked', () => {
+  expect(report.states).toBeGreaterThan(5_000)
+  expect(report.holds).toBe(true)
+})

@@ -1,0 +1,69 @@
+import type { AnyStateNode } from 'xstate'
+import { getStateNodes } from '@xstate/graph'
+import { agentMachine } from '../../machines/agent.machine.js'
+
+const root: AnyStateNode = agentMachine.root
+const nodes: AnyStateNode[] = [root, ...(getStateNodes(agentMachine) as AnyStateNode[])]
+const name = (node: AnyStateNode): string => node.path.join('.') || '(root)'
+
+function namesOf(wrong: (node: AnyStateNode) => boolean): string[] {
+  return nodes.filter(wrong).map(name)
+}
+
+test('every state has a description', () => {
+  expect(namesOf(({ description }) => description === undefined || description === '')).toEqual([])
+})
+
+test('no state has both always and invoke: XState would start the actor and throw it away', () => {
+  expect(namesOf(({ always, invoke }) => (always?.length ?? 0) > 0 && invoke.length > 0)).toEqual([])
+})
+
+test('every invoke has onDone and onError', () => {
+  expect(
+    namesOf(({ invoke, transitions }) =>
+      invoke.some(({ id }) =>
+        ['done', 'error'].some((ending) => !transitions.has(`xstate.${ending}.actor.${id}`)),
+      ),
+    ),
+  ).toEqual([])
+})
+
+test('CANCEL is handled at the root, first and without a guard, and nowhere else', () => {
+  expect(namesOf(({ transitions }) => transitions.has('CANCEL'))).toEqual(['(root)'])
+  expect(root.transitions.get('CANCEL')).toMatchObject([{ guard: undefined, target: [{ key: 'CANCELLED' }] }])
+})
+
+test('no state takes events by a wildcard', () => {
+  expect(namesOf(({ transitions }) => [...transitions.keys()].some((event) => event.includes('*')))).toEqual(
+    [],
+  )
+})
+
+test('the finals are the final states that users know, and nothing leaves them', () => {
+  const finals = nodes.filter(({ type }) => type === 'final')
+  expect(finals.map(name)).toEqual([
+    'COMPLETED',
+    'CANCELLED',
+    'TIMED_OUT',
+    'MAX_STEPS',
+    'BUDGET_EXCEEDED',
+    'BLOCKED',
+    'ERROR',
+  ])
+  expect(finals.flatMap(({ transitions }) => [...transitions.keys()])).toEqual([])
+})
+
+/** The config as JSON: an editor opens it, so everything in it but context, output and actor inputs has a name. */
+test('guards, actions and actors are named, not written in place', () => {
+  const inline: string[] = []
+  look(agentMachine.config, '')
+  expect(inline).toEqual([])
+
+  function look(value: unknown, path: string): void {
+    if (typeof value === 'function') {
+      if (!/^\.(context|output)$|\.invoke\.input$/.test(path)) inline.push(path)
+    } else if (typeof value === 'object' && value !== null) {
+      for (const [key, part] of Object.entries(value)) look(part, `${path}.${key}`)
+    }
+  }
+})

@@ -1,0 +1,71 @@
+import * as fc from 'fast-check'
+import { initialGuardrails, newTurn, resetGuard, restoreGuardrails } from '../../guards/state.js'
+import { mostUserState, toUserState, userStateOf } from '../../guards/user-state.js'
+
+describe('the state of a user’s guard', () => {
+  test('is any JSON of at most 2 KB, copied', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const plain = JSON.parse(JSON.stringify(value)) as typeof value
+        const bytes = Buffer.byteLength(JSON.stringify(plain))
+        expect(toUserState(plain)).toEqual(
+          bytes <= mostUserState ? { state: plain } : { problem: expect.stringContaining(`${bytes} bytes`) },
+        )
+      }),
+    )
+  })
+
+  test('whatever it is given, it is JSON, or a sentence says why not', () => {
+    fc.assert(
+      fc.property(
+        fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true }),
+        (value) => {
+          const result = toUserState(value)
+          if ('problem' in result) expect(result.problem).not.toBe('')
+          else expect(JSON.parse(JSON.stringify(result.state))).toEqual(result.state)
+        },
+      ),
+    )
+  })
+
+  test('leaves out what is undefined, and nothing else', () => {
+    expect(toUserState({ a: 1, b: undefined })).toEqual({ state: { a: 1 } })
+    for (const lost of [
+      undefined,
+      [undefined],
+      { a: () => 1 },
+      { a: Symbol('a') },
+      { a: { toJSON: () => 1 } },
+    ])
+      expect(toUserState(lost)).toEqual({ problem: expect.stringContaining('is not plain JSON') })
+  })
+
+  test('a state of null is remembered as null; a name of Object’s own is nobody’s state', () => {
+    expect(userStateOf({ g: null }, 'g', 1)).toBeNull()
+    expect(userStateOf({}, 'constructor', 1)).toBe(1)
+  })
+})
+
+describe('with the state of all guards', () => {
+  const state = { ...initialGuardrails(), user: { one: { n: 1 }, two: [2] } }
+
+  test('it is stored and restored; a session that was stored without it loads', () => {
+    expect(restoreGuardrails(JSON.parse(JSON.stringify(state)))).toEqual({ state })
+    const { user: _, ...older } = state
+    expect(restoreGuardrails(older)).toEqual({ state: { ...state, user: {} } })
+  })
+
+  test('what is damaged begins anew, with a note', () => {
+    for (const user of [[], 'x', { one: 'x'.repeat(5000) }]) {
+      expect(restoreGuardrails({ ...state, user })).toEqual({
+        state: { ...state, user: {} },
+        note: expect.stringContaining('user'),
+      })
+    }
+  })
+
+  test('one guard is reset alone, all of them by a new user message', () => {
+    expect(resetGuard(state, 'user_guard', 'one')).toEqual({ ...state, user: { two: [2] } })
+    expect(newTurn(state).user).toEqual({})
+  })
+})

@@ -1,0 +1,196 @@
+import { agentMachine } from '../../machines/agent.machine.js'
+import { act } from '../../machines/agent/act.js'
+import * as conditions from '../../machines/agent/conditions.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import { addUsage } from '../../machines/agent/usage.js'
+import type { Mutant } from './config-mutants.js'
+
+interface Scope {
+  context: AgentContext
+  event: AgentMachineEvent
+}
+
+/** Guards that judge a little differently, as a careless change would make them. */
+const guards: Record<
+  string,
+  Partial<Record<keyof typeof conditions, (scope: Scope, params: never) => boolean>>
+> = {
+  'retries without limit': {
+    mayRetry: ({ event }) =>
+      kindOf(event) === 'transient' || kindOf(event) === 'rate_limit' || kindOf(event) === 'incomplete',
+  },
+  'retries what cannot be mended': {
+    mayRetry: ({ context }) => context.attempt < context.config.retry.maxAttempts,
+  },
+  'never retries': { mayRetry: () => false },
+  'counts rate limits with the other failures': {
+    mayRetry: ({ context, event }) =>
+      kindOf(event) !== 'fatal' && context.attempt < context.config.retry.maxAttempts,
+  },
+  'allows one step too many': {
+    isAtStepCap: ({ context }) => context.steps > (context.config.limits.maxSteps ?? Infinity),
+    concludesAtStepCap: ({ context }) =>
+      context.config.limits.onLimit === 'conclude' &&
+      context.steps > (context.config.limits.maxSteps ?? Infinity),
+  },
+  'allows one step too few': {
+    isAtStepCap: ({ context }) => context.steps + 1 >= (context.config.limits.maxSteps ?? Infinity),
+  },
+  'knows no budget': { isBudgetSpent: () => false, isOverBudget: () => false, isSpentByFailure: () => false },
+  'checks the budget only before a request': { isOverBudget: () => false },
+  'executes the batch that crosses the budget': {
+    isOverBudget: ({ context, ...scope }) =>
+      context.response !== 'calls' && conditions.isOverBudget({ context, ...scope }),
+  },
+  'lets the deadline pass while the run rests': { isClockRunning: () => true },
+  'forgets the deadline': { isPastDeadline: () => false },
+  'executes truncated calls': {
+    hasCalls: ({ context }) => context.response === 'calls' || context.response === 'truncatedCalls',
+  },
+  'continues a truncated answer for ever': {
+    mayContinue: ({ context }) => context.response === 'truncated' || context.response === 'truncatedCalls',
+  },
+  'never continues a truncated answer': { mayContinue: () => false },
+  'asks for ever after an empty answer': { mayAskAgain: ({ context }) => context.response === 'empty' },
+  'takes an empty answer for an end': { isEmpty: () => false },
+  'needs no approval': {
+    hasRunnableCalls: ({ context }) => context.calls.some(({ result }) => result === undefined),
+    hasCallsToApprove: () => false,
+  },
+  'forgets the calls of the client': { hasClientCalls: () => false },
+  'runs after the first of two approvals': { isLastApproval: (scope) => conditions.awaitsApproval(scope) },
+  'waits for approvals that came': { isLastApproval: () => false },
+  'takes an approval of any call': {
+    awaitsApproval: ({ event }) => 'callId' in event,
+  },
+  'takes results of nobody’s call': { isOpenCall: () => true },
+  'never knows the last result': { isLastResult: () => false },
+  'does not see what a shield says': { isBlocked: () => false },
+  'does not see a halt': { isHalted: () => false },
+  'never pauses on a halt': { pausesOnHalt: () => false },
+  'never concludes': { concludesOnHalt: () => false, concludesAtStepCap: () => false },
+  'ends in ERROR what the step limit has stopped': { isStoppedByStepCap: () => false },
+  'ends before steering is heard': { hasSteering: () => false },
+  'forgets that it is interactive': { isInteractive: () => false },
+  breaks: {
+    isIncomplete: () => {
+      throw new TypeError('undefined is not an object')
+    },
+  },
+}
+
+/** Actions that write a little differently. */
+const actions: Record<string, Partial<Record<keyof typeof agentMachine.implementations.actions, unknown>>> = {
+  'takes an incomplete answer for a whole one': {
+    noteFailure: act((context, event) =>
+      kindOf(event) === 'incomplete' ? { response: 'answer', steps: context.steps + 1 } : { error: failed },
+    ),
+  },
+  'does not count what a failed attempt has cost': { noteFailure: act(() => ({ error: failed })) },
+  'bills a failed attempt twice': {
+    noteFailure: act((context, event) => {
+      const usage = 'error' in event ? event.error.usage : null
+      const twice = usage && addUsage(usage, usage)
+      return {
+        error: failed,
+        ...(twice && {
+          usage: { run: addUsage(context.usage.run, twice), session: addUsage(context.usage.session, twice) },
+        }),
+      }
+    }),
+  },
+  'waits for no time between attempts': {
+    scheduleRetry: act((context) => ({ attempt: context.attempt + 1, backOffUntil: 0 })),
+  },
+  'announces a result twice': {
+    recordResult: act((context, event, tell) => {
+      if (event.type !== 'TOOL_RESULT') return undefined
+      const { callId, result } = event
+      const told = {
+        type: 'tool_result',
+        callId,
+        name: '',
+        status: result.status,
+        content: result.content,
+        durationMs: 0,
+      }
+      tell(told as never)
+      tell(told as never)
+      return { calls: context.calls.map((call) => (call.id === callId ? { ...call, result } : call)) }
+    }),
+  },
+  'replaces results that it has': {
+    closeStartedCalls: act((context) => ({
+      calls: context.calls.map((call) => ({
+        ...call,
+        result: { status: 'interrupted' as const, content: '', durationMs: 0 },
+      })),
+    })),
+  },
+  'puts results in the order in which they came': {
+    settleBatch: act((context) => {
+      if (context.calls.length === 0) return undefined
+      const results = context.calls.map((call) => ({
+        role: 'tool' as const,
+        id: `result of ${call.id} at ${context.numbered}`,
+        createdAt: 0,
+        tool_call_id: call.id,
+        content: call.result?.content ?? 'Closed.',
+      }))
+      return { calls: [], messages: [...context.messages, ...results.reverse()] }
+    }),
+  },
+  'starts calls that wait for an approval': {
+    markStarted: act((context) => ({
+      calls: context.calls.map((call) => ({ ...call, started: true as const })),
+    })),
+  },
+  'approves all calls at once': {
+    approve: act((context) => ({
+      calls: context.calls.map((call) => ({ ...call, needs: 'nobody' as const })),
+    })),
+  },
+  'writes a Date into the context': {
+    notePause: act(() => ({ pausing: true, pieces: new Date(0) as unknown as string })),
+  },
+  'says twice that it ended': {
+    finish: act<{ state: never }>((context, _event, tell, { state }) => {
+      tell({ type: 'state_changed', from: context.state, to: state, reason: context.reason })
+      tell({ type: 'session_ended', state, reason: context.reason ?? 'internal' })
+      tell({ type: 'session_ended', state, reason: context.reason ?? 'internal' })
+      return { state }
+    }),
+  },
+  'resets every guard after a halt': {
+    forgetHalt: act(() => ({ verdict: null, error: null, pausing: false, guardrails: null as never })),
+  },
+  'takes a reply without new counters': {
+    takeReply: act((_context, event) => (event.type === 'REPLY' ? { inbox: event.messages } : undefined)),
+  },
+  throws: {
+    queueSteering: act(() => {
+      throw new TypeError('undefined is not an object')
+    }),
+  },
+}
+
+/** Faults that a chart does not show: in what its guards and actions do. */
+export function behaviourMutants(): Mutant[] {
+  return [
+    ...Object.entries(guards).map(([name, changed]) => ({
+      name: `a machine that ${name}`,
+      machine: agentMachine.provide({ guards: changed as never }),
+    })),
+    ...Object.entries(actions).map(([name, changed]) => ({
+      name: `a machine that ${name}`,
+      machine: agentMachine.provide({ actions: changed as never }),
+    })),
+  ]
+}
+
+const failed = { code: 'internal', message: 'It failed.', recoverable: false }
+
+function kindOf(event: AgentMachineEvent): string {
+  return 'error' in event ? event.error.kind : ''
+}

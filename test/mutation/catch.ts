@@ -1,0 +1,54 @@
+import type { AnyStateMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import {
+  agentInvariants,
+  agentSpace,
+  checkInvariants,
+  coverPaths,
+  type Invariant,
+  modelHarness,
+  ModelPathError,
+  type ModelPath,
+  replay,
+} from '../../src/testing/index.js'
+
+const space = agentSpace()
+const { paths } = coverPaths(agentMachine, { ...space, coverage: 'transition-pairs' })
+
+/** What of the generated suite notices that this machine is another one; null when nothing does. */
+export async function whatCatches(machine: AnyStateMachine): Promise<string | null> {
+  return (await pathThatCatches(machine)) ?? invariantThatCatches(machine)
+}
+
+async function pathThatCatches(machine: AnyStateMachine): Promise<string | null> {
+  for (const [i, path] of paths.entries()) {
+    // oxlint-disable-next-line no-await-in-loop -- the first that fails is the answer
+    const result = await replay(path, modelHarness(machine))
+    if (!result.ok) return `path ${i + 1}, step ${result.step} (${nameOf(path, result.step)})`
+  }
+  return null
+}
+
+/** One invariant that asks all, so that the search ends at the first that is violated. */
+function invariantThatCatches(machine: AnyStateMachine): string | null {
+  const all: Invariant = {
+    name: 'all',
+    holds: (snapshot, arrival) => {
+      for (const invariant of agentInvariants) {
+        const verdict = invariant.holds(snapshot as never, arrival as never)
+        if (verdict === false || typeof verdict === 'string') return `${invariant.name}: ${String(verdict)}`
+      }
+    },
+  }
+  try {
+    const { violations } = checkInvariants(machine, [all], space as never)
+    return violations[0] ? `invariant: ${violations[0].reason}` : null
+  } catch (error) {
+    if (error instanceof ModelPathError) return `exploration: ${error.code}`
+    throw error
+  }
+}
+
+function nameOf(path: ModelPath, step: number): string {
+  return `${path.input}: ${path.steps[step]?.label ?? ''}`
+}

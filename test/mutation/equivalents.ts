@@ -1,0 +1,59 @@
+/**
+ * Changes of the chart that change nothing that a run can show, each with its reason. The list is exact: one that is
+ * caught after all, or no longer made, fails the run.
+ */
+export const equivalents: Readonly<Record<string, string>> = {
+  ...because('the entry of a final state takes a missing reason for `internal`', [
+    'RUNNING.screeningInput: onError without because(internal)',
+    'RUNNING.retrieving: onError without because(internal)',
+    'RUNNING.backingOff: onError without because(internal)',
+    'RUNNING.consultingOnCalls: onError without because(internal)',
+    'RUNNING.screeningOutput: onError without because(internal)',
+    'WAITING_FOR_TOOL.screeningCalls: onError without because(internal)',
+    'WAITING_FOR_TOOL.consultingOnResults: onError without because(internal)',
+  ]),
+  ...because('one response is of one kind: no two of these guards are true at once', [
+    'RUNNING.accounting: always [hasCalls] after the next branch',
+    'RUNNING.accounting: always [isFiltered] after the next branch',
+    'RUNNING.accounting: always [isRefusal] after the next branch',
+    'RUNNING.accounting: always [isTruncatedCall] after the next branch',
+    'RUNNING.accounting: always [isTruncated] after the next branch',
+    'RUNNING.accounting: always [mayReprompt] after the next branch',
+    'RUNNING.accounting: always [mayAskAgain] after the next branch',
+  ]),
+  ...because('a request that is refused before it is made, or that overflows the window, has cost nothing', [
+    'RUNNING.requesting: onError [isRefusedByBudget] after the next branch',
+    'RUNNING.requesting: onError [isContextOverflow] after the next branch',
+  ]),
+  ...because('a request that is not made brings no text', [
+    'RUNNING.requesting: onError [isRefusedByBudget] without keepPartial',
+  ]),
+  ...because('one verdict stands at a time, and each of them leads to halting', [
+    'RUNNING.checkingRepetition: always [isHalted(repeated_call)] after the next branch',
+    'RUNNING.checkingRepetition: always [isHalted(policy_denied)] after the next branch',
+    'WAITING_FOR_TOOL.observing: always [isHalted(terminal_delegation)] after the next branch',
+    'WAITING_FOR_TOOL.observing: always [isHalted(policy_denied)] after the next branch',
+    'WAITING_FOR_TOOL.observing: always [isHalted(repeated_failure)] after the next branch',
+    'WAITING_FOR_TOOL.observing: always [isHalted(repeated_call)] after the next branch',
+    'WAITING_FOR_TOOL.observing: always [isHalted(repeated_output)] after the next branch',
+  ]),
+  ...because('a short cut past dispatching, which leads to the same place', [
+    'RUNNING.checkingRepetition: always [hasRunnableCalls] is missing',
+    'RUNNING.checkingRepetition: always [hasRunnableCalls] after the next branch',
+    'WAITING_FOR_TOOL.executing: TOOL_RESULT [isLastOfBatch] is missing',
+    'WAITING_FOR_TOOL.executing: TOOL_RESULT [isLastOfBatch] after the next branch',
+  ]),
+  ...because('recordResult looks itself for an open call of that id', [
+    'WAITING_FOR_TOOL.executing: TOOL_RESULT [isOpenCall] without its guard',
+    'a machine that takes results of nobody’s call',
+  ]),
+  ...because('the batch is settled on every way there; the entry makes sure', [
+    'PAUSED: entry without settleBatch',
+    'COMPLETED: entry without settleBatch',
+    'BLOCKED: entry without settleBatch',
+  ]),
+}
+
+function because(reason: string, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, reason]))
+}

@@ -1,0 +1,98 @@
+import { ConfigError, createAgent, createSession, openaiChat } from '../../src/index.js'
+import { played, stage } from '../support/play.js'
+import { call, text } from '../support/tools.js'
+
+/** One dollar a token, in or out. */
+const prices = { 'gpt-test': { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 } }
+const answers = text('Done.', { usage: { input: 90, output: 10 } })
+
+describe('the cost', () => {
+  it('is counted from the prices given, cached input apart', async () => {
+    const { result } = await played([text('Hi.', { usage: { input: 1_000, output: 100, cached: 600 } })], {
+      prices: { 'gpt-test': { inputPerMillion: 10, outputPerMillion: 50, cachedInputPerMillion: 1 } },
+    })
+    expect(result.usage.cost).toBeCloseTo((400 * 10 + 600 * 1 + 100 * 50) / 1e6, 12)
+  })
+
+  it('of common models is known, once the provider is', async () => {
+    const turn = text('Hi.', { usage: { input: 1_000_000, output: 0 } })
+    const theatre = await stage([turn])
+    const model = openaiChat({ model: 'gpt-4o-mini', provider: 'openai', baseURL: theatre.rehearsal.url })
+    const { usage: used } = await createAgent({ model, limits: { costLimit: 1 } }).run('Hi.').result
+    expect(used.cost).toBeCloseTo(0.15, 6)
+  })
+
+  it('without a known price refuses to start, before anything is sent', async () => {
+    const theatre = await stage([answers], { limits: { costLimit: 1 } })
+    const { run, events } = theatre.run()
+    const refusal = await run.result.catch((error: unknown) => error)
+    expect(refusal).toBeInstanceOf(ConfigError)
+    expect(refusal).toMatchObject({ code: 'unknown_price', subject: 'limits.costLimit' })
+    expect(String(refusal)).toMatch(/prices/)
+    expect(theatre.requests).toHaveLength(0)
+    expect(events).toEqual([])
+    await expect(run[Symbol.asyncIterator]().next()).rejects.toBe(refusal)
+  })
+
+  it('without a known price may go uncounted where budget.onUnknownPrice says so, with one warning', async () => {
+    const { result, of } = await played([call('nothing'), text('Done.')], {
+      limits: { costLimit: 1 },
+      budget: { onUnknownPrice: 'warn' },
+    })
+    expect(result).toMatchObject({ state: 'COMPLETED', usage: { cost: null } })
+    expect(of('warning')).toMatchObject([{ code: 'unknown_price' }])
+  })
+
+  it('of a session that has used unpriced tokens is never taken for little', async () => {
+    const theatre = await stage([answers, answers])
+    const session = createSession()
+    await theatre.run('Go.', { session }).end(1)
+    expect(session.usage.cost).toBeNull()
+    const refused = theatre.agent.run('Go.', { session, limits: { costLimit: 5 } })
+    await expect(refused.result).rejects.toMatchObject({ code: 'unknown_price' })
+  })
+
+  it('of an answer that was stopped midway is estimated, so that the limit holds on', async () => {
+    const theatre = await stage([text('One two three four', { chunkSize: 4, hang: 2 }), answers], {
+      prices,
+      limits: { costLimit: 12 },
+    })
+    const session = createSession()
+    const play = theatre.run('Go.', { session })
+    await play.event('stream_chunk', ({ text }) => text === 'two ')
+    play.run.cancel()
+    const { usage: spent } = await play.end(1)
+    expect(spent.cost).toBe(spent.totalTokens)
+    expect(spent.cost).toBeGreaterThan(2)
+    expect(await theatre.run('Go.', { session }).end(2)).toMatchObject({ state: 'BUDGET_EXCEEDED' })
+  })
+})
+
+describe('usage', () => {
+  it('that the provider does not report is estimated, marked and warned of once', async () => {
+    const { result, of } = await played(
+      [
+        call('nothing', {}, { usage: null }),
+        text('A rather long answer to a short question.', { usage: null }),
+      ],
+      { limits: { tokenBudget: 10_000 } },
+    )
+    expect(result.usage.estimated).toBe(true)
+    expect(result.usage.inputTokens).toBeGreaterThan(0)
+    expect(result.usage.outputTokens).toBeGreaterThan(8)
+    expect(of('usage').map(({ step }) => step.estimated)).toEqual([true, true])
+    expect(of('warning')).toMatchObject([{ code: 'missing_usage' }])
+  })
+
+  it('that is not reported still trips the budget', async () => {
+    const { result } = await played([text('word '.repeat(200), { usage: null })], {
+      limits: { tokenBudget: 100 },
+    })
+    expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', usage: { estimated: true } })
+  })
+
+  it('is taken as zero only where budget.onMissingUsage says so', async () => {
+    const { result } = await played([text('word', { usage: null })], { budget: { onMissingUsage: 'zero' } })
+    expect(result.usage).toMatchObject({ totalTokens: 0, estimated: true })
+  })
+})

@@ -1,0 +1,229 @@
+import * as fc from 'fast-check'
+import { createSession, restoreSession, Session, UsageError } from '../../src/index.js'
+import { historyProblem } from '../support/history.js'
+import { stage } from '../support/play.js'
+import { call, calls, text, times, tool } from '../support/tools.js'
+
+const done = text('Done.', { usage: { input: 90, output: 10 } })
+const same = () => tool('look', () => 'same', { readOnly: true })
+
+/** A session that has been written down and read again. */
+function reloaded(session: Session): Session {
+  return restoreSession(JSON.parse(JSON.stringify(session)))
+}
+
+/** A stored session with a history, as plain JSON that a test may damage. */
+async function stored(): Promise<Record<string, unknown>> {
+  const theatre = await stage([calls([['look'], ['look', { n: 2 }]]), done], { tools: [same()] })
+  const session = createSession('notes')
+  await theatre.run('Go.', { session }).end(2)
+  return JSON.parse(JSON.stringify(session)) as Record<string, unknown>
+}
+
+function refusal(value: unknown): { code: string; message: string } {
+  try {
+    restoreSession(value)
+  } catch (error) {
+    if (error instanceof UsageError) return error
+    throw error
+  }
+  throw new Error('It was not refused.')
+}
+
+describe('a stored session', () => {
+  it('is plain JSON with a version, and comes back as it was', async () => {
+    const theatre = await stage([call('look'), done], { tools: [same()] })
+    const session = createSession('notes')
+    await theatre.run('Go.', { session }).end(2)
+    const plain = JSON.parse(JSON.stringify(session)) as object
+    expect(plain).toMatchObject({ version: 1, id: session.id, name: 'notes' })
+    expect(session.toJSON()).toEqual(plain)
+    const again = restoreSession(plain)
+    expect(again).toBeInstanceOf(Session)
+    expect(again.toJSON()).toEqual(plain)
+    expect(again.messages).toEqual(session.messages)
+  })
+
+  it('goes on in a new process: its conversation, its totals and its budget', async () => {
+    const theatre = await stage([text('A cat.', { usage: { input: 90, output: 10 } }), done])
+    const session = createSession()
+    await theatre.run('What is it?', { session }).end(1)
+    const again = reloaded(session)
+    const result = await theatre.run('What colour?', { session: again }).end(2)
+    expect(theatre.wire(1).map(({ content }) => content)).toEqual(['What is it?', 'A cat.', 'What colour?'])
+    expect(again.usage.totalTokens).toBe(200)
+    expect(result.messages.map(({ id }) => id)).toEqual(['m1', 'm2', 'm3', 'm4'])
+    const spent = await theatre.run('More?', { session: reloaded(again), limits: { tokenBudget: 150 } }).run
+      .result
+    expect(spent).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', steps: 0 })
+  })
+
+  it('may be one that nobody has used yet', () => {
+    const session = createSession()
+    expect(reloaded(session).toJSON()).toEqual(session.toJSON())
+  })
+
+  it('keeps what providers want echoed', async () => {
+    const plain = await stored()
+    const messages = plain['messages'] as { tool_calls?: object[] }[]
+    Object.assign(messages[1]?.tool_calls?.[0] ?? {}, {
+      extra_content: { google: { thought_signature: 'x' } },
+    })
+    expect(restoreSession(plain).messages).toEqual(messages)
+  })
+
+  it('has closed the calls that waited for somebody, for it is not their run', async () => {
+    const tools = [tool('pay', undefined, { needsApproval: true }), same()]
+    const theatre = await stage([calls([['pay'], ['look'], ['pay']]), done], { tools })
+    const session = createSession()
+    const play = theatre.run('Go.', { session })
+    await play.rest()
+    const again = reloaded(session)
+    expect(historyProblem(again.messages)).toBeNull()
+    expect(again.messages.slice(2)).toMatchObject([
+      { id: 'm3', data: { status: 'not_executed' } },
+      { id: 'm4', content: 'same' },
+      { id: 'm5', data: { status: 'not_executed' } },
+    ])
+    await theatre.run('And now?', { session: again }).run.result
+    expect(theatre.wire(1).map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'tool',
+      'tool',
+      'user',
+    ])
+  })
+})
+
+describe('the guards of a stored session', () => {
+  it('have their counters in session.metadata, and these survive a reload', async () => {
+    const theatre = await stage([call('look'), call('look'), done], { tools: [same()] })
+    const session = createSession()
+    const play = theatre.run('Go.', { session, limits: { maxSteps: 2 } })
+    await play.end(2)
+    const { guardrails } = session.metadata
+    expect(guardrails).toMatchObject({ version: 1, repeatedCall: { count: 2 } })
+    expect(reloaded(session).metadata.guardrails).toEqual(guardrails)
+  })
+
+  it('count streaks a run: a call that is repeated over two runs does not stop the second', async () => {
+    const twice = [...times(3, call('look')), done]
+    const theatre = await stage([...twice, ...twice], { tools: [same()] })
+    const session = createSession()
+    expect((await theatre.run('Go.', { session }).end(4)).state).toBe('COMPLETED')
+    expect((await theatre.run('Again.', { session: reloaded(session) }).end(8)).state).toBe('COMPLETED')
+  })
+
+  it('do not keep a session stopped that they have stopped', async () => {
+    const theatre = await stage([...times(4, call('look')), call('look'), done], { tools: [same()] })
+    const session = createSession()
+    expect((await theatre.run('Go.', { session }).end(4)).reason).toBe('repeated_call')
+    expect((await theatre.run('Again.', { session: reloaded(session) }).end(6)).state).toBe('COMPLETED')
+  })
+})
+
+describe('restoreSession', () => {
+  it('loads what an older version stored', async () => {
+    const { version: _, usage: __, metadata: ___, ...older } = await stored()
+    const session = restoreSession(older)
+    expect(session.messages).toEqual(older['messages'])
+    expect(session.usage.totalTokens).toBe(0)
+    expect(session.metadata).toEqual(createSession().metadata)
+  })
+
+  it('refuses what a newer version stored, its guards’ state too', async () => {
+    const plain = await stored()
+    const newer = refusal({ version: 2, messages: 'in another form' })
+    expect(newer).toMatchObject({ code: 'newer_session', subject: 'version' })
+    expect(newer.message).toMatch(/has version 2; this Statewright knows versions up to 1/)
+    expect(refusal({ ...plain, metadata: { guardrails: { version: 9 } } })).toMatchObject({
+      code: 'newer_session',
+      subject: 'metadata.guardrails',
+    })
+  })
+
+  it.each<[string, unknown, RegExp]>([
+    ['nothing', undefined, /It must be an object, as session\.toJSON\(\) gives it/],
+    ['null', null, /It must be an object/],
+    ['a list', [], /It must be an object/],
+    ['the text of one', '{"version":1}', /parse it with JSON\.parse/],
+    ['an empty object', {}, /id must be a text that is not empty \(is missing\)[^]*messages must be a list/],
+    ['an empty id', { id: '', messages: [] }, /id must be a text that is not empty/],
+    ['messages that are none', { id: 's', messages: {} }, /messages must be a list \(is an object\)/],
+    ['a message that is none', { id: 's', messages: [7] }, /messages\[0\] must be/],
+    ['an unknown role', { id: 's', messages: [{ id: 'm1', role: 'bot' }] }, /messages\[0\]\.role must be/],
+    [
+      'a user message of a number',
+      { id: 's', messages: [{ id: 'm1', createdAt: 0, role: 'user', content: 1 }] },
+      /messages\[0\]\.content must be a text or a list of parts/,
+    ],
+    [
+      'negative totals',
+      { id: 's', messages: [], usage: { inputTokens: -1 } },
+      /usage\.inputTokens must be a number from 0/,
+    ],
+    ['a version that is none', { version: 'x', id: 's', messages: [] }, /version must be a number/],
+  ])('refuses %s, and says what is wrong', (_, value, words) => {
+    const { code, message } = refusal(value)
+    expect(code).toBe('invalid_session')
+    expect(message).toMatch(words)
+  })
+
+  it('refuses what cannot be read as JSON', () => {
+    const circle: { self?: unknown } = {}
+    circle.self = circle
+    expect(refusal(circle).code).toBe('invalid_session')
+    expect(refusal({ id: 's', messages: 1n }).code).toBe('invalid_session')
+  })
+
+  it.each<[string, (messages: object[]) => object[], RegExp]>([
+    [
+      'a call lacks its result',
+      (m) => m.filter((_, i) => i !== 3).map(numbered),
+      /comes before the result of call/,
+    ],
+    ['the last call lacks its result', (m) => m.slice(0, 3), /call 'call_\w+' has no result/],
+    [
+      'a result comes twice',
+      (m) => [...m.slice(0, 4), m[3] ?? {}, ...m.slice(4)].map(numbered),
+      /which is not the call/,
+    ],
+    [
+      'results are swapped',
+      (m) => [0, 1, 3, 2, 4].map((i) => m[i] ?? {}).map(numbered),
+      /which is not the call/,
+    ],
+    ['a result has no call', (m) => m.slice(2).map(numbered), /which is not the call/],
+    ['messages share an id', (m) => m.map((one) => ({ ...one, id: 'm1' })), /messages\[1\]\.id must be 'm2'/],
+  ])('refuses a history where %s', async (_, damage, words) => {
+    const plain = await stored()
+    const { code, message } = refusal({ ...plain, messages: damage(plain['messages'] as object[]) })
+    expect(code).toBe('invalid_session')
+    expect(message).toMatch(words)
+  })
+
+  it('takes anything: a session comes of it, or a UsageError', async () => {
+    const plain = await stored()
+    const damaged = fc.record(
+      Object.fromEntries(
+        Object.keys(plain).map((key) => [key, fc.oneof(fc.constant(plain[key]), fc.anything())]),
+      ),
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(fc.oneof(fc.anything(), damaged), (value) => {
+        try {
+          expect(historyProblem(restoreSession(value).messages)).toBeNull()
+        } catch (error) {
+          expect(error).toBeInstanceOf(UsageError)
+        }
+      }),
+    )
+  })
+})
+
+function numbered(message: object, index: number): object {
+  return { ...message, id: `m${index + 1}` }
+}

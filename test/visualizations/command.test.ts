@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { cli, folder } from '../cli/support.js'
+
+const xstate = pathToFileURL(createRequire(import.meta.url).resolve('xstate')).href
+const light = `import xstate from '${xstate}'
+export default xstate.createMachine({ id: 'light', initial: 'red', states: { red: { on: { GO: 'green' } }, green: { type: 'final' } } })`
+
+describe('statewright diagram', () => {
+  it('draws the agent machine as SVG on stdout', async () => {
+    const { code, out, err } = await cli(['diagram'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/<svg [^>]*aria-label="agent"/)
+    expect(out).toContain('>checkingRepetition</text>')
+  })
+
+  it.each([
+    ['mermaid', /^stateDiagram-v2\n/],
+    ['json', /^{\n {2}"id": "agent"/],
+    ['scxml', /^<\?xml .*\n<scxml /],
+  ])('writes %s', async (format, beginning) => {
+    const { code, out } = await cli(['diagram', '--format', format])
+    expect(code).toBe(0)
+    expect(out).toMatch(beginning)
+  })
+
+  it('draws the machine that a module exports, into a file', async () => {
+    const cwd = await folder({ 'light.mjs': light })
+    const outcome = await cli(['diagram', 'light.mjs', '-o', 'light.svg'], { cwd })
+    expect(outcome).toEqual({ code: 0, out: '', err: '' })
+    expect(await readFile(join(cwd, 'light.svg'), 'utf8')).toContain('>green</text>')
+  })
+
+  it('takes the only machine of a module without a default export', async () => {
+    const cwd = await folder({ 'light.mjs': light.replace('export default', 'export const light =') })
+    expect((await cli(['diagram', 'light.mjs', '-f', 'mermaid'], { cwd })).out).toContain(
+      's_red --> s_green : GO',
+    )
+  })
+
+  it('shows a coverage', async () => {
+    const coverage = { machine: 'light', transitions: [{ id: 'red: GO → green', taken: 3 }] }
+    const cwd = await folder({ 'light.mjs': light, 'c.json': coverage })
+    expect((await cli(['diagram', 'light.mjs', '--coverage=c.json'], { cwd })).out).toContain('>3×<')
+  })
+
+  it('draws one compound state, or an overview', async () => {
+    expect((await cli(['diagram', '--state', 'WAITING_FOR_INPUT'])).out).not.toContain('>accounting</text>')
+    expect((await cli(['diagram', '--overview'])).out).toContain('agent, overview')
+  })
+
+  it.each([
+    [['--format', 'png'], /--format: 'png' is none of svg, mermaid, json, scxml/],
+    [['a.mjs', 'b.mjs'], /One MODULE at a time: 'b.mjs'/],
+    [['--format', 'json', '--overview'], /--overview goes with --format svg only/],
+    [['--overview', '--state', 'RUNNING'], /--overview excludes/],
+    [['--state', 'NOWHERE'], /'NOWHERE' is no state with nested states. There are: RUNNING, /],
+    [['missing.mjs'], /there is no file 'missing.mjs'/],
+    [['none.mjs'], /'none.mjs' exports nothing. Its default export must be a machine/],
+    [['text.mjs'], /'text.mjs': Expected an XState v5 state machine, but found a string/],
+    [['light.mjs', '--coverage'], /--coverage explores only the agent machine/],
+    [['--coverage=missing.json'], /--coverage: there is no file 'missing.json'/],
+    [['--coverage=text.mjs'], /'text.mjs' is no JSON/],
+    [['--coverage=other.json'], /of the machine 'light', not of 'agent'/],
+    [['--out', 'no/such/folder.svg'], /--out: there is no file 'no\/such\/folder.svg'/],
+  ])('%j is refused in one sentence', async (args, message) => {
+    const other = { machine: 'light', transitions: [] }
+    const cwd = await folder({
+      'none.mjs': '',
+      'text.mjs': `export default 'x'`,
+      'light.mjs': light,
+      'other.json': other,
+    })
+    const { code, out, err } = await cli(['diagram', ...args], { cwd })
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(message)
+    expect(err).not.toMatch(/\n\s+at /)
+  })
+})

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs'
+import { createMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { allStateNodes, declaredTransitions, stateName } from '../../src/testing/transitions.js'
+import { literalConfig } from './literal-config.js'
+
+const source = readFileSync(new URL('../../machines/agent.machine.ts', import.meta.url), 'utf8')
+
+describe('machines/agent.machine.ts, read as an editor reads it', () => {
+  const read = createMachine(literalConfig(source))
+
+  it('has every state of the machine that runs', () => {
+    expect(allStateNodes(read).map(stateName)).toEqual(allStateNodes(agentMachine).map(stateName))
+  })
+
+  it('has every transition of the machine that runs, with its guard and target', () => {
+    const ids = (machine: typeof read | typeof agentMachine): string[] =>
+      declaredTransitions(machine).map(({ declared }) => declared.id)
+    expect(ids(read)).toEqual(ids(agentMachine))
+    expect(ids(read).length).toBeGreaterThan(90)
+  })
+
+  it('invokes the same actors', () => {
+    const actors = (machine: typeof read | typeof agentMachine): unknown[] =>
+      allStateNodes(machine).flatMap(({ invoke }) => invoke.map(({ id, src }) => [id, src]))
+    expect(actors(read)).toEqual(actors(agentMachine))
+  })
+
+  it('describes every state', () => {
+    const silent = allStateNodes(read).filter(({ description }) => (description ?? '').length < 10)
+    expect(silent.map(stateName)).toEqual([])
+  })
+})
+
+describe('what no editor can read is found', () => {
+  it.each([
+    ['a spread', `createMachine({ states: { ...others } })`, /config\.states has a SpreadElement/],
+    ['a computed key', `createMachine({ states: { [name]: {} } })`, /config\.states has a Computed/],
+    ['a shorthand key', `createMachine({ states })`, /config has a Identifier/],
+    ['a factory', `createMachine({ states: { a: waiting('b') } })`, /config\.states\.a is a CallExpression/],
+    ['a constant', `createMachine({ initial: first })`, /config\.initial is a Identifier/],
+    ['a template', 'createMachine({ initial: `a${1}` })', /config\.initial is a TemplateLiteral/],
+    [
+      'an inline guard',
+      `createMachine({ always: { guard: () => true } })`,
+      /config\.always\.guard is a function/,
+    ],
+    ['two machines', `createMachine({}); createMachine({})`, /2 calls/],
+  ])('%s', (_, code, message) => {
+    expect(() => literalConfig(code)).toThrow(message)
+  })
+})

@@ -1,0 +1,130 @@
+import { render } from 'state-machine-cat'
+import { type AnyStateMachine, createMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { type Chart, chartOf, type ChartState, withNested } from '../../src/diagram/chart.js'
+import { toMachineJson } from '../../src/diagram/machine-json.js'
+import { toMermaid } from '../../src/diagram/mermaid.js'
+import { toScxml } from '../../src/diagram/scxml.js'
+import { declaredTransitions } from '../../src/testing/transitions.js'
+import { single, workshop } from './machines.js'
+
+const statesOf = (chart: Chart): ChartState[] => withNested(chart.root)
+const idsOf = (machine: AnyStateMachine): string[] =>
+  declaredTransitions(machine).map(({ declared }) => declared.id)
+
+describe('JSON', () => {
+  it('makes the same machine again: every state, transition, guard and actor', () => {
+    const again = createMachine(JSON.parse(toMachineJson(agentMachine)))
+    expect(idsOf(again)).toEqual(idsOf(agentMachine))
+    expect(chartOf(again)).toEqual(chartOf(agentMachine))
+  })
+
+  it('has no function, and names those that have a name', () => {
+    const config = JSON.parse(toMachineJson(workshop))
+    expect(config.states['a state'].entry).toEqual({ type: 'greet' })
+    expect(config.states['a state'].after[1000].actions).toEqual({ type: 'actions' })
+    expect(config.states['a state'].on['go.on'].guard.type).toBe('and(isOpen, not(is "late" & <old>))')
+    expect(Object.keys(createMachine(config).states)).toEqual(Object.keys(workshop.states))
+  })
+
+  it('keeps a state of which nothing else can be written down', () => {
+    const machine = createMachine({
+      id: 'm',
+      initial: 'a',
+      states: { a: { type: 'final', output: () => 1 } },
+    })
+    expect(JSON.parse(toMachineJson(machine)).states).toEqual({ a: { type: 'final' } })
+  })
+})
+
+describe('SCXML, as another program reads it', () => {
+  interface Read {
+    states: { name: string; type: string; statemachine?: Read }[]
+    transitions?: { from: string; to: string; event?: string; cond?: string }[]
+  }
+  const parse = async (machine: AnyStateMachine): Promise<Read> => {
+    const read: unknown = await render(toScxml(chartOf(machine)), { inputType: 'scxml', outputType: 'json' })
+    return (typeof read === 'string' ? JSON.parse(read) : read) as Read
+  }
+  const nested = (read: Read): Read['states'] =>
+    read.states.flatMap((state) => [state, ...(state.statemachine ? nested(state.statemachine) : [])])
+  const transitions = (read: Read): NonNullable<Read['transitions']> => [
+    ...(read.transitions ?? []),
+    ...read.states.flatMap(({ statemachine }) => (statemachine ? transitions(statemachine) : [])),
+  ]
+
+  it('has every state', async () => {
+    const names = nested(await parse(agentMachine)).map(({ name }) => name)
+    const expected = statesOf(chartOf(agentMachine)).map(({ id }) => (id === '(root)' ? 'agent' : id))
+    expect(names).toEqual(expect.arrayContaining(expected))
+  })
+
+  it('has every transition that has a target, with its event and guard', async () => {
+    const read = transitions(await parse(agentMachine)).map(({ from, to, event = '', cond = '' }) => [
+      from,
+      to,
+      event,
+      cond,
+    ])
+    const expected = statesOf(chartOf(agentMachine)).flatMap(({ id, transitions: own }) =>
+      own.flatMap(({ targets, event, when }) =>
+        targets.map((target) => [
+          id === '(root)' ? 'agent' : id,
+          target,
+          event.replace('xstate.done.actor', 'done.invoke').replace('xstate.error.actor', 'error.platform'),
+          when === null || when === 'else' ? '' : when,
+        ]),
+      ),
+    )
+    expect(read).toEqual(expect.arrayContaining(expected))
+  })
+
+  it('gives awkward names an id of their own, and starts timers', async () => {
+    const scxml = toScxml(chartOf(workshop))
+    expect(nested(await parse(workshop)).map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['work_shop', 'a_state', 'a-state', 'both', 'both.left.off', 'gone']),
+    )
+    expect(scxml).toMatch(/<send event="xstate\.after\.1000\.[^"]+" id="[^"]+" delay="1000ms"\/>/)
+    expect(scxml).toContain('cond="and(isOpen, not(is &quot;late&quot; &amp; &lt;old&gt;))"')
+    expect(scxml).toContain('<parallel id="both">')
+  })
+})
+
+describe('Mermaid', () => {
+  const chart = chartOf(agentMachine)
+  const lines = toMermaid(chart).split('\n')
+
+  it('declares every state once, with its actor', () => {
+    const declared = lines.filter((line) => /^ +state "/.test(line))
+    expect(declared).toHaveLength(statesOf(chart).length - 1)
+    expect(declared).toContain('    state "requesting<br/>invoke requestModel" as s_RUNNING_requesting')
+  })
+
+  it('draws or notes every transition with its guard', () => {
+    const text = lines.join('\n')
+    for (const { when, on } of statesOf(chart).flatMap(({ transitions }) => transitions)) {
+      expect(text).toContain(when === null ? on : when === 'else' ? 'else' : `[${when}]`)
+    }
+    expect(text).toContain('s_RUNNING_requesting --> s_RUNNING_backingOff : onError [mayRetry]')
+    expect(text).toContain('    CANCEL → CANCELLED')
+  })
+
+  it('draws no line from a compound state or into one, which Mermaid gets wrong', () => {
+    const compound = ['s_RUNNING', 's_WAITING_FOR_TOOL', 's_WAITING_FOR_INPUT']
+    const ends = lines.flatMap((line) => /^ +(\S+) --> (\S+) :/.exec(line)?.slice(1) ?? [])
+    expect(ends.length).toBeGreaterThan(50)
+    expect(ends.filter((name) => compound.includes(name))).toEqual([])
+  })
+
+  it('keeps apart what awkward names have in common, and escapes what is syntax', () => {
+    const text = toMermaid(chartOf(workshop))
+    expect(text).toContain('state "a state" as s_a_state\n')
+    expect(text).toContain('as s_a_state_2\n')
+    expect(text).toContain('[and(isOpen, not(is #34;late#34; & #60;old#62;))]')
+    expect(text).toContain('    --')
+  })
+
+  it('draws a machine without states', () => {
+    expect(toMermaid(chartOf(single))).toBe('stateDiagram-v2\n')
+  })
+})

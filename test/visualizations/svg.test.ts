@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { createMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { type ChartState, chartOf, withNested } from '../../src/diagram/chart.js'
+import { countsOf } from '../../src/diagram/coverage.js'
+import { toDot } from '../../src/diagram/dot.js'
+import { agentLook } from '../../src/diagram/look.js'
+import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
+import { single, workshop } from './machines.js'
+
+const chart = chartOf(agentMachine)
+const states = withNested(chart.root)
+
+/** What can be read in a picture, one text an item. */
+function textsOf(svg: string): string[] {
+  return [...svg.matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text = '']) =>
+    text
+      .replaceAll(/&#160;/g, ' ')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&#45;', '-')
+      .replaceAll('&amp;', '&')
+      .replaceAll(/\s+/g, ' ')
+      .trim(),
+  )
+}
+
+const count = (text: string, part: string): number => text.split(part).length - 1
+
+function expectAll({ states: nested, ...state }: ChartState, texts: readonly string[]): void {
+  expect(texts).toContain(state.key)
+  for (const { src } of state.invokes) expect(texts).toContain(src)
+  for (const { on, when, targets } of state.transitions) {
+    if (on !== '') expect(texts).toContain(on)
+    if (when !== null) expect(texts).toContain(when === 'else' ? 'else' : `[${when}]`)
+    for (const target of targets) {
+      expect(
+        texts.some((text) => text === `→ ${target}` || `→ ${target}`.endsWith(`.${text.slice(2)}`)),
+      ).toBe(true)
+    }
+  }
+  for (const child of nested) expectAll(child, texts)
+}
+
+describe('the picture of the agent machine', () => {
+  it('shows every state, actor, event, guard and target', async () => {
+    expectAll(chart.root, textsOf(await toSvg(chart)))
+  })
+
+  it('draws the way of a turn that ends well bold, and no other', async () => {
+    const svg = await toSvg(chart)
+    expect(count(svg, 'stroke-width="3.2"')).toBeGreaterThanOrEqual(agentLook.mainPath.length)
+    expect(count(toDot(chart), 'penwidth=3.2')).toBe(agentLook.mainPath.length)
+  })
+
+  it.each(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT'])('has a sheet of %s alone', async (state) => {
+    const texts = textsOf(await toSvg(chart, { state }))
+    const shown = states.find(({ id }) => id === state)
+    if (!shown) throw new Error(`There is no ${state}.`)
+    expectAll(shown, texts)
+    const outside = states.filter(
+      ({ id, key, type }) => type !== 'final' && !id.startsWith(state) && key !== 'whereItWas',
+    )
+    expect(
+      outside.filter(
+        ({ key, states: nested }) => nested.length === 0 && key !== 'PAUSED' && texts.includes(key),
+      ),
+    ).toEqual([])
+  })
+
+  it('has an overview with the top-level states', async () => {
+    const texts = textsOf(await toOverviewSvg(chart))
+    for (const { key } of chart.root.states) expect(texts).toContain(key)
+    expect(texts).toEqual(expect.arrayContaining(['CANCEL', 'from anywhere', 'dispatching', 'RESUME, STEER']))
+  })
+
+  it('is the same each time', async () => {
+    expect(await toSvg(chart)).toBe(await toSvg(chartOf(agentMachine)))
+  })
+})
+
+describe('the coverage overlay', () => {
+  const transitions = states.flatMap((state) => state.transitions)
+  const missed = transitions.find(({ source, on }) => source === 'RUNNING.fittingContext' && on === 'onError')
+  const coverage = {
+    machine: 'agent',
+    transitions: transitions.map(({ id }, index) => ({ id, taken: id === missed?.id ? 0 : index + 1 })),
+  }
+
+  it('says of every transition how often it was taken, and marks the one that never was', async () => {
+    const svg = await toSvg(chart, { counts: countsOf(coverage, chart) })
+    const texts = textsOf(svg)
+    expect(texts.filter((text) => /^\d+×$/.test(text))).toHaveLength(transitions.length - 1)
+    expect(texts.filter((text) => text === 'never')).toHaveLength(1)
+  })
+
+  it('refuses what is no coverage of this machine', () => {
+    const refusal = (value: unknown): unknown => {
+      try {
+        return countsOf(value, chart)
+      } catch (error) {
+        return error
+      }
+    }
+    for (const value of [
+      null,
+      7,
+      [],
+      {},
+      { machine: 'agent', transitions: [{ id: 'x', taken: -1 }] },
+      { ...coverage, machine: 'other' },
+      { machine: 'agent', transitions: [{ id: 'gone', taken: 1 }] },
+    ]) {
+      expect(refusal(value)).toMatchObject({ name: 'DiagramError', code: 'bad_coverage' })
+    }
+  })
+})
+
+describe('any machine', () => {
+  it('is drawn with timers, parallel regions, combined guards and awkward names', async () => {
+    const texts = textsOf(await toSvg(chartOf(workshop)))
+    expect(texts).toEqual(
+      expect.arrayContaining([
+        'a state',
+        'a-state',
+        'after 1000',
+        '[and(isOpen, not(is "late" & <old>))]',
+        'fetchIt',
+        'left',
+        'off',
+      ]),
+    )
+  })
+
+  it('of which a state is asked for that has no nested ones is refused with those that have', async () => {
+    await expect(toSvg(chartOf(workshop), { state: 'gone' })).rejects.toMatchObject({
+      code: 'unknown_state',
+      message: "'gone' is no state with nested states. There are: both, both.left.",
+    })
+  })
+
+  it('without states is refused in the same way', async () => {
+    await expect(toSvg(chartOf(single))).rejects.toMatchObject({ code: 'unknown_state' })
+  })
+
+  it('is drawn with all its cards, whatever its states are called', async () => {
+    const name = fc
+      .string({ unit: 'binary', minLength: 1, maxLength: 12 })
+      .filter((text) => !/[.#]/.test(text) && text !== '__proto__')
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(name, { minLength: 1, maxLength: 4 }), async (names) => {
+        const machine = createMachine({
+          id: 'm',
+          initial: names[0] ?? '',
+          states: Object.fromEntries(
+            names.map((key) => [key, { description: key, on: { E: { guard: 'g' } } }]),
+          ),
+        })
+        const svg = await toSvg(chartOf(machine))
+        expect(textsOf(svg).filter((text) => text === '[g]')).toHaveLength(names.length)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
