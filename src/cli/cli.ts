@@ -2,6 +2,7 @@ import { StatewrightError } from '../errors.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO, Command } from './command.js'
 import { diagramCommand } from './commands/diagram.js'
+import { pathsCommand } from './commands/paths.js'
 import { runCommand } from './commands/run.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { commandHelp, globalHelp } from './help.js'
@@ -9,7 +10,7 @@ import { nearest } from '../config/nearest.js'
 import { type OptionSpecs, parseOptions } from './options.js'
 import { packageVersion } from './package-info.js'
 
-const commands: readonly Command[] = [runCommand, diagramCommand]
+const commands: readonly Command[] = [runCommand, diagramCommand, pathsCommand]
 
 const globalOptions = {
   help: { short: 'h', about: 'show this help' },

@@ -55,12 +55,16 @@ function placesOf(plain: string): Places {
 }
 
 function finish(svg: string, title: string): string {
-  return svg
-    .replaceAll(/^<title>.*<\/title>\n/gm, '')
-    .replace(
-      /font-size="([\d.]+)"/g,
-      (_, size: string) => `font-size="${(Number(size) * shrink).toFixed(2)}"`,
-    )
-    .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
-    .replace('<svg ', () => `<svg role="img" aria-label="${text(title)}" `)
+  return (
+    svg
+      .replaceAll(/^<title>.*<\/title>\n/gm, '')
+      .replace(
+        /font-size="([\d.]+)"/g,
+        (_, size: string) => `font-size="${(Number(size) * shrink).toFixed(2)}"`,
+      )
+      // The gaps have done their work in the layout.
+      .replaceAll(/(?:&#160;|[ \u00a0])+<\/text>/g, '</text>')
+      .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
+      .replace('<svg ', () => `<svg role="img" aria-label="${text(title)}" `)
+  )
 }

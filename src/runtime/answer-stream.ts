@@ -22,6 +22,7 @@ export class AnswerStream {
     this.#emit = emit
   }
 
+  /** What it has brought so far. */
   get text(): string {
     return this.#text
   }
@@ -30,6 +31,11 @@ export class AnswerStream {
     if (!this.#open || (text === '' && reasoning === '')) return
     this.#text += text
     this.#emit(this.#chunk(text, reasoning, false))
+  }
+
+  /** Whether nobody has closed it yet. */
+  get isOpen(): boolean {
+    return this.#open
   }
 
   close(defer: Defer = (emit) => emit()): void {

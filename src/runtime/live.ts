@@ -78,8 +78,9 @@ export class Live {
   closeStream(defer: Defer): string {
     const stream = this.#stream
     this.#stream = null
-    stream?.close(defer)
-    return stream?.text ?? ''
+    if (!stream?.isOpen) return ''
+    stream.close(defer)
+    return stream.text
   }
 
   /** For somebody who comes late: what holds now, under the number of the last event. */

@@ -1,0 +1,24 @@
+import type { AnyEventObject, AnyStateMachine } from 'xstate'
+import { describeEventType } from './labels.js'
+import { doneActor, errorActor } from './space.js'
+import { declaredTransitions } from './transitions.js'
+
+/**
+ * Every event that the machine declares, once and without a payload, under the name that people use. What comes by
+ * itself (`after`, `always`, wildcards) is left out.
+ */
+export function bareEvents(machine: AnyStateMachine): Record<string, AnyEventObject> {
+  const types = new Set(declaredTransitions(machine).map(({ declared }) => declared.event))
+  const events: Record<string, AnyEventObject> = {}
+  for (const type of types) {
+    if (type === '' || type.includes('*') || type.startsWith('xstate.after.')) continue
+    events[describeEventType(type)] = bareEvent(type)
+  }
+  return events
+}
+
+function bareEvent(type: string): AnyEventObject {
+  const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(type) ?? []
+  if (ending === 'done') return doneActor(actor)
+  return ending === 'error' ? errorActor(actor) : { type }
+}

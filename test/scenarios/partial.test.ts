@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { createAgent, defineTool } from '../../src/index.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+
+const waits = defineTool({
+  name: 'wait',
+  description: 'Waits for ever.',
+  input: z.object({}),
+  execute: () => new Promise<string>(() => undefined),
+})
+
+test('only an answer that is still being streamed is kept as partial when the run is cancelled', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model, tools: [waits] }).run('Go.')
+  await settled()
+  model.pending?.delta('I will wait.')
+  model.pending?.answer({ text: 'I will wait.', toolCalls: [call('c1', 'wait')] })
+  await settled()
+  run.cancel()
+  const { messages, usage } = await run.result
+  expect(messages.map(({ role, content }) => [role, content])).toEqual([
+    ['user', 'Go.'],
+    ['assistant', 'I will wait.'],
+    ['tool', 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'],
+  ])
+  expect(usage).toMatchObject({ totalTokens: 15, estimated: false })
+})
+
+test('an answer that is being streamed is kept, marked and estimated', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model }).run('Go.')
+  await settled()
+  model.pending?.delta('Half an ')
+  run.cancel()
+  const { messages, usage, output } = await run.result
+  expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Half an ', data: { partial: true } })
+  expect(output).toBe('Half an ')
+  expect(usage.estimated).toBe(true)
+})
