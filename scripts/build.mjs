@@ -12,12 +12,23 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
 
 const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url))
-const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
+  cwd: root,
+  stdio: 'inherit',
+})
 if (status !== 0) process.exit(1)
 
 await build({
   absWorkingDir: root,
-  entryPoints: ['src/index.ts', 'src/rehearsal/index.ts', 'src/testing/index.ts', 'src/cli/main.ts'],
+  entryPoints: [
+    'src/index.ts',
+    'src/rehearsal/index.ts',
+    'src/testing/index.ts',
+    'src/diagram/index.ts',
+    'src/inspect/index.ts',
+    'src/inspect/node.ts',
+    'src/cli/main.ts',
+  ],
   outdir: 'dist',
   outbase: '.',
   chunkNames: 'chunks/[name]-[hash]',

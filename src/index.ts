@@ -66,3 +66,4 @@ export type {
 } from './user-guards/guard.js'
 export { presets } from './config/presets.js'
 export { ToolError } from './tools/tool-error.js'
+export type { Inspector } from './runtime/guarded-inspector.js'

@@ -96,7 +96,9 @@ export class EventHub {
     }
     return {
       next: async () => {
+        // oxlint-disable-next-line no-unmodified-loop-condition -- the listeners above change it
         while (queue.length === 0 && !isOver) {
+          // oxlint-disable-next-line no-await-in-loop -- waits for the next event, however many wake-ups it takes
           await new Promise<void>((resolve) => {
             wake = resolve
           })

@@ -26,6 +26,7 @@ export interface JournaledOptions {
 export function journaled(plain: AgentMachine, options: JournaledOptions): AgentMachine {
   const { clock } = options
   const machine = plain.provide({})
+  // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
   const { transition, getInitialSnapshot, restoreSnapshot, start, provide } = machine
 
   return Object.assign(machine, {

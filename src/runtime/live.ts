@@ -107,6 +107,7 @@ export function liveOf(actor: AnyActorRef): Live | undefined {
 
 /** For an invoked actor: the agent that invoked it, and the context that the agent stands in now. */
 export function agentOf(child: AnyActorRef): { live: Live; context: AgentContext; parent: AnyActorRef } {
+  // oxlint-disable-next-line no-underscore-dangle -- XState has no other way to ask for the parent
   const parent = child._parent
   const live = parent && lives.get(parent)
   if (!parent || !live) throw new Error('This actor runs only inside agent.machine.')

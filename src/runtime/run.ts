@@ -133,7 +133,9 @@ export class Run implements AsyncIterable<AgentEvent> {
   /** Tells the model something at the next safe point, without resetting any counter. A paused run goes on. */
   steer(text: string): void {
     this.#mustBeActive('steer')
-    this.#send({ type: 'STEER', text: String(toMessages(text)[0]?.content) })
+    const [message] = toMessages(text)
+    if (typeof message?.content !== 'string') this.#refuse('steer', 'steering is one text')
+    this.#send({ type: 'STEER', text: message.content })
   }
 
   /** The next user message of an interactive run. */

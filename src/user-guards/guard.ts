@@ -37,7 +37,10 @@ export type GuardVerdict =
   | { readonly action: 'ok' }
   /** `message` is guidance for the model. It rides on the next request, and is never part of the transcript. */
   | { readonly action: 'nudge'; readonly message: string }
-  /** Only about calls: these (default: all of them) do not run; `message` is what the model reads as their result. */
+  /**
+   * Only about calls: these (default: all of them; an empty list: none) do not run, and the model reads `message` as
+   * their result.
+   */
   | { readonly action: 'block'; readonly message: string; readonly callIds?: readonly string[] }
   /** The run stops. `message` tells people what happened and what to do; `evidence`, what was seen. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }

@@ -15,7 +15,7 @@ export function readVerdict(value: unknown, fact: GuardFact): { said: Said } | {
   if (value === undefined || value === true) return { said: null }
   if (typeof value !== 'object' || value === null)
     return { problem: `verdict() returned ${nameOf(value)}; ${shapes}` }
-  const { action, message, callIds, evidence } = value as Record<string, unknown>
+  const { action, message, evidence, callIds: given } = value as Record<string, unknown>
   if (action === 'ok') return { said: null }
   if (action !== 'nudge' && action !== 'block' && action !== 'halt') {
     return { problem: `verdict() returned an object whose action is none; ${shapes}` }
@@ -28,11 +28,16 @@ export function readVerdict(value: unknown, fact: GuardFact): { said: Said } | {
   if (action === 'halt') {
     return { said: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
+  const callIds = given === undefined ? null : listOf(given)
+  // An empty list refuses nothing: whoever filters the calls need not look whether any are left.
+  if (callIds?.length === 0) return { said: null }
   const problem = problemWithBlock(callIds, fact)
-  if (problem !== null) return { problem }
-  if (callIds === undefined) return { said: { action, ...words, callIds: null } }
-  const refused = [...(callIds as string[])]
-  return { said: refused.length > 0 ? { action, ...words, callIds: refused } : null }
+  return problem === null ? { said: { action, ...words, callIds: callIds as string[] | null } } : { problem }
+}
+
+/** What is no list holds one thing, and that is no id of a call. */
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
 }
 
 function nameOf(value: unknown): string {
@@ -42,12 +47,11 @@ function nameOf(value: unknown): string {
 const shapes =
   "return nothing, true, { action: 'ok' }, or { action: 'nudge' | 'block' | 'halt', message } and no other"
 
-function problemWithBlock(callIds: unknown, fact: GuardFact): string | null {
+function problemWithBlock(callIds: readonly unknown[] | null, fact: GuardFact): string | null {
   if (fact.type !== 'calls') {
     return 'verdict() returned a block about results: what has run cannot be refused any more; nudge or halt instead'
   }
-  if (callIds === undefined) return null
-  const known = fact.calls.map(({ id }) => id)
-  if (Array.isArray(callIds) && callIds.every((id: unknown) => known.includes(id as string))) return null
+  const known: readonly unknown[] = fact.calls.map(({ id }) => id)
+  if (callIds === null || callIds.every((id) => known.includes(id))) return null
   return `verdict() returned a block whose callIds are not ids of these calls (${known.join(', ')})`
 }

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { portableSha256, sha256 } from '../../guards/sha256.js'
 
 test('the digest is SHA-256 as everybody knows it', () => {
@@ -8,7 +8,9 @@ test('the digest is SHA-256 as everybody knows it', () => {
 })
 
 test('with and without Node, every text has the same digest', () => {
-  const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) })
+  const anyText = fc.string({
+    unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+  })
   fc.assert(
     fc.property(anyText, (text) => {
       expect(sha256(text)).toBe(portableSha256(text))

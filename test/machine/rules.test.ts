@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
@@ -54,7 +54,8 @@ class World {
     const moves: (() => void)[] = [() => this.clock.increment(50), () => this.clock.increment(5000)]
     const { pending } = model
     if (pending) {
-      const calls = (...names: string[]) => names.map((name) => call(`c${++this.#ids}`, name, { n: this.#ids % 3 }))
+      const calls = (...names: string[]) =>
+        names.map((name) => call(`c${++this.#ids}`, name, { n: this.#ids % 3 }))
       moves.push(
         () => pending.delta('word '),
         () => pending.answer({ text: 'Done.' }),
@@ -80,11 +81,25 @@ class World {
         () => tool.reject(new ToolError('policy_denied', 'never')),
       )
     }
-    if (run.state === 'PAUSED') moves.push(() => run.resume(), () => run.steer('Another way.'))
-    else if (!this.isOver()) moves.push(() => run.pause(), () => run.steer('Hurry.'), () => run.cancel())
+    if (run.state === 'PAUSED')
+      moves.push(
+        () => run.resume(),
+        () => run.steer('Another way.'),
+      )
+    else if (!this.isOver())
+      moves.push(
+        () => run.pause(),
+        () => run.steer('Hurry.'),
+        () => run.cancel(),
+      )
     for (const { callId, needs } of this.pendingCalls()) {
       if (needs === 'client') moves.push(() => run.toolOutput(callId, { ok: true }))
-      else moves.push(() => run.approve(callId), () => run.approve(callId, { n: 7 }), () => run.reject(callId, 'no'))
+      else
+        moves.push(
+          () => run.approve(callId),
+          () => run.approve(callId, { n: 7 }),
+          () => run.reject(callId, 'no'),
+        )
     }
     if (this.waitsForMessage()) moves.push(() => run.reply('And now?'))
     return moves
@@ -200,4 +215,3 @@ function checkJournal(world: World): void {
   expect(JSON.stringify(folded.value)).toBe(JSON.stringify(live.value))
   expect(JSON.stringify(folded.context)).toBe(JSON.stringify(live.context))
 }
-

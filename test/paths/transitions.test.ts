@@ -3,26 +3,28 @@ import { replay } from '../../src/testing/index.js'
 import { agentHarness } from '../support/agent-harness/agent-harness.js'
 
 const inputs = {
-  plain: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":2,"rateLimitAttempts":2,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":1,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":1,"retries":1}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['with a deadline']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":500000,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['with every shield']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":true,"callShields":true,"retrieval":true,"fitting":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['with input shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['with retrieval']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":true,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  interactive: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['asked to conclude']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['spent before it starts']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":500,"outputTokens":0,"totalTokens":500,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['nearly spent, and careful']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['watching repetition, halting at once']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"reached","counts":"unchanged","onRepeat":"halt","onHalt":"pause"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['watching repetition, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"next","counts":"unchanged","onRepeat":"halt","onHalt":"error"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['watching outputs']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":{"rounds":2,"strict":true,"onHalt":"error"},"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['watching cycles']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":{"maxPeriod":2,"nudgeAt":2,"haltAt":2,"onHalt":"error"},"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['watching sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":{"onHalt":"error"},"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['watching failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":2,"any":3,"transientIdentical":2,"transientAny":3,"policyDenied":2,"onRepeat":"halt","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
-  ['refusing failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":1,"any":3,"transientIdentical":1,"transientAny":3,"policyDenied":2,"onRepeat":"block","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null}},"warnedOfBudget":false},
+  plain: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":2,"rateLimitAttempts":2,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":1,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":1,"retries":1}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with a deadline']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":500000,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with every shield']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":0,"retries":0}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":true,"callShields":true,"retrieval":true,"fitting":true,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with input shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with retrieval']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":true,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with guards of its own']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with guards of its own and shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  interactive: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['asked to conclude']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['spent before it starts']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":true,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":500,"outputTokens":0,"totalTokens":500,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['nearly spent, and careful']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching repetition, halting at once']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"reached","counts":"unchanged","onRepeat":"halt","onHalt":"pause"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching repetition, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"next","counts":"unchanged","onRepeat":"halt","onHalt":"error"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching outputs']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":{"rounds":2,"strict":true,"onHalt":"error"},"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching cycles']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":{"maxPeriod":2,"nudgeAt":2,"haltAt":2,"onHalt":"error"},"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":{"onHalt":"error"},"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":2,"any":3,"transientIdentical":2,"transientAny":3,"policyDenied":2,"onRepeat":"halt","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['refusing failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":1,"any":3,"transientIdentical":1,"transientAny":3,"policyDenied":2,"onRepeat":"block","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
 }
 
 describe('every transition, on the live agent', () => {
-  test('1. with plain: model: two approvals, approve, …, model: two client calls, hand in output, hand in output → MAX_STEPS (done)', async () => {
+  test('1. with plain: model: two approvals, approve, …, model: two client calls, hand in output, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -34,67 +36,71 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner failed
-      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // resumed in time
       { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: two client calls
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"client"},{"id":"b","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"a","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // hand in output
-      { event: {"type":"TOOL_OUTPUT","callId":"b","content":"Picked.","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      // cancel
+      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
   })
 
-  test('2. with plain: pause, model: truncated, steer, model: recoverable error, pause → PAUSED', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
-  })
-
-  test('3. with plain: model: calls of every kind, tool runner ended, reject → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('2. with plain: model: calls of every kind, tool runner ended, reject, hand in output, model: recoverable error, pause → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner ended
       { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
       { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('4. with plain: model: calls of every kind, tool runner ended, hand in output → WAITING_FOR_INPUT.approval', async () => {
+  test('3. with plain: model: calls of every kind, tool runner ended, hand in output, approve, tool runner failed, model: truncated → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner ended
       { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner failed
+      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: truncated
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('5. with plain: model: call, tool runner ended, model: empty → MAX_STEPS (done)', async () => {
+  test('4. with plain: model: call, tool runner ended, model: empty → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -108,7 +114,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('6. with plain: model: call, tool runner gave up, model: filtered → COMPLETED (done)', async () => {
+  test('5. with plain: model: call, tool runner gave up, model: filtered → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -120,6 +126,18 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"content_filter","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('6. with plain: model: calls of every kind, tool: ok → WAITING_FOR_INPUT.approval', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
   test('7. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
@@ -139,7 +157,7 @@ describe('every transition, on the live agent', () => {
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
       // back-off over
       { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
@@ -167,9 +185,9 @@ describe('every transition, on the live agent', () => {
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
       // back-off failed
-      { event: {"type":"xstate.error.actor.backOff","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"backOff","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.backOff","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"backOff","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
@@ -189,7 +207,7 @@ describe('every transition, on the live agent', () => {
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: fatal error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"fatal","code":"invalid_api_key","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"fatal","code":"invalid_api_key","message":"It failed: invalid_api_key.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
@@ -199,7 +217,7 @@ describe('every transition, on the live agent', () => {
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: context overflow
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"context_overflow","code":"context_length_exceeded","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"context_overflow","code":"context_length_exceeded","message":"It failed: context_length_exceeded.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
@@ -209,7 +227,7 @@ describe('every transition, on the live agent', () => {
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: incomplete answer over budget
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"incomplete","code":"incomplete_response","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"incomplete","code":"incomplete_response","message":"It failed: incomplete_response.","status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
@@ -263,42 +281,12 @@ describe('every transition, on the live agent', () => {
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: incomplete answer
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"incomplete","code":"incomplete_response","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"incomplete","code":"incomplete_response","message":"It failed: incomplete_response.","status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with with every shield: input allowed, retrieved, …, tool runner ended, pause, cancel → CANCELLED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
-      // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
-      // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // fitted
-      { event: {"type":"xstate.done.actor.fitting","actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls screened
-      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // cancel
-      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 12 })
-  })
-
-  test('21. with with every shield: input allowed, retrieved, fitted, model: text, output allowed → COMPLETED (done)', async () => {
+  test('20. with with every shield: input allowed, retrieved, fitted, model: text, output allowed → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -316,7 +304,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('22. with with every shield: input allowed, retrieved, fitted, model: text, output blocked → BLOCKED (done)', async () => {
+  test('21. with with every shield: input allowed, retrieved, fitted, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -334,7 +322,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, fitted, model: text, output shield failed → ERROR (done)', async () => {
+  test('22. with with every shield: input allowed, retrieved, fitted, model: text, output shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -347,30 +335,12 @@ describe('every transition, on the live agent', () => {
       // model: text
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
       // output shield failed
-      { event: {"type":"xstate.error.actor.outputShields","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"outputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.outputShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"outputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('24. with with every shield: input allowed, retrieved, fitted, model: call, call shield failed → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
-      // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
-      // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // fitted
-      { event: {"type":"xstate.done.actor.fitting","actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // call shield failed
-      { event: {"type":"xstate.error.actor.callShields","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"callShields","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
-  })
-
-  test('25. with with every shield: input allowed, retrieved, does not fit → ERROR (done)', async () => {
+  test('23. with with every shield: input allowed, retrieved, does not fit → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -379,12 +349,12 @@ describe('every transition, on the live agent', () => {
       // retrieved
       { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
       // does not fit
-      { event: {"type":"xstate.error.actor.fitting","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.fitting","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('26. with with every shield: input blocked → BLOCKED (done)', async () => {
+  test('24. with with every shield: input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -394,17 +364,17 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('27. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('25. with with every shield: input shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
       // input shield failed
-      { event: {"type":"xstate.error.actor.inputShields","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"inputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.inputShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"inputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('28. with with input shields: input allowed, model: truncated call → ERROR (done)', async () => {
+  test('26. with with input shields: input allowed, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -416,17 +386,83 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('29. with with retrieval: retrieval failed → ERROR (done)', async () => {
+  test('27. with with retrieval: retrieval failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
       // retrieval failed
-      { event: {"type":"xstate.error.actor.retrieval","error":{"kind":"fatal","code":"internal","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"retrieval","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.retrieval","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"retrieval","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('30. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
+  test('28. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // an own guard refuses the calls
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"block","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // an own guard halts on the results
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"pause","callIds":null}],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":"PAUSED","status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('29. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // an own guard refuses the calls
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"block","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards failed on the results
+      { event: {"type":"xstate.error.actor.resultGuards","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"resultGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('30. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // an own guard halts on the calls
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('31. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards failed on the calls
+      { event: {"type":"xstate.error.actor.callGuards","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"callGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('32. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // call shield failed
+      { event: {"type":"xstate.error.actor.callShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"callShields","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('33. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -442,7 +478,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('31. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
+  test('34. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -456,7 +492,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('32. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('35. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -465,12 +501,12 @@ describe('every transition, on the live agent', () => {
       // model: text
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
       // conclusion: recoverable error
-      { event: {"type":"xstate.error.actor.conclusion","error":{"kind":"transient","code":"http_503","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      { event: {"type":"xstate.error.actor.conclusion","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('33. with spent before it starts: start → BUDGET_EXCEEDED (done)', async () => {
+  test('36. with spent before it starts: start → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
@@ -478,17 +514,17 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
   })
 
-  test('34. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('37. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: refused by the budget
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"fatal","code":"token_budget","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"fatal","code":"token_budget","message":"It failed: token_budget.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('35. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
+  test('38. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, halting at once']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -508,7 +544,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('36. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: text → ERROR (done)', async () => {
+  test('39. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: text → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -528,7 +564,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('37. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
+  test('40. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -543,12 +579,12 @@ describe('every transition, on the live agent', () => {
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
       // conclusion: recoverable error
-      { event: {"type":"xstate.error.actor.conclusion","error":{"kind":"transient","code":"http_503","message":"It failed.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.error.actor.conclusion","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('38. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
+  test('41. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching outputs']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -564,31 +600,45 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('39. with watching cycles: model: call, tool: ok, …, tool: ok, model: another call, tool: ok → ERROR (done)', async () => {
+  test('42. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching cycles']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: another call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: another call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 16 })
   })
 
-  test('40. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('43. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -600,7 +650,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('41. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
+  test('44. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -616,7 +666,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('42. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
+  test('45. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -632,39 +682,65 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('43. with refusing failures: model: call, tool: denied, model: call, tool: denied, model: call, model: call → ERROR (done)', async () => {
+  test('46. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls screened
+      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: denied
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"denied","errorKind":"policy_denied","content":"Not allowed.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"denied","errorKind":"policy_denied","content":"Not allowed.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls screened
+      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: denied
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"denied","errorKind":"policy_denied","content":"Not allowed.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"denied","errorKind":"policy_denied","content":"Not allowed.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls screened
+      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
   })
 
-  test('44. with refusing failures: model: call, tool: error, model: call, model: call → ERROR (done)', async () => {
+  test('47. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls screened
+      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: error
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"error","errorKind":"failed","content":"It broke.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"error","errorKind":"failed","content":"It broke.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls screened
+      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
   })
 })

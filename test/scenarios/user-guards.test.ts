@@ -152,8 +152,11 @@ describe('a guard of one’s own', () => {
   })
 
   it('refuses nothing when the list of calls to refuse is empty', async () => {
-    const guards = [saying('calls', { action: 'block', message: 'None of these.', callIds: [] })]
-    const { result, of } = await played([call('look'), done], { tools: [tool('look')], guards })
+    const guard = defineGuard({
+      name: 'none',
+      verdict: () => ({ action: 'block', message: 'None of these.', callIds: [] }),
+    })
+    const { result, of } = await played([call('look'), done], { tools: [tool('look')], guards: [guard] })
     expect(result.state).toBe('COMPLETED')
     expect(of('guardrail')).toEqual([])
   })

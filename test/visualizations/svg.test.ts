@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { type ChartState, chartOf, withNested } from '../../src/diagram/chart.js'

@@ -99,7 +99,7 @@ async function coverageOf(module: string | undefined, file: string | true, io: C
   if (module !== undefined) {
     throw badUsage(
       '--coverage explores only the agent machine. For one of your own write --coverage=FILE, ' +
-        "with the JSON of coverPaths(machine, …).coverage from 'statewright/testing'.",
+        `with what 'statewright paths ${module} --json' prints.`,
       '--coverage',
     )
   }

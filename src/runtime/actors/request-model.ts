@@ -36,13 +36,15 @@ export const requestModel = (parts: Parts) =>
       signal.throwIfAborted()
       if (context.steps === 0) await refuseUnknownPrice(parts, config, context.usage.session)
       refuseOverBudget(request, context)
-      const response = await parts.model.request(request, {
-        signal: idle.signal,
-        onActivity: idle.onActivity,
-        onDelta: (text, reasoning) => {
-          stream.write(text, reasoning)
-        },
-      })
+      const response = await idle.orSilence(
+        parts.model.request(request, {
+          signal: idle.signal,
+          onActivity: idle.onActivity,
+          onDelta: (text, reasoning) => {
+            stream.write(text, reasoning)
+          },
+        }),
+      )
       if (!request.stream) stream.write(response.text, response.reasoning)
       if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
       return await outputOf(parts, request, response, context, live.binding.context)

@@ -4,13 +4,17 @@ import { ModelError } from '../../providers/provider.js'
 export interface IdleWatch {
   /** Aborts when the outer signal does, or after too long a silence. */
   readonly signal: AbortSignal
-  onActivity(): void
-  stop(): void
+  readonly onActivity: () => void
+  /** The work, given up at once when it goes silent: also by a provider that does not heed its signal. */
+  readonly orSilence: <Result>(work: Promise<Result>) => Promise<Result>
+  readonly stop: () => void
 }
 
 /** Ends a stream that has gone silent. One timer for the whole stream: it looks at the time of the last bytes. */
 export function watchIdle(outer: AbortSignal, idleMs: number, clock: Clock): IdleWatch {
-  if (idleMs <= 0) return { signal: outer, onActivity: () => undefined, stop: () => undefined }
+  if (idleMs <= 0) {
+    return { signal: outer, onActivity: () => undefined, orSilence: (work) => work, stop: () => undefined }
+  }
   const controller = new AbortController()
   let last = clock.now()
   let timer = clock.setTimeout(check, idleMs)
@@ -28,6 +32,13 @@ export function watchIdle(outer: AbortSignal, idleMs: number, clock: Clock): Idl
     onActivity: () => {
       last = clock.now()
     },
+    orSilence: (work) =>
+      new Promise((resolve, reject) => {
+        controller.signal.addEventListener('abort', () => {
+          reject(controller.signal.reason as Error)
+        })
+        work.then(resolve, reject)
+      }),
     stop: () => {
       clock.clearTimeout(timer)
       outer.removeEventListener('abort', forward)

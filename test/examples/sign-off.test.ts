@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import {
+  type Actor,
+  type AnyActor,
+  type AnyEventObject,
+  type AnyStateMachine,
+  createActor,
+  SimulatedClock,
+} from 'xstate'
+import { z } from 'zod'
+import { createAgent, defineTool, openaiChat } from '../../src/index.js'
+import { startRehearsal } from '../../src/rehearsal/index.js'
+import { checkInvariants, coverPaths, type Invariant, modelHarness, replay } from '../../src/testing/index.js'
+
+const example = (await import(pathToFileURL(join(process.cwd(), 'examples/sign-off.machine.mjs')).href)) as {
+  default: AnyStateMachine
+  inputs: Record<string, unknown>
+  alphabet: Record<string, AnyEventObject>
+  invariants: Invariant[]
+}
+const { default: machine, inputs, alphabet, invariants } = example
+const space = { inputs: inputs as never, alphabet }
+
+/** The first mistake of the guide: one signature is enough. */
+const hasty = machine.provide({ guards: { isLastSignature: () => true } })
+
+/** The second one: anybody's second signature counts. */
+const careless = machine.provide({
+  guards: {
+    isLastSignature: ({ context }: { context: { signedBy: string[] } }) => context.signedBy.length === 1,
+  },
+})
+
+const guide = readFileSync('docs/test-your-own-agent.md', 'utf8')
+
+test('the paths take every transition of the machine', () => {
+  const { coverage } = coverPaths(machine, space)
+  expect(coverage.transitions.filter(({ taken }) => taken === 0)).toEqual([])
+})
+
+test('nothing is released without two people', () => {
+  expect(checkInvariants(machine, invariants, space).violations.map(String)).toEqual([])
+})
+
+test('the paths pass on the machine that they were made from', async () => {
+  for (const path of coverPaths(machine, space).paths)
+    expect(await replay(path, modelHarness(machine))).toMatchObject({ ok: true })
+})
+
+test('the first mistake of the guide fails a path, in the words that the guide shows', async () => {
+  const { paths } = coverPaths(machine, space)
+  const results = await Promise.all(paths.map((path) => replay(path, modelHarness(hasty))))
+  const failed = results.find(({ ok }) => !ok)
+  expect(guide).toContain(failed && !failed.ok ? failed.message : 'No path failed.')
+})
+
+test('the second mistake breaks the rule, by the path that the guide shows', () => {
+  const [violation] = checkInvariants(careless, invariants, space).violations
+  expect(guide).toContain(String(violation))
+})
+
+test('the guide shows the example as it is', () => {
+  const example = readFileSync('examples/sign-off.machine.mjs', 'utf8')
+  const shown = [...guide.matchAll(/```js\n(.*?)```/gs)].map(([, code = '']) => code.trim())
+  expect(shown.length).toBeGreaterThan(2)
+  for (const code of shown.filter((text) => !text.startsWith('// ')))
+    for (const line of code.split('\n')) expect(example).toContain(line.trim())
+})
+
+describe('with a live agent inside', () => {
+  const deployed: string[] = []
+
+  async function start(): Promise<{
+    actor: Actor<AnyStateMachine>
+    clock: SimulatedClock
+    close: () => Promise<void>
+  }> {
+    deployed.length = 0
+    const rehearsal = await startRehearsal({
+      turns: [{ toolCalls: [{ name: 'deploy', arguments: { version: 7 } }] }, { text: 'It is done.' }],
+    })
+    const agent = createAgent({
+      model: openaiChat({ model: 'm', baseURL: rehearsal.url, apiKey: 'none' }),
+      tools: [
+        defineTool({
+          name: 'deploy',
+          description: 'Deploys a version.',
+          input: z.object({ version: z.number() }),
+          needsApproval: true,
+          execute: ({ version }) => deployed.push(`version ${version}`) && 'Deployed.',
+        }),
+      ],
+    })
+    const clock = new SimulatedClock()
+    const actor = createActor(machine.provide({ actors: { agent: agent.machine as never } }), {
+      input: { task: 'Deploy version 7.' },
+      clock,
+    })
+    actor.start()
+    await until(actor, () => actor.getSnapshot().matches({ running: 'awaitingSignatures' }))
+    return { actor, clock, close: () => rehearsal.close() }
+  }
+
+  test('two people release a call, and the agent goes on', async () => {
+    const { actor, close } = await start()
+    actor.send({ type: 'SIGN', by: 'Ada' })
+    actor.send({ type: 'SIGN', by: 'Ada' })
+    expect(actor.getSnapshot().value).toEqual({ running: 'awaitingSignatures' })
+    expect(deployed).toEqual([])
+    actor.send({ type: 'SIGN', by: 'Ben' })
+    await until(actor, () => actor.getSnapshot().status === 'done')
+    expect(actor.getSnapshot().value).toBe('finished')
+    expect(deployed).toEqual(['version 7'])
+    await close()
+  })
+
+  test('after a day without signatures the call is refused', async () => {
+    const { actor, clock, close } = await start()
+    actor.send({ type: 'SIGN', by: 'Ada' })
+    clock.increment(86_400_000)
+    await until(actor, () => actor.getSnapshot().status === 'done')
+    expect(actor.getSnapshot().value).toBe('finished')
+    expect(deployed).toEqual([])
+    await close()
+  })
+})
+
+function until(actor: AnyActor, holds: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const look = (): void => {
+      if (holds()) resolve()
+    }
+    actor.subscribe({ next: look, complete: look })
+    look()
+  })
+}
