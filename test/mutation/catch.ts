@@ -34,10 +34,11 @@ function invariantThatCatches(machine: AnyStateMachine): string | null {
   const all: Invariant = {
     name: 'all',
     holds: (snapshot, arrival) => {
-      for (const invariant of agentInvariants) {
-        const verdict = invariant.holds(snapshot as never, arrival as never)
-        if (verdict === false || typeof verdict === 'string') return `${invariant.name}: ${String(verdict)}`
+      for (const { name, holds } of agentInvariants) {
+        const verdict = holds(snapshot as never, arrival as never)
+        if (verdict === false || typeof verdict === 'string') return `${name}: ${String(verdict)}`
       }
+      return true
     },
   }
   try {

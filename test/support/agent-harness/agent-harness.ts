@@ -142,7 +142,7 @@ export class AgentHarness implements ReplayHarness {
 
   /** Some events come late: time has passed, and the event loop was too busy for a timer to notice. */
   #lag({ type, now }: AnyEventObject): void {
-    const started = (this.#steps[0]?.event as { input?: AgentInput }).input?.now ?? 0
+    const { now: started = 0 } = (this.#steps[0]?.event.input ?? {}) as Partial<AgentInput>
     if (type !== 'DEADLINE' && typeof now === 'number' && now > started) this.#clock.lag(now - started)
   }
 

@@ -50,6 +50,8 @@ export const callRules: readonly AgentInvariant[] = [
         return !(told?.status === 'ok' && told.content === event.content) && 'its output is lost'
       case 'TOOL_RESULT':
         return told?.content !== event.result.content && 'its result is lost'
+      default:
+        return null
     }
   }),
   rule('whoever is needed can answer, and only for calls that wait for him', (change) => {

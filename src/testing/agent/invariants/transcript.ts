@@ -1,3 +1,4 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import { historyProblem } from '../history.js'
@@ -68,13 +69,8 @@ export const transcriptRules: readonly AgentInvariant[] = [
   }),
   rule('what people say is heard: at the next request at the latest', (change) => {
     const { before, after, event } = change
-    if (event.type === 'STEER' || event.type === 'REPLY') {
-      const said = event.type === 'STEER' ? event.text : event.messages[0]?.content
-      const isKept =
-        after.steering.includes(String(said)) || after.messages.some(({ content }) => content === said)
-      const isAnswer = event.type === 'STEER' || change.transitions.length > 0
-      if (isAnswer && !change.isFinal && !isKept) return `'${String(said)}' is lost`
-    }
+    const isHeard = change.isFinal || saidBy(change).every((said) => isKept(said, after))
+    if (!isHeard) return `what ${event.type} said is lost`
     if (beginsStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
     if (beginsStep(change) && after.steering.length > 0) return 'steering still waits'
     return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
@@ -86,6 +82,16 @@ export const transcriptRules: readonly AgentInvariant[] = [
     return closed.sort().join() !== told.sort().join() && `closed: ${closed.join()}; told: ${told.join()}`
   }),
 ]
+
+/** What somebody says with this event. A reply that nobody waits for says nothing. */
+function saidBy({ event, transitions }: Change): unknown[] {
+  if (event.type === 'STEER') return [event.text]
+  return event.type === 'REPLY' && transitions.length > 0 ? event.messages.map(({ content }) => content) : []
+}
+
+function isKept(said: unknown, { steering, messages }: AgentContext): boolean {
+  return steering.some((text) => text === said) || messages.some(({ content }) => content === said)
+}
 
 function isFromUser({ role, ...message }: Message): boolean {
   return role === 'user' && !('internal' in message)

@@ -1,0 +1,47 @@
+import type { Message } from '../../machines/agent/messages.js'
+import { historyProblem } from '../../src/testing/index.js'
+
+/** `u` a user, `a[1,2]` an assistant that calls 1 and 2, `t1` the result of 1. */
+function transcript(text: string): Message[] {
+  return text.split(' ').map((word, i) => {
+    const base = { id: `m${i}`, createdAt: 0, content: '' }
+    const [, call = ''] = /^t(\w+)$/.exec(word) ?? []
+    if (call !== '') return { ...base, role: 'tool', tool_call_id: call }
+    if (word === 'u') return { ...base, role: 'user' }
+    const calls = word.slice(2, -1).split(',').filter(Boolean)
+    const tool_calls = calls.map((id) => ({
+      id,
+      type: 'function' as const,
+      function: { name: 'f', arguments: '' },
+    }))
+    return { ...base, role: 'assistant', ...(calls.length > 0 && { tool_calls }) }
+  })
+}
+
+test.each([
+  ['u a[]', []],
+  ['u a[1,2] t1 t2 a[]', []],
+  ['u a[1] t1 a[1] t1', []],
+  ['u a[1,2] t1', ['2']],
+  ['u a[1,2,3] t1 t3', ['2']],
+  ['u a[1,2]', ['1', '2']],
+])('%s with %j open is a valid history', (text, open) => {
+  expect(historyProblem(transcript(text), open)).toBeNull()
+})
+
+test.each([
+  ['u a[1,2] t1', [], "call '2' has no result"],
+  ['u a[1,2] t2 t1', [], "a result of '2' without its call, or out of order"],
+  ['u a[1] t1 t1', [], "a result of '1' without its call"],
+  ['u t1', [], "a result of '1' without its call"],
+  ['u a[1] u t1', [], "call '1' has no result before it"],
+  ['u a[1] u a[2] t2', ['1'], "call '1' has no result before it"],
+  ['u a[1,2] t3', ['1', '2'], "a result of '3' without its call"],
+])('%s with %j open is not: %s', (text, open, problem) => {
+  expect(historyProblem(transcript(text), open)).toContain(problem)
+})
+
+test('two messages with one id are not a valid history', () => {
+  const [message] = transcript('u')
+  expect(historyProblem([message, message] as Message[])).toBe('two messages have one id: m0, m0')
+})

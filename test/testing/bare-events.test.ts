@@ -1,0 +1,21 @@
+import { createMachine } from 'xstate'
+import { bareEvents } from '../../src/testing/bare-events.js'
+
+test('every declared event is listed once, under its name; what comes by itself is not', () => {
+  const machine = createMachine({
+    initial: 'a',
+    states: {
+      a: {
+        on: { GO: 'b', '*': 'b', 'tool.*': 'b' },
+        after: { 100: 'b' },
+        invoke: { id: 'model', src: 'model', onDone: 'b', onError: 'b' },
+      },
+      b: { on: { GO: 'a' }, always: { guard: () => false, target: 'a' } },
+    },
+  })
+  expect(bareEvents(machine)).toEqual({
+    GO: { type: 'GO' },
+    'model done': { type: 'xstate.done.actor.model', output: undefined, actorId: 'model' },
+    'model failed': { type: 'xstate.error.actor.model', error: undefined, actorId: 'model' },
+  })
+})
