@@ -33,12 +33,7 @@ export class AnswerStream {
     this.#emit(this.#chunk(text, reasoning, false))
   }
 
-  /** Whether nobody has closed it yet. */
-  get isOpen(): boolean {
-    return this.#open
-  }
-
-  close(defer: Defer = (emit) => emit()): void {
+  close(defer: Defer): void {
     if (!this.#open) return
     this.#open = false
     const chunk = this.#chunk('', '', true)

@@ -1,12 +1,47 @@
-import type { AnyActorRef } from 'xstate'
+import type { AnyActorRef, StateMachine } from 'xstate'
 import type { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../machines/agent/events.js'
 import type { Clock } from './clock.js'
+import type { UserInput } from './input.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
 import { plainError } from './plain-error.js'
 
-export type AgentMachine = typeof agentMachine
+/** The agent machine, which also takes what a user says as its input: a text, or messages. */
+export type AgentMachine =
+  typeof agentMachine extends StateMachine<
+    infer Context,
+    infer Event,
+    infer Children,
+    infer Actors,
+    infer Actions,
+    infer Guards,
+    infer Delays,
+    infer Value,
+    infer Tags,
+    AgentInput,
+    infer Output,
+    infer Emitted,
+    infer Meta,
+    infer Schema
+  >
+    ? StateMachine<
+        Context,
+        Event,
+        Children,
+        Actors,
+        Actions,
+        Guards,
+        Delays,
+        Value,
+        Tags,
+        AgentInput | UserInput,
+        Output,
+        Emitted,
+        Meta,
+        Schema
+      >
+    : never
 
 export interface JournaledOptions {
   clock: Clock
@@ -58,29 +93,34 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       const live = liveOf(scope.self as AnyActorRef)
       // A pure `transition()` runs on an actor that never starts: nothing to stamp, nothing to log.
       if (!live?.started) return transition(snapshot, event, scope)
-      const isStop = (event.type as string) === 'xstate.stop'
-      const closing = isStop || stopsRequest.has(event.type)
-      // The stream's closing chunk comes before what the event itself announces.
-      const text = closing ? live.closeStream(scope.defer) : ''
-      if (isStop) return transition(snapshot, event, scope)
-      const sealed = seal(
-        event,
-        clock.now(),
-        text === '' ? undefined : options.partial(text, snapshot.context),
-      )
+      // The closing chunk is announced with what the event leads to, and first: whoever reacts to it finds the answer
+      // in the transcript.
+      const text = endsRequest.has(event.type) ? live.closeStream(scope.defer) : ''
+      if ((event.type as string) === 'xstate.stop') return transition(snapshot, event, scope)
+      const isCut = text !== '' && (event.type === 'CANCEL' || event.type === 'DEADLINE')
+      const sealed = seal(event, clock.now(), isCut ? options.partial(text, snapshot.context) : undefined)
       live.binding.journal?.append({ type: 'event', event: sealed })
       return transition(snapshot, sealed, live.scope as unknown as typeof scope)
     }) as AgentMachine['transition'],
   })
 }
 
-/** Events that end a request in progress from outside. */
-const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'RESUMED'])
+/** Events that end a request in progress: its outcome, or somebody from outside. */
+const endsRequest: ReadonlySet<string> = new Set([
+  'xstate.done.actor.model',
+  'xstate.error.actor.model',
+  'xstate.done.actor.conclusion',
+  'xstate.error.actor.conclusion',
+  'CANCEL',
+  'DEADLINE',
+  'RESUMED',
+  'xstate.stop',
+])
 
 /** The event as the journal keeps it: plain JSON, with the time. */
 function seal(event: AgentMachineEvent, now: number, partial: PartialAnswer | undefined): AgentMachineEvent {
   const sealed = { now, ...event } as AgentMachineEvent
   if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
-  if (partial && (sealed.type === 'CANCEL' || sealed.type === 'DEADLINE')) sealed.partial = partial
+  if (partial) Object.assign(sealed, { partial })
   return sealed
 }

@@ -78,9 +78,8 @@ export class Live {
   closeStream(defer: Defer): string {
     const stream = this.#stream
     this.#stream = null
-    if (!stream?.isOpen) return ''
-    stream.close(defer)
-    return stream.text
+    stream?.close(defer)
+    return stream?.text ?? ''
   }
 
   /** For somebody who comes late: what holds now, under the number of the last event. */

@@ -7,7 +7,7 @@ describe('agent.machine', () => {
   it('runs in a plain actor, from a text', async () => {
     const theatre = await stage([call('look'), text('Hello.')], { tools: [tool('look')] })
     const events: AgentEvent[] = []
-    const actor = createActor(theatre.agent.machine, { input: 'Hi.' as never })
+    const actor = createActor(theatre.agent.machine, { input: 'Hi.' })
     actor.on('*', (event) => events.push(event as AgentEvent))
     actor.start()
     const output = await toPromise(actor)
@@ -30,7 +30,7 @@ describe('agent.machine', () => {
 
   it('takes the public events of a plain actor, and not those that are forged', async () => {
     const theatre = await stage([{ hang: true }])
-    const actor = createActor(theatre.agent.machine, { input: 'Hi.' as never })
+    const actor = createActor(theatre.agent.machine, { input: 'Hi.' })
     actor.start()
     await theatre.arrival()
     expect(actor.getSnapshot().matches({ RUNNING: 'requesting' })).toBe(true)
@@ -51,7 +51,7 @@ describe('agent.machine', () => {
           invoke: {
             id: 'agent',
             src: 'agent',
-            input: 'Hi.' as never,
+            input: 'Hi.',
             onDone: { target: 'done', actions: assign({ result: ({ event }) => event.output }) },
           },
         },
@@ -84,7 +84,7 @@ describe('agent.machine', () => {
           invoke: {
             id: 'agent',
             src: 'agent',
-            input: 'Hi.' as never,
+            input: 'Hi.',
             onDone: { target: 'done', actions: assign({ result: ({ event }) => event.output }) },
           },
           on: { STOP: { actions: sendTo('agent', { type: 'CANCEL' }) }, LEAVE: 'done' },

@@ -37,3 +37,18 @@ test('an answer that is being streamed is kept, marked and estimated', async () 
   expect(output).toBe('Half an ')
   expect(usage.estimated).toBe(true)
 })
+
+test('a subscriber that cancels at the end of the stream does not lose the answer', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model, tools: [waits] }).run('Go.')
+  run.events$.subscribe((event) => {
+    if (event.type === 'stream_chunk' && event.finished) run.cancel()
+  })
+  await settled()
+  model.pending?.delta('I will wait.')
+  model.pending?.answer({ text: 'I will wait.', toolCalls: [call('c1', 'wait')] })
+  const { state, messages, usage } = await run.result
+  expect(state).toBe('CANCELLED')
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
+  expect(usage).toMatchObject({ totalTokens: 15, estimated: false })
+})

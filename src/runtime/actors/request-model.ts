@@ -54,7 +54,6 @@ export const requestModel = (parts: Parts) =>
       throw await plainFailure(parts, { ...failure, partialText: failure.partialText || stream.text })
     } finally {
       idle.stop()
-      stream.close()
     }
   })
 
