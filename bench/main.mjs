@@ -130,6 +130,30 @@ for (const chunks of [1000, 10_000]) {
   )
 }
 
+for (const { name, options, goal } of [
+  {
+    name: '5 calls a step with 2 KB each',
+    options: { steps: 50, calls: 5, bytes: 2_000, runs: 60, warmup: 60 },
+    goal: 20,
+  },
+  {
+    name: 'one call with 1 MB',
+    options: { steps: 2, calls: 1, bytes: 1_000_000, runs: 40, warmup: 20 },
+    goal: 20_000,
+  },
+]) {
+  const { on, without } = worker({ what: 'guards', ...options })
+  const cost = on - without
+  row(
+    `guards on against off, ${name}`,
+    us(without, 1),
+    us(on, 1),
+    us(cost, 1),
+    `≤ ${us(goal, 1)} a step`,
+    cost <= goal,
+  )
+}
+
 {
   const time = (specifier) => {
     const code = `const t = performance.now(); await import(${JSON.stringify(specifier)}); console.log(performance.now() - t)`

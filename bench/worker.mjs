@@ -1,7 +1,7 @@
 // One measurement in a process of its own: `worker.mjs CASE` with CASE as JSON; prints one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const { what, impl, url, stream, steps, chunks, runs, warmup, guards } = JSON.parse(process.argv[2])
+const { what, impl, url, stream, steps, chunks, runs, warmup, calls, bytes } = JSON.parse(process.argv[2])
 const toolResult = 'x'.repeat(200)
 
 const contenders = {
@@ -87,14 +87,6 @@ const contenders = {
       input: z.object({ path: z.string(), note: z.string() }),
       execute: read,
     })
-    const off = {
-      repeatedCall: null,
-      repeatedOutput: null,
-      cycle: null,
-      failing: null,
-      terminalDelegation: null,
-      emptyAnswer: null,
-    }
     const agents = new Map()
     return async (model) => {
       let agent = agents.get(model)
@@ -104,7 +96,6 @@ const contenders = {
           tools: [tool],
           stream,
           limits: { maxSteps: 1000 },
-          ...(guards === false && { guardrails: off }),
         })
         agents.set(model, agent)
       }
@@ -163,8 +154,70 @@ async function parked() {
   return { bytes: (await heap()) - before, runs }
 }
 
+/** What the guards add to a step: two agents on a model that answers at once, in turn; the medians' difference. */
+async function guarded() {
+  const { createAgent, defineTool } = await import('../dist/src/index.js')
+  const { z } = await import('zod')
+  const usage = {
+    inputTokens: 100,
+    outputTokens: 20,
+    totalTokens: 120,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+  }
+  const answer = {
+    text: '',
+    reasoning: '',
+    refusal: null,
+    toolCalls: [],
+    complete: true,
+    usage,
+    model: 'bench',
+  }
+  const model = {
+    provider: 'bench',
+    model: 'bench',
+    request: async ({ messages }) => {
+      const step = messages.filter((message) => message.role === 'assistant').length
+      if (step === steps - 1) return { ...answer, text: 'All done.', finishReason: 'stop' }
+      const toolCalls = Array.from({ length: calls }, (_, i) => ({
+        id: `call_${i}`,
+        type: 'function',
+        function: {
+          name: 'read',
+          arguments: JSON.stringify({ path: `${step}.${i}`, note: 'x'.repeat(bytes) }),
+        },
+      }))
+      return { ...answer, toolCalls, finishReason: 'tool_calls' }
+    },
+  }
+  const input = z.object({ path: z.string(), note: z.string() })
+  const tools = [defineTool({ name: 'read', description: 'Reads a file.', input, execute: read })]
+  const off = {
+    repeatedCall: null,
+    repeatedOutput: null,
+    cycle: null,
+    failing: null,
+    terminalDelegation: null,
+  }
+  const agents = [createAgent({ model, tools }), createAgent({ model, tools, guardrails: off })]
+  const cpu = [[], []]
+  for (let i = 0; i < warmup + runs; i++) {
+    for (const [which, agent] of agents.entries()) {
+      const before = process.cpuUsage()
+      const { state } = await agent.run('Go.').result
+      if (state !== 'COMPLETED') throw new Error(state)
+      const { user, system } = process.cpuUsage(before)
+      if (i >= warmup) cpu[which].push((user + system) / steps)
+    }
+  }
+  const [on, without] = cpu.map((values) => values.sort((a, b) => a - b)[values.length >> 1])
+  return { on, without }
+}
+
 async function measure() {
   if (what === 'parked') return parked()
+  if (what === 'guards') return guarded()
   const run = await contenders[impl]()
   const model = chunks ? `chunks-${chunks}` : `steps-${steps}`
   for (let i = 0; i < warmup; i++) await run(model)
