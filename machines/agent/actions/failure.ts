@@ -19,7 +19,7 @@ export const noteFailure = act((context, event) => {
   }
 })
 
-/** Exponential back-off with jitter, unless the provider said how long to wait (DESIGN: retry). */
+/** Exponential back-off with jitter, unless the provider said how long to wait. */
 export const scheduleRetry = act((context, event, tell) => {
   const failure = failureOf(event)
   const { baseDelayMs, maxDelayMs } = context.config.retry
