@@ -341,8 +341,12 @@ export const agentMachine = setup({
               { target: '#agent.ERROR', actions: 'recordResponse' },
             ],
             onError: [
-              { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS', actions: 'warnOfConclusion' },
-              { target: '#agent.ERROR', actions: 'warnOfConclusion' },
+              {
+                guard: 'isStoppedByStepCap',
+                target: '#agent.MAX_STEPS',
+                actions: ['warnOfConclusion', 'keepPartial'],
+              },
+              { target: '#agent.ERROR', actions: ['warnOfConclusion', 'keepPartial'] },
             ],
           },
         },

@@ -15,6 +15,7 @@ import { consultGuards } from './actors/consult-guards.js'
 import { deadline } from './actors/deadline.js'
 import { requestModel } from './actors/request-model.js'
 import { runTools } from './actors/run-tools.js'
+import { checkedRunOptions } from './checked-run-options.js'
 import { type Clock, systemClock } from './clock.js'
 import { checkedInspector, type Inspector } from './guarded-inspector.js'
 import { toMessages, type UserInput } from './input.js'
@@ -188,8 +189,12 @@ export function createAgent(options: AgentOptions): Agent {
   return {
     machine,
     config: parts.config,
-    input: (input, runOptions = {}) => bind(input, sessionOf(runOptions.session), runOptions),
-    run: (input, runOptions = {}) => {
+    input: (input, given) => {
+      const runOptions = checkedRunOptions(given)
+      return bind(input, sessionOf(runOptions.session), runOptions)
+    },
+    run: (input, given) => {
+      const runOptions = checkedRunOptions(given)
       const inspector = checkedInspector(runOptions.inspect ?? inspect)
       const session = sessionOf(runOptions.session)
       const bound = bind(input, session, runOptions)

@@ -24,7 +24,9 @@ export interface PriceBook {
    * for what costs nothing.
    */
   price(provider: string, model: string, usage: TokenUsage, at?: number): Promise<number | null>
-  /** The same at once; null, too, as long as `price` has not loaded the catalog. Never throws. */
+  /** Loads the catalog, so that `knownPrice` can look into it. Never rejects. */
+  load(): Promise<void>
+  /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
   knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
 }
 
@@ -39,6 +41,7 @@ export interface PriceBook {
 export function createPriceBook(overrides: PriceOverrides = {}): PriceBook {
   const own = typeof overrides === 'function' ? totally(overrides) : byTable(overrides)
   return {
+    load: loadCatalog,
     price: async (provider, model, usage, at = Date.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost

@@ -91,7 +91,12 @@ describe('a budget', () => {
     expect(late).toEqual(['BUDGET_EXCEEDED'])
     const raised = await theatre.run('Three.', { session, limits: { tokenBudget: 500 } }).end(2)
     expect(raised).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(theatre.wire(1).map(({ content }) => content)).toEqual(['One.', 'Done.', 'Two.', 'Three.'])
+    expect(theatre.wire(1).map(({ content }) => content)).toEqual([
+      'One.',
+      'Done.',
+      // Nobody answered the second: some templates refuse two user messages in a row.
+      'Two.\n\nThree.',
+    ])
   })
 
   it('of scope run starts anew with each run', async () => {

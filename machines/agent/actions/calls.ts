@@ -54,7 +54,9 @@ export const approve = act((context, event) => {
   const edit = event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const }
   return {
     calls: context.calls.map((call) =>
-      call.id === event.callId ? { ...call, ...edit, needs: 'nobody' as const } : call,
+      call.id === event.callId && call.needs === 'approval' && call.result === undefined
+        ? { ...call, ...edit, needs: 'nobody' as const }
+        : call,
     ),
   }
 })
@@ -68,7 +70,8 @@ export const reject = act((context, event, tell) => {
 
 export const acceptOutput = act((context, event, tell) => {
   if (event.type !== 'TOOL_OUTPUT') return undefined
-  const { callId, content, isError } = event
+  const { callId, isError } = event
+  const content = typeof event.content === 'string' ? event.content : ''
   const result = isError
     ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
     : { status: 'ok' as const, content, durationMs: 0 }

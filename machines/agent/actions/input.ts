@@ -13,12 +13,21 @@ export const takeInput = act((context, event, tell) => ({
 
 export const takeReply = act((_context, event) =>
   event.type === 'REPLY'
-    ? { ...freshCounters, inbox: event.messages, response: null, verdict: null, error: null, pausing: false }
+    ? {
+        ...freshCounters,
+        inbox: Array.isArray(event.messages) ? event.messages : [],
+        response: null,
+        verdict: null,
+        error: null,
+        pausing: false,
+      }
     : undefined,
 )
 
 export const queueSteering = act((context, event) =>
-  event.type === 'STEER' ? { steering: [...context.steering, event.text] } : undefined,
+  event.type === 'STEER' && typeof event.text === 'string'
+    ? { steering: [...context.steering, event.text] }
+    : undefined,
 )
 
 /** Steering is a user message that resets no counter. */

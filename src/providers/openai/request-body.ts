@@ -1,6 +1,6 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.js'
-import { toWire, type WireMessage, withParagraph } from './wire-messages.js'
+import { mergeUsers, toWire, type WireMessage, withParagraph } from './wire-messages.js'
 
 export interface BodyOptions {
   model: string
@@ -36,7 +36,7 @@ export function createBodyBuilder(options: BodyOptions) {
       else wire.push({ role: 'user', content: guidance })
     }
     if (instructions) wire.unshift({ role: 'system', content: instructions })
-    return wire
+    return mergeUsers(wire)
   }
 
   return {

@@ -21,6 +21,29 @@ export function withParagraph({ content }: UserMessage, text: string): WireMessa
   return { role: 'user', content: content === '' ? text : `${content}\n\n${text}` }
 }
 
+/** User messages in a row as one: some chat templates refuse two, and to a model it is the same. */
+export function mergeUsers(messages: readonly WireMessage[]): WireMessage[] {
+  const merged: WireMessage[] = []
+  for (const message of messages) {
+    const last = merged.at(-1)
+    if (message['role'] === 'user' && last?.['role'] === 'user') {
+      merged[merged.length - 1] = { role: 'user', content: joined(last['content'], message['content']) }
+    } else {
+      merged.push(message)
+    }
+  }
+  return merged
+}
+
+function joined(a: unknown, b: unknown): unknown {
+  if (typeof a === 'string' && typeof b === 'string') return `${a}\n\n${b}`
+  return [...partsOf(a), ...partsOf(b)]
+}
+
+function partsOf(content: unknown): unknown[] {
+  return Array.isArray(content) ? content : [{ type: 'text', text: content }]
+}
+
 function assistant(message: AssistantMessage, echoReasoning: boolean): WireMessage {
   const calls = message.tool_calls ?? []
   return {

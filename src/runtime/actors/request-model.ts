@@ -10,6 +10,7 @@ import type {
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
+import { checkedResponse } from '../../providers/checked-response.js'
 import { toModelFailure } from '../../providers/failures.js'
 import { ModelError, type ModelRequest } from '../../providers/provider.js'
 import { prepareCalls } from '../../tools/prepare.js'
@@ -17,6 +18,7 @@ import { estimateRequestTokens, estimateUsage } from '../../usage/estimate.js'
 import { agentOf } from '../live.js'
 import { refuseUnknownPrice } from '../refuse-unknown-price.js'
 import type { Parts } from '../parts.js'
+import { partialUsage } from '../partial-usage.js'
 import { requestOf } from '../request-of.js'
 import { watchIdle } from './watch-idle.js'
 
@@ -36,22 +38,26 @@ export const requestModel = (parts: Parts) =>
       signal.throwIfAborted()
       if (context.steps === 0) await refuseUnknownPrice(parts, config, context.usage.session)
       refuseOverBudget(request, context)
-      const response = await idle.orSilence(
+      // An answer that is stopped midway is priced at once: the prices have to be there before its first text.
+      void parts.prices.load()
+      const answer = await idle.orSilence(
         parts.model.request(request, {
           signal: idle.signal,
           onActivity: idle.onActivity,
           onDelta: (text, reasoning) => {
-            stream.write(text, reasoning)
+            stream.write(text ?? '', reasoning ?? '')
           },
         }),
       )
+      const response = checkedResponse(answer)
       if (!request.stream) stream.write(response.text, response.reasoning)
       if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
       return await outputOf(parts, request, response, context, live.binding.context)
     } catch (error) {
       const silenced = idle.signal.aborted && !signal.aborted
       const failure = toModelFailure(silenced ? idle.signal.reason : error, live.clock.now())
-      throw await plainFailure(parts, { ...failure, partialText: failure.partialText || stream.text })
+      const partialText = failure.partialText || stream.text
+      throw await plainFailure(parts, { ...failure, partialText }, context)
     } finally {
       idle.stop()
     }
@@ -95,12 +101,25 @@ async function priced(parts: Parts, tokens: TokenUsage, estimated: boolean): Pro
   }
 }
 
-async function plainFailure(parts: Parts, failure: ModelFailure): Promise<ModelActorError> {
-  return {
-    ...failure,
-    usage: failure.usage && (await priced(parts, failure.usage, false)),
-    jitter: 0.5 + Math.random(),
-  }
+async function plainFailure(
+  parts: Parts,
+  failure: ModelFailure,
+  context: AgentContext,
+): Promise<ModelActorError> {
+  return { ...failure, usage: await usageOfFailure(parts, failure, context), jitter: 0.5 + Math.random() }
+}
+
+/** What a failed attempt cost: as reported, or, once text had come, by estimate. A refused request cost nothing. */
+async function usageOfFailure(
+  parts: Parts,
+  { usage, partialText, kind }: ModelFailure,
+  context: AgentContext,
+): Promise<Usage | null> {
+  if (usage !== null) return priced(parts, usage, false)
+  const wasAnswered = partialText !== '' || kind === 'incomplete'
+  if (!wasAnswered || context.config.budget.onMissingUsage !== 'estimate') return null
+  await parts.prices.load()
+  return partialUsage(parts, context, partialText)
 }
 
 function incomplete(response: ModelResponse): ModelError {

@@ -1,0 +1,51 @@
+import { createAgent, createSession, type RunOptions, UsageError } from '../../src/index.js'
+import { ManualModel, settled } from '../support/manual-model.js'
+
+const agent = () => createAgent({ model: new ManualModel() })
+
+test.each([
+  ['a limit beside limits', { maxSteps: 1 }, /no option 'maxSteps'.*limits/],
+  ['a misspelt option', { sesion: 's' }, /no option 'sesion'/],
+  ['a signal that is none', { signal: 'now' }, /AbortSignal/],
+  ['a journal that is none', { journal: {} }, /append/],
+  ['options that are none', 'fast', /must be an object/],
+])('%s is refused with a sentence', (_, options, sentence) => {
+  expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(sentence)
+  expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(UsageError)
+})
+
+test('a refused run leaves its session free', async () => {
+  const session = createSession()
+  const one = agent()
+  expect(() => one.run('Go.', { session, signal: 'now' } as unknown as RunOptions)).toThrow(UsageError)
+  const run = one.run('Go.', { session })
+  await settled()
+  run.cancel()
+  expect((await run.result).state).toBe('CANCELLED')
+})
+
+test('tokens of a stream that broke off are estimated, not free', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model, retry: { maxAttempts: 1 } }).run('Go.')
+  await settled()
+  model.pending?.delta('word '.repeat(40))
+  model.pending?.fail()
+  const { state, usage } = await run.result
+  expect(state).toBe('ERROR')
+  expect(usage.outputTokens).toBeGreaterThan(20)
+  expect(usage.estimated).toBe(true)
+})
+
+test('the cost of a first answer that is cancelled midway is known', async () => {
+  const model = Object.assign(new ManualModel(), { provider: 'openai', model: 'gpt-4o' })
+  const session = createSession()
+  const one = createAgent({ model })
+  const run = one.run('Go.', { session })
+  while (!model.pending) await settled()
+  await import('@pydantic/genai-prices')
+  await settled()
+  model.pending.delta('Half an answer')
+  run.cancel()
+  await run.result
+  expect(session.usage.cost).toBeGreaterThan(0)
+})
