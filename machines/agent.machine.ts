@@ -182,6 +182,11 @@ export const agentMachine = setup({
                 target: '#agent.BUDGET_EXCEEDED',
                 actions: ['noteFailure', 'keepPartial', 'becauseOfBudget'],
               },
+              {
+                guard: 'pausesRetry',
+                target: '#agent.PAUSED',
+                actions: ['noteFailure', 'scheduleRetry', { type: 'because', params: { reason: 'paused' } }],
+              },
               { guard: 'mayRetry', target: 'backingOff', actions: ['noteFailure', 'scheduleRetry'] },
               {
                 guard: 'isIncomplete',

@@ -79,6 +79,9 @@ export const mayRetry = (scope: Scope): boolean => {
   return (failure.kind === 'transient' || failure.kind === 'incomplete') && attempt - rateLimits < maxAttempts
 }
 
+/** A pause that waits need not wait for a back-off, too. */
+export const pausesRetry = (scope: Scope): boolean => isPausing(scope) && mayRetry(scope)
+
 /** An actor's rejection as a failure; anything that is not shaped like one is nobody's business here. */
 function failureOf({ event }: Scope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null

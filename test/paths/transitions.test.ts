@@ -114,7 +114,19 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('5. with plain: model: call, tool runner gave up, model: filtered → COMPLETED (done)', async () => {
+  test('5. with plain: pause, model: recoverable error → PAUSED', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('6. with plain: model: call, tool runner gave up, model: filtered → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -128,7 +140,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('6. with plain: model: calls of every kind, tool: ok → WAITING_FOR_INPUT.approval', async () => {
+  test('7. with plain: model: calls of every kind, tool: ok → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -140,7 +152,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('7. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
+  test('8. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -152,7 +164,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('8. with plain: model: recoverable error, back-off over, model: empty, model: refusal → COMPLETED (done)', async () => {
+  test('9. with plain: model: recoverable error, back-off over, model: empty, model: refusal → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -168,7 +180,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('9. with plain: model: empty, model: empty → ERROR (done)', async () => {
+  test('10. with plain: model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -180,7 +192,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('10. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
+  test('11. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -192,7 +204,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('11. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('12. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -202,7 +214,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('12. with plain: model: fatal error → ERROR (done)', async () => {
+  test('13. with plain: model: fatal error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -212,7 +224,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('13. with plain: model: context overflow → ERROR (done)', async () => {
+  test('14. with plain: model: context overflow → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -222,7 +234,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('14. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('15. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -232,7 +244,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('15. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('16. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -244,7 +256,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('16. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('17. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -256,7 +268,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('17. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('18. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -266,7 +278,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('18. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('19. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -276,7 +288,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('19. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
+  test('20. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -286,7 +298,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with with every shield: input allowed, retrieved, fitted, model: text, output allowed → COMPLETED (done)', async () => {
+  test('21. with with every shield: input allowed, retrieved, fitted, model: text, output allowed → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -304,7 +316,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('21. with with every shield: input allowed, retrieved, fitted, model: text, output blocked → BLOCKED (done)', async () => {
+  test('22. with with every shield: input allowed, retrieved, fitted, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -322,7 +334,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('22. with with every shield: input allowed, retrieved, fitted, model: text, output shield failed → ERROR (done)', async () => {
+  test('23. with with every shield: input allowed, retrieved, fitted, model: text, output shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -340,7 +352,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, does not fit → ERROR (done)', async () => {
+  test('24. with with every shield: input allowed, retrieved, does not fit → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -354,7 +366,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('24. with with every shield: input blocked → BLOCKED (done)', async () => {
+  test('25. with with every shield: input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -364,7 +376,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('25. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('26. with with every shield: input shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -374,7 +386,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('26. with with input shields: input allowed, model: truncated call → ERROR (done)', async () => {
+  test('27. with with input shields: input allowed, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -386,7 +398,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('27. with with retrieval: retrieval failed → ERROR (done)', async () => {
+  test('28. with with retrieval: retrieval failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
@@ -396,7 +408,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('28. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
+  test('29. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -410,7 +422,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('29. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
+  test('30. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -424,7 +436,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('30. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('31. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -436,7 +448,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('31. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
+  test('32. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -448,7 +460,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('32. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
+  test('33. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -462,7 +474,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('33. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
+  test('34. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -478,7 +490,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('34. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
+  test('35. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -492,7 +504,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('35. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('36. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -506,7 +518,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('36. with spent before it starts: start → BUDGET_EXCEEDED (done)', async () => {
+  test('37. with spent before it starts: start → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
@@ -514,7 +526,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
   })
 
-  test('37. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('38. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -524,7 +536,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('38. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
+  test('39. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, halting at once']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -544,7 +556,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('39. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: text → ERROR (done)', async () => {
+  test('40. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: text → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -564,7 +576,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('40. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
+  test('41. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -584,7 +596,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('41. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
+  test('42. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching outputs']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -600,7 +612,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('42. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
+  test('43. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching cycles']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -638,7 +650,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 16 })
   })
 
-  test('43. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('44. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -650,7 +662,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('44. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
+  test('45. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -666,7 +678,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('45. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
+  test('46. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -682,7 +694,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('46. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('47. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -718,7 +730,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
   })
 
-  test('47. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('48. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },

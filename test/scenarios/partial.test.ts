@@ -52,3 +52,30 @@ test('a subscriber that cancels at the end of the stream does not lose the answe
   expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
   expect(usage).toMatchObject({ totalTokens: 15, estimated: false })
 })
+
+test('a pause that waits does not wait for a back-off, too', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model }).run('Go.')
+  await settled()
+  run.pause()
+  model.pending?.fail({ retryAfterMs: 60_000 })
+  expect(await run.result).toMatchObject({ state: 'PAUSED', reason: 'paused' })
+  run.resume()
+  await settled()
+  model.pending?.answer({ text: 'Done.' })
+  expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+})
+
+test('steering that the model never heard is said so', async () => {
+  const model = new ManualModel()
+  const run = createAgent({ model }).run('Go.')
+  const warnings: string[] = []
+  run.events$.subscribe((event) => {
+    if (event.type === 'warning') warnings.push(event.code)
+  })
+  await settled()
+  run.steer('Hurry.')
+  run.cancel()
+  await run.result
+  expect(warnings).toEqual(['steering_not_delivered'])
+})

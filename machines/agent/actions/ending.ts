@@ -1,4 +1,5 @@
 import { act } from '../act.js'
+import type { Announcement } from '../announcements.js'
 import type { AgentState, FinalState, Reason } from '../outcome.js'
 import { explain } from '../explain.js'
 import { budgetReason } from '../totals.js'
@@ -22,8 +23,17 @@ export const enter = act<{ state: AgentState }>((context, _event, tell, { state 
 export const finish = act<{ state: FinalState }>((context, _event, tell, { state }) => {
   const reason = context.reason ?? 'internal'
   const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explain(context, reason)
+  if (context.steering.length > 0) tell(undelivered(context.steering))
   tell({ type: 'state_changed', from: context.state, to: state, reason })
   if (error) tell({ type: 'error', ...error })
   tell({ type: 'session_ended', state, reason })
   return { state, reason, error, pausing: false }
 })
+
+function undelivered(steering: readonly string[]): Announcement {
+  return {
+    type: 'warning',
+    code: 'steering_not_delivered',
+    message: `The run ended before the model could be told: ${steering.join(' | ')}`,
+  }
+}

@@ -57,7 +57,9 @@ export const limitRules: readonly AgentInvariant[] = [
           ? before.rateLimits + 1 < rateLimitAttempts
           : (kind === 'transient' || kind === 'incomplete') &&
             before.attempt - before.rateLimits < maxAttempts
-      return isLeft !== (state === 'RUNNING.backingOff') && `it led to ${state}`
+      // A pause that waits comes before the back-off; resumed, the run tries again.
+      const next = before.pausing ? 'PAUSED' : 'RUNNING.backingOff'
+      return isLeft !== (state === next) && `it led to ${state}`
     },
   ),
   rule('a truncated answer is continued as long as recoveries are left', ({ event, before, after }) => {
@@ -91,7 +93,8 @@ export const limitRules: readonly AgentInvariant[] = [
   rule('a retry is announced, counted, and waits as long as it says', (change) => {
     const { before, after, event, now } = change
     const retries = announcedAs(change, 'retry')
-    const isRetry = event.type === 'xstate.error.actor.model' && change.state === 'RUNNING.backingOff'
+    const isRetry =
+      event.type === 'xstate.error.actor.model' && ['RUNNING.backingOff', 'PAUSED'].includes(change.state)
     if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} were announced`
     if (!isRetry) return null
     const limited = event.error.kind === 'rate_limit' ? 1 : 0
