@@ -71,7 +71,7 @@ export interface Agent {
    * your own. Its input is a text, messages, or what `input()` returns.
    */
   readonly machine: AgentMachine
-  /** Input for `machine` with a run's options. */
+  /** Input for one actor of `machine`, with a run's options. The session is read; only `run()` writes back to it. */
   input(input: UserInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
   readonly config: AgentConfig
 }
