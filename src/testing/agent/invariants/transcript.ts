@@ -107,6 +107,8 @@ function costOf({ event, transitions }: Change): Usage | null {
 }
 
 function partialTextOf({ event }: Change): string {
-  if (event.type === 'xstate.error.actor.model') return event.error.partialText
+  if (event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion') {
+    return event.error.partialText
+  }
   return 'partial' in event ? (event.partial?.text ?? '') : ''
 }
