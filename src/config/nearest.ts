@@ -1,3 +1,5 @@
+import { editDistance } from '../edit-distance.js'
+
 /** The candidate that a mistyped name was probably meant to be; undefined when none is close. */
 export function nearest(name: string, candidates: readonly string[]): string | undefined {
   const wanted = plain(name)
@@ -21,18 +23,4 @@ function plain(name: string): string {
 /** `timeout` is meant to be `timeoutMs`. */
 function isBeginning(wanted: string, candidate: string): boolean {
   return wanted.length >= 4 && wanted !== candidate && candidate.startsWith(wanted)
-}
-
-/** Levenshtein distance. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 0; i < a.length; i++) {
-    const next = [i + 1]
-    for (let j = 0; j < b.length; j++) {
-      const substitution = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1)
-      next.push(Math.min(substitution, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? a.length
 }
