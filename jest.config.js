@@ -1,8 +1,12 @@
+/** Suites that need more than Node, or much time. `STATEWRIGHT_SUITE=postgres` takes one in. */
+const apart = ['postgres', 'crash'].filter((suite) => suite !== process.env.STATEWRIGHT_SUITE)
+
 /** Jest runs the TypeScript sources as ES modules; swc only strips the types. */
 export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/', ...apart.map((suite) => `<rootDir>/test/${suite}/`)],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {

@@ -11,10 +11,11 @@ export async function loadPeer<Module>(name: string, purpose: string): Promise<M
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error
+    const installed = /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name
     throw new StatewrightError(
       'missing_package',
-      `${purpose} needs the package ${name}, which is not installed. Run: npm install ${name}`,
-      name,
+      `${purpose} needs the package ${installed}, which is not installed. Run: npm install ${installed}`,
+      installed,
       { cause: error },
     )
   }

@@ -1,0 +1,122 @@
+import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'libsql'
+import { StoreError } from '../store-error.js'
+
+/** How long a write waits for other processes' writes, which take microseconds. */
+const busyMs = 5000
+
+/** Pages of 4 KiB in the write-ahead log before they move to the database, for which the disk is waited for. */
+const checkpointPages = 4000
+
+/** In `user_version` of the database. */
+const schemaVersion = 1
+
+/**
+ * Records lie in the order of their sessions, so that a log is read from neighbouring pages. A session without records
+ * is one that was acquired and not yet written.
+ */
+const schema = `
+  CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    head INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL DEFAULT 0,
+    updated_at INTEGER NOT NULL DEFAULT 0,
+    summary TEXT,
+    token TEXT,
+    holder TEXT,
+    process TEXT,
+    expires_at INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE TABLE records (
+    session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    data TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    PRIMARY KEY (session_id, seq)
+  ) WITHOUT ROWID, STRICT;
+  PRAGMA user_version = ${schemaVersion};
+`
+
+/** Opens the database of a file store, and makes what is not there yet. Throws what SQLite and the file system throw. */
+export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Database {
+  makeFile(file)
+  const database = new Database(file, { timeout: busyMs })
+  try {
+    useWriteAheadLog(database)
+    // NORMAL survives the end of the process at any point, FULL that of the machine.
+    database.exec(`PRAGMA synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
+    database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
+    database.exec('BEGIN IMMEDIATE')
+    migrate(database, file)
+    database.exec('COMMIT')
+    return database
+  } catch (error) {
+    abandon(database)
+    throw error
+  }
+}
+
+/** A closed connection lives on until its statements are collected, and would hold its lock until then. */
+function abandon(database: Database.Database): void {
+  try {
+    database.exec('ROLLBACK')
+  } catch {
+    // It had not begun.
+  }
+  database.close()
+}
+
+/**
+ * SQLite gives its other files the mode of the database, so that it must exist with the right one beforehand. `wx`,
+ * because a file that is there must not be opened and closed here: that would drop the locks which this process
+ * holds on it for another store.
+ */
+function makeFile(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  try {
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  accessSync(file, constants.R_OK | constants.W_OK)
+  accessSync(dirname(file), constants.W_OK)
+}
+
+/** Two processes that switch a new file at once do not wait for each other as they do later: the loser tries again. */
+function useWriteAheadLog(database: Database.Database): void {
+  const until = Date.now() + busyMs
+  for (;;) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL')
+      return
+    } catch (error) {
+      const { code = '' } = error as { code?: string }
+      if (!code.startsWith('SQLITE_BUSY') || Date.now() > until) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+    }
+  }
+}
+
+function migrate(database: Database.Database, file: string): void {
+  const [version = 0] = database.prepare('PRAGMA user_version').raw().get() as [number?]
+  if (version === schemaVersion) return
+  if (version > schemaVersion) {
+    throw new StoreError(
+      'newer_log',
+      `${file} was written by a newer Statewright (its format is ${version}, this one reads ${schemaVersion}). ` +
+        'Update Statewright, or choose another folder.',
+      file,
+    )
+  }
+  if (database.prepare('SELECT 1 FROM sqlite_master').raw().get() !== undefined) {
+    throw new StoreError(
+      'store_unavailable',
+      `${file} is a database of another program. Choose another folder for the sessions.`,
+      file,
+    )
+  }
+  database.exec(schema)
+}

@@ -1,0 +1,155 @@
+import { join, resolve } from 'node:path'
+import { ConfigError, StatewrightError } from '../../errors.js'
+import { newId } from '../../runtime/new-id.js'
+import { holderInWords, isGone, thisProcess } from '../holder.js'
+import { wholeRange } from '../read-range.js'
+import { busy, checkFollows, checkRecords, expiryOf, lost } from '../refusals.js'
+import { checkedSessionId } from '../session-id.js'
+import { StoreError } from '../store-error.js'
+import type { Lease, SessionEntry } from '../store.js'
+import { summaryOf, summaryText } from '../summary-text.js'
+import type { SyncSessionStore } from '../sync-store.js'
+import { openDatabase } from './database.js'
+import { fileError } from './sqlite-error.js'
+import { type LeaseRow, type Statements, statements } from './statements.js'
+
+export interface FileStoreOptions {
+  /** The folder, on a local disk; made when it is not there. Its one file is `sessions.db`. */
+  dir: string
+  /** `normal` survives the end of the process at any point, `full` a power failure, too. Default: `normal`. */
+  sync?: 'normal' | 'full'
+  /** Milliseconds since the epoch. Default: `Date.now`. */
+  now?: () => number
+}
+
+/**
+ * Sessions in a folder on disk, for any number of processes of one machine. The folder and its files are readable by
+ * their owner only. A lease whose process has ended is void at once. Every call blocks until it is done: an append
+ * takes some 50 microseconds, or as long as the disk needs with `sync: 'full'`.
+ *
+ * @throws {StoreError} at once, when the folder cannot be used
+ * @example
+ * const store = fileStore({ dir: '.sessions' })
+ */
+export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOptions): SyncSessionStore {
+  checkOptions(dir, sync)
+  const file = join(resolve(dir), 'sessions.db')
+  let open: Statements | null = attempt(file, () => statements(openDatabase(file, sync)))
+
+  const use = <Value>(work: (sql: Statements) => Value): Value => {
+    // Statements would work on after the database is closed.
+    const sql = open
+    if (sql === null) throw closed(file)
+    return attempt(file, () => work(sql))
+  }
+
+  /** One transaction, begun as a writer so that what it reads stays true until it ends. */
+  const write = <Value>(work: (sql: Statements) => Value): Value =>
+    use((sql) => {
+      sql.begin()
+      try {
+        const value = work(sql)
+        sql.commit()
+        return value
+      } catch (error) {
+        sql.rollback()
+        throw error
+      }
+    })
+
+  return {
+    acquire(id, options) {
+      const sessionId = checkedSessionId(id)
+      const holder = holderInWords(options.holder)
+      return write((sql) => {
+        const time = now()
+        const lease: Lease = { sessionId, token: newId(), holder, expiresAt: expiryOf(time, options.ttlMs) }
+        const row = sql.session(sessionId)
+        if (row !== null && isHeld(row, time)) throw busy(sessionId, row.holder)
+        sql.take(lease, thisProcess())
+        return lease
+      })
+    },
+
+    renew(lease, ttlMs) {
+      const expiresAt = expiryOf(now(), ttlMs)
+      if (!use((sql) => sql.renew(lease, expiresAt))) throw lost(lease)
+      return { ...lease, expiresAt }
+    },
+
+    release(lease) {
+      write((sql) => sql.release(lease))
+    },
+
+    append(lease, records, summary) {
+      const { sessionId, token } = lease
+      checkRecords(sessionId, records)
+      const text = summaryText(summary)
+      write((sql) => {
+        const time = now()
+        const row = sql.session(sessionId)
+        if (row === null || row.token !== token || row.expiresAt <= time) throw lost(lease)
+        checkFollows(sessionId, records, row.head)
+        for (const record of records) sql.insert(sessionId, record)
+        sql.advance(sessionId, row.head + records.length, time, text)
+      })
+    },
+
+    read(sessionId, range) {
+      const whole = wholeRange(range)
+      return whole === null ? [] : use((sql) => sql.read(sessionId, whole))
+    },
+
+    list() {
+      const time = now()
+      return use((sql) => sql.list()).map((row): SessionEntry => {
+        const { id, createdAt, updatedAt, head, summary } = row
+        const holder = isHeld(row, time) ? row.holder : null
+        return { id, createdAt, updatedAt, head, summary: summaryOf(summary), holder }
+      })
+    },
+
+    delete: (sessionId) =>
+      write((sql) => {
+        const row = sql.session(sessionId)
+        if (row === null) return false
+        if (isHeld(row, now())) throw busy(sessionId, row.holder)
+        sql.remove(sessionId)
+        return row.head > 0
+      }),
+
+    close() {
+      open?.close()
+      open = null
+    },
+  }
+}
+
+function isHeld({ token, process, expiresAt }: LeaseRow, time: number): boolean {
+  return token !== null && expiresAt > time && !isGone(process)
+}
+
+function attempt<Value>(file: string, work: () => Value): Value {
+  try {
+    return work()
+  } catch (error) {
+    throw error instanceof StatewrightError ? error : fileError(error, file)
+  }
+}
+
+function closed(file: string): StoreError {
+  return new StoreError('store_unavailable', `The store ${file} is closed. Open it again.`, file)
+}
+
+function checkOptions(dir: unknown, sync: unknown): void {
+  if (typeof dir !== 'string' || dir === '') {
+    throw new ConfigError('invalid_config', 'dir is missing. Give the folder for the sessions.', 'dir')
+  }
+  if (sync !== 'normal' && sync !== 'full') {
+    throw new ConfigError(
+      'invalid_config',
+      `sync is ${JSON.stringify(sync)}. Use "normal" or "full".`,
+      'sync',
+    )
+  }
+}

@@ -1,0 +1,138 @@
+import type Database from 'libsql'
+import type { WholeRange } from '../read-range.js'
+import type { Lease, LogRecord } from '../store.js'
+
+/** A session's row, as far as it says who may write. */
+export interface LeaseRow {
+  token: string | null
+  holder: string | null
+  /** Where the holder runs; see holder.ts. */
+  process: string | null
+  expiresAt: number
+}
+
+export interface SessionRow extends LeaseRow {
+  id: string
+  head: number
+  createdAt: number
+  updatedAt: number
+  /** JSON text. */
+  summary: string | null
+}
+
+/**
+ * Text is read as bytes, and numbers as numbers whatever is there: text that is no UTF-8, which only a damaged file has,
+ * would end the process inside libsql. Whether a record is what was written, its checksum tells.
+ */
+const bytes = (column: string) => `CAST(${column} AS BLOB)`
+const integer = (column: string) => `CAST(${column} AS INTEGER)`
+
+const sessionColumns = [
+  ...['head', 'created_at', 'updated_at', 'expires_at'].map(integer),
+  ...['id', 'summary', 'token', 'holder', 'process'].map(bytes),
+].join(', ')
+
+const recordColumns = [...['seq', 'at'].map(integer), ...['type', 'data', 'checksum'].map(bytes)].join(', ')
+
+/** The SQL of the file store, prepared once. */
+export function statements(database: Database.Database) {
+  const one = (sql: string) => database.prepare(sql)
+  const begin = one('BEGIN IMMEDIATE')
+  const commit = one('COMMIT')
+  const session = one(`SELECT ${sessionColumns} FROM sessions WHERE id = ?`).raw()
+  const list = one(`SELECT ${sessionColumns} FROM sessions WHERE head > 0 ORDER BY updated_at DESC, id`).raw()
+  const take = one(`
+    INSERT INTO sessions (id, token, holder, process, expires_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder,
+      process = excluded.process, expires_at = excluded.expires_at`)
+  const renew = one('UPDATE sessions SET expires_at = ? WHERE id = ? AND token = ?')
+  const release = one('UPDATE sessions SET token = NULL WHERE id = ? AND token = ?')
+  const insert = one(
+    'INSERT INTO records (session_id, seq, at, type, data, checksum) VALUES (?, ?, ?, ?, ?, ?)',
+  )
+  const advance = one(`
+    UPDATE sessions SET head = ?1, updated_at = ?2, created_at = iif(head = 0, ?2, created_at),
+      summary = coalesce(?3, summary) WHERE id = ?4`)
+  const read = one(
+    `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
+  ).raw()
+  const lastSnapshot = one(`
+    SELECT ${integer('seq')} FROM records WHERE session_id = ? AND seq <= ? AND type = 'snapshot' ORDER BY seq DESC LIMIT 1`).raw()
+  const removeRecords = one('DELETE FROM records WHERE session_id = ?')
+  const removeSession = one('DELETE FROM sessions WHERE id = ?')
+  const removeUnwritten = one('DELETE FROM sessions WHERE id = ? AND head = 0 AND token IS NULL')
+
+  return {
+    begin: () => begin.run(),
+    commit: () => commit.run(),
+    /** Also when SQLite has rolled back by itself, as it does on some errors. */
+    rollback() {
+      try {
+        database.exec('ROLLBACK')
+      } catch {
+        // There was nothing left to roll back.
+      }
+    },
+    session(id: string): SessionRow | null {
+      const row = session.get([id])
+      return row === undefined ? null : sessionRow(row)
+    },
+    list: () => list.all([]).map(sessionRow),
+    take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
+      take.run([sessionId, token, holder, process, expiresAt])
+    },
+    renew: ({ sessionId, token }: Lease, expiresAt: number): boolean =>
+      renew.run([expiresAt, sessionId, token]).changes > 0,
+    release({ sessionId, token }: Lease) {
+      release.run([sessionId, token])
+      removeUnwritten.run([sessionId])
+    },
+    insert(sessionId: string, { seq, at, type, data, check }: LogRecord) {
+      insert.run([sessionId, seq, at, type, data, check])
+    },
+    advance(sessionId: string, head: number, time: number, summary: string | null) {
+      advance.run([head, time, summary, sessionId])
+    },
+    read(sessionId: string, { from, to }: WholeRange): LogRecord[] {
+      const first =
+        from === 'snapshot' ? ((lastSnapshot.get([sessionId, to]) as [number] | undefined)?.[0] ?? 1) : from
+      return read.all([sessionId, first, to]).map(logRecord)
+    },
+    remove(id: string) {
+      removeRecords.run([id])
+      removeSession.run([id])
+    },
+    close() {
+      database.close()
+    },
+  }
+}
+
+export type Statements = ReturnType<typeof statements>
+
+type Bytes = Buffer | null
+
+function sessionRow(row: unknown): SessionRow {
+  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process] = row as [
+    ...[number, number, number, number],
+    ...[Bytes, Bytes, Bytes, Bytes, Bytes],
+  ]
+  return {
+    id: text(id),
+    head,
+    createdAt,
+    updatedAt,
+    summary: summary && text(summary),
+    token: token && text(token),
+    holder: holder && text(holder),
+    process: process && text(process),
+    expiresAt,
+  }
+}
+
+function logRecord(row: unknown): LogRecord {
+  const [seq, at, type, data, check] = row as [number, number, Bytes, Bytes, Bytes]
+  return { seq, at, type: text(type) as LogRecord['type'], data: text(data), check: text(check) }
+}
+
+const text = (value: Bytes): string => value?.toString('utf8') ?? ''

@@ -1,0 +1,68 @@
+import { fileURLToPath } from 'node:url'
+import { ConfigError, StatewrightError } from '../errors.js'
+import type * as FileStores from './file/index.js'
+import { memoryStore } from './memory-store.js'
+import { StoreError } from './store-error.js'
+import type { SessionStore } from './store.js'
+
+/**
+ * The session store that a URL names. Each kind is loaded only when it is asked for.
+ *
+ * - `memory:` lives as long as the process
+ * - `file:DIR` or `file:///DIR`: a folder on disk; `~` and `%` in `file:DIR` mean nothing
+ * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `postgresql://…`: needs the package `pg`
+ *
+ * @throws {ConfigError} `invalid_store` for anything else
+ * @throws {StoreError} when the folder cannot be used
+ * @example
+ * const store = await openStore('file:.sessions')
+ */
+export async function openStore(url: string): Promise<SessionStore> {
+  const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*):(.*)$/is.exec(url) ?? []
+  switch (scheme.toLowerCase()) {
+    case 'memory':
+      if (rest === '') return memoryStore()
+      break
+    case 'file': {
+      const dir = folderOf(rest)
+      if (dir !== null) return (await loadFileStore()).fileStore({ dir })
+      break
+    }
+    case 'postgres':
+    case 'postgresql':
+      return (await import('./postgres/index.js')).postgresStore({ connectionString: url })
+  }
+  // What follows the scheme may hold a password.
+  throw new ConfigError(
+    'invalid_store',
+    `${scheme === '' ? 'The text' : `A URL with ${scheme}:`} names no session store here. Use memory:, file:DIR, ` +
+      'file:///DIR or postgres://USER:PASSWORD@HOST/DATABASE.',
+    'store',
+  )
+}
+
+function folderOf(rest: string): string | null {
+  if (rest === '' || rest.includes('\0')) return null
+  if (!rest.startsWith('//')) return rest
+  try {
+    return fileURLToPath(`file:${rest}`)
+  } catch {
+    return null
+  }
+}
+
+/** SQLite comes as a binary, which not every platform has. */
+async function loadFileStore(): Promise<typeof FileStores> {
+  try {
+    return await import('./file/index.js')
+  } catch (error) {
+    if (error instanceof StatewrightError) throw error
+    throw new StoreError(
+      'store_unavailable',
+      `Sessions cannot be kept in files on this platform: the package libsql does not load (${String(error)}). ` +
+        'Install it for this platform, or use memory: or postgres://…',
+      'libsql',
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,183 @@
+import type pg from 'pg'
+import { ConfigError } from '../../errors.js'
+import { loadPeer } from '../../load-peer.js'
+import { newId } from '../../runtime/new-id.js'
+import { holderInWords, isGone, thisProcess } from '../holder.js'
+import { wholeRange } from '../read-range.js'
+import { busy, checkFollows, checkRecords, expiryOf, lost } from '../refusals.js'
+import { checkedSessionId } from '../session-id.js'
+import { StoreError } from '../store-error.js'
+import type { SessionStore } from '../store.js'
+import { summaryText } from '../summary-text.js'
+import { placeOf, postgresError } from './postgres-error.js'
+import { columnsOf, type EntryRow, logRecord, type RecordRow, sessionEntry, type SessionRow } from './rows.js'
+import { prepareSchema } from './schema.js'
+import { statements } from './statements.js'
+
+export type PostgresStoreOptions = (
+  | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
+  | { /** A `Pool` of the package `pg`, which `close` leaves open. */ pool: pg.Pool }
+) & {
+  /** Where the tables are; made on first use. Lower-case letters, digits and `_`. Default: `statewright`. */
+  schema?: string
+  /** Milliseconds since the epoch. Default: the server's clock, so that all machines agree on when a lease ends. */
+  now?: () => number
+}
+
+/** How long to wait for a connection, and for an answer, in milliseconds: a server that hangs must not hang a run. */
+const connectMs = 10_000
+const answerMs = 30_000
+
+/**
+ * Sessions in Postgres, for any number of processes and machines. It connects on first use and after a lost connection;
+ * an append is one round trip, as durable as the server's `synchronous_commit` makes it. Needs the package `pg`.
+ *
+ * @throws {ConfigError} for options that make no sense
+ * @example
+ * const store = postgresStore({ connectionString: process.env.DATABASE_URL })
+ */
+export function postgresStore(options: PostgresStoreOptions): SessionStore {
+  const { now, schema = 'statewright' } = options
+  checkOptions(options, schema)
+  const place = placeOf(options)
+  const sql = statements(schema)
+  let opened: Promise<pg.Pool> | null = null
+  let isClosed = false
+
+  const open = async (): Promise<pg.Pool> => {
+    const pool = 'pool' in options ? options.pool : await makePool(options.connectionString)
+    try {
+      await prepareSchema(pool, schema)
+      return pool
+    } catch (error) {
+      if (!('pool' in options)) void pool.end().catch(() => undefined)
+      throw error
+    }
+  }
+
+  const query = async <Row extends object>(text: string, values: unknown[]): Promise<Row[]> => {
+    if (isClosed)
+      throw new StoreError('store_unavailable', `The store ${place} is closed. Open it again.`, place)
+    try {
+      opened ??= open()
+      const pool = await opened.catch((error: unknown) => {
+        opened = null
+        throw error
+      })
+      return (await pool.query<Row & pg.QueryResultRow>(text, values)).rows
+    } catch (error) {
+      throw postgresError(error, place)
+    }
+  }
+
+  const time = () => (now ? Math.floor(now()) : null)
+  const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
+
+  return {
+    async acquire(id, { holder: words, ttlMs }) {
+      const sessionId = checkedSessionId(id)
+      const ttl = expiryOf(0, ttlMs)
+      const token = newId()
+      const holder = holderInWords(words)
+      const take = async (goneToken: string | null) => {
+        const values = [sessionId, time(), token, holder, thisProcess(), ttl, goneToken]
+        const [row] = await query<{ expires_at: string }>(sql.acquire, values)
+        return row && { sessionId, token, holder, expiresAt: Number(row.expires_at) }
+      }
+      const taken = await take(null)
+      if (taken) return taken
+      const row = await sessionOf(sessionId)
+      const again = !row?.held || isGone(row.process) ? await take(row?.token ?? null) : undefined
+      if (again) return again
+      throw busy(sessionId, row?.holder ?? null)
+    },
+
+    async renew(lease, ttlMs) {
+      const values = [lease.sessionId, time(), lease.token, expiryOf(0, ttlMs)]
+      const [row] = await query<{ expires_at: string }>(sql.renew, values)
+      if (!row) throw lost(lease)
+      return { ...lease, expiresAt: Number(row.expires_at) }
+    },
+
+    async release({ sessionId, token }) {
+      await query(sql.release, [sessionId, token])
+    },
+
+    async append(lease, records, summary) {
+      const { sessionId, token } = lease
+      checkRecords(sessionId, records)
+      const [first] = records
+      const values = [sessionId, time(), token, first ? first.seq - 1 : null, summaryText(summary)]
+      const appended = await query(sql.append, [...values, ...columnsOf(records)])
+      if (appended.length > 0) return
+      const row = await sessionOf(sessionId)
+      if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
+      throw lost(lease)
+    },
+
+    async read(sessionId, range) {
+      const whole = wholeRange(range)
+      if (whole === null) return []
+      const from = whole.from === 'snapshot' ? null : whole.from
+      return (await query<RecordRow>(sql.read, [sessionId, from, whole.to])).map(logRecord)
+    },
+
+    async list() {
+      return (await query<EntryRow>(sql.list, [null, time()])).map(sessionEntry)
+    },
+
+    async delete(sessionId) {
+      const remove = async (goneToken: string | null) =>
+        (await query<{ head: string }>(sql.remove, [sessionId, time(), goneToken]))[0]
+      const removed = await remove(null)
+      if (removed) return Number(removed.head) > 0
+      const row = await sessionOf(sessionId)
+      if (row === undefined) return false
+      const again = !row.held || isGone(row.process) ? await remove(row.token) : undefined
+      if (again) return Number(again.head) > 0
+      throw busy(sessionId, row.holder)
+    },
+
+    async close() {
+      isClosed = true
+      const pool = await opened?.catch(() => null)
+      opened = null
+      if (!('pool' in options)) await pool?.end()
+    },
+  }
+}
+
+async function makePool(connectionString: string): Promise<pg.Pool> {
+  const { default: driver } = await loadPeer<{ default: typeof pg }>('pg', 'The Postgres store')
+  const pool = new driver.Pool({
+    connectionString,
+    connectionTimeoutMillis: connectMs,
+    query_timeout: answerMs,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  })
+  // A connection that breaks while nobody uses it: the next query opens another, or says what is wrong.
+  pool.on('error', () => undefined)
+  return pool
+}
+
+function checkOptions(options: PostgresStoreOptions, schema: unknown): void {
+  const { connectionString, pool } = options as { connectionString?: unknown; pool?: { query?: unknown } }
+  if (
+    typeof pool?.query !== 'function' &&
+    (typeof connectionString !== 'string' || connectionString === '')
+  ) {
+    throw new ConfigError(
+      'invalid_config',
+      'The Postgres store needs a connectionString, such as postgres://USER:PASSWORD@HOST/DATABASE, or a pool of pg.',
+      'connectionString',
+    )
+  }
+  if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new ConfigError(
+      'invalid_config',
+      'The schema must be 1 to 63 lower-case letters, digits and _, and not begin with a digit.',
+      'schema',
+    )
+  }
+}

@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** A way to a server that can be closed, which to a client is the same as a server that stops. */
+export interface Gateway {
+  /** Leads to the server through the gateway. */
+  url: string
+  open(): Promise<void>
+  /** Refuses connections, and ends those that are open. */
+  close(): Promise<void>
+  /** Ends the connection of the next client that sends something, after it was passed on. */
+  breakAtNextData(): void
+}
+
+export async function openGateway(serverUrl: string): Promise<Gateway> {
+  const server = new URL(serverUrl)
+  const sockets = new Set<Socket>()
+  let breaks = false
+
+  const listener = createServer((client) => {
+    const upstream = connect(Number(server.port), server.hostname)
+    for (const [from, to] of [[client, upstream] as const, [upstream, client] as const]) {
+      sockets.add(from)
+      from.on('error', () => undefined)
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+      from.on('data', (bytes) => {
+        to.write(bytes)
+        if (!breaks || from !== client) return
+        breaks = false
+        client.destroy()
+      })
+    }
+  })
+
+  const open = async (port: number): Promise<void> => {
+    breaks = false
+    listener.listen(port, '127.0.0.1')
+    await once(listener, 'listening')
+  }
+  await open(0)
+  const { port } = listener.address() as AddressInfo
+  const url = new URL(serverUrl)
+  url.host = `127.0.0.1:${port}`
+
+  return {
+    url: url.href,
+    open: () => open(port),
+    async close() {
+      if (!listener.listening) return
+      const closed = once(listener, 'close')
+      listener.close()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+    breakAtNextData() {
+      breaks = true
+    },
+  }
+}

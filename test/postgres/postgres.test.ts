@@ -1,0 +1,180 @@
+import { inspect } from 'node:util'
+import pg from 'pg'
+import { thisProcess } from '../../src/stores/holder.js'
+import { postgresStore } from '../../src/stores/postgres/index.js'
+import { StoreError } from '../../src/stores/store-error.js'
+import { describeStore } from '../stores/conformance.js'
+import { asked, failure, type Place, record, records, refusal } from '../stores/support.js'
+import { type Gateway, openGateway } from './gateway.js'
+
+const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
+if (url === '') throw new Error('Run this suite with: npm run test:postgres')
+
+let places = 0
+
+/** A schema of its own. */
+function postgresPlace(): Place & { schema: string } {
+  const schema = `place_${process.pid}_${++places}`
+  return {
+    schema,
+    open: (now) => postgresStore({ connectionString: url, schema, ...(now ? { now } : {}) }),
+    remove: () => admin(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`),
+  }
+}
+
+async function admin(sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+describeStore('the store in Postgres', postgresPlace, { shared: true })
+
+describe('the store in Postgres', () => {
+  let place: ReturnType<typeof postgresPlace>
+  beforeEach(() => {
+    place = postgresPlace()
+  })
+  afterEach(() => place.remove())
+
+  test('measures leases by the clock of the server', async () => {
+    const store = place.open()
+    const before = Date.now()
+    const lease = await store.acquire('s', { holder: 'run 1', ttlMs: 60_000 })
+    // One machine, one clock: what the server said lies between.
+    expect(lease.expiresAt).toBeGreaterThanOrEqual(before + 60_000)
+    expect(lease.expiresAt).toBeLessThanOrEqual(Date.now() + 60_000)
+    await store.append(lease, [record(1)])
+    const [entry] = await store.list()
+    expect(entry?.createdAt).toBeGreaterThanOrEqual(before)
+    expect(entry?.holder).toMatch(/^run 1 in process \d+ on ./)
+    await store.close()
+  })
+
+  test('frees a session whose process on this machine is gone, but not one elsewhere', async () => {
+    const store = place.open()
+    const lease = await store.acquire('s', asked)
+    await store.append(lease, [record(1)])
+    await admin(`UPDATE "${place.schema}".sessions SET process = '1@elsewhere'`)
+    await refusal('session_busy', () => store.acquire('s', asked))
+    await refusal('session_busy', () => store.delete('s'))
+    // A number that no process has: the largest that Linux gives is 2^22.
+    await admin(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
+    expect((await store.list())[0]?.holder).toBeNull()
+    const taken = await store.acquire('s', asked)
+    await refusal('lease_lost', () => store.append(lease, [record(2)]))
+    await store.append(taken, [record(2)])
+    await admin(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
+    expect(await store.delete('s')).toBe(true)
+    await store.close()
+  })
+
+  test('refuses a schema that a newer Statewright wrote', async () => {
+    await place.open().list()
+    await admin(`UPDATE "${place.schema}".schema_version SET version = 99`)
+    const error = await refusal('newer_log', () => place.open().list())
+    expect(error.message).toContain('99')
+  })
+
+  test('works with a pool of the caller, and leaves it open', async () => {
+    const pool = new pg.Pool({ connectionString: url })
+    const store = postgresStore({ pool, schema: place.schema })
+    const lease = await store.acquire('s', asked)
+    await store.append(lease, records(1, 3))
+    await store.close()
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+    await pool.end()
+  })
+
+  test('serves a user who may only use the tables, and tells one who may not write', async () => {
+    await place.open().list()
+    const { schema } = place
+    await admin(`
+      DROP ROLE IF EXISTS reader_${places}; CREATE ROLE reader_${places} LOGIN PASSWORD 'reader';
+      GRANT USAGE ON SCHEMA "${schema}" TO reader_${places};
+      GRANT SELECT ON ALL TABLES IN SCHEMA "${schema}" TO reader_${places}`)
+    const reader = new URL(url)
+    reader.username = `reader_${places}`
+    reader.password = 'reader'
+    const store = postgresStore({ connectionString: reader.href, schema })
+    expect(await store.list()).toEqual([])
+    await refusal('read_only', () => store.acquire('s', asked))
+    await store.close()
+    await admin(`DROP OWNED BY reader_${places}; DROP ROLE reader_${places}`)
+  })
+
+  test('never shows a password', async () => {
+    const secret = 'hunter2-hunter2'
+    const { host } = new URL(url)
+    for (const connectionString of [
+      `postgres://postgres:${secret}@${host}/postgres`,
+      `postgres://postgres:${secret}@127.0.0.1:1/postgres`,
+      `postgres://postgres:${secret}@${host}:port/postgres`,
+      `postgres://postgres:${secret}%zz@${host}/postgres`,
+      `postgres://postgres:${secret}/x@${host}/postgres`,
+      `postgres://user:1${secret}@[::/postgres`,
+    ]) {
+      const store = postgresStore({ connectionString, schema: place.schema })
+      const error = await failure(() => store.list())
+      expect(error).toMatchObject({ code: expect.stringMatching(/^(store_unavailable|invalid_store)$/) })
+      expect(everything(error)).not.toContain(secret)
+      await store.close()
+    }
+  })
+
+  describe('behind a connection that breaks', () => {
+    let gateway: Gateway
+    beforeEach(async () => {
+      gateway = await openGateway(url)
+    })
+    afterEach(() => gateway.close())
+
+    test('says that the server is away, and works again when it is back', async () => {
+      const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
+      const lease = await store.acquire('s', asked)
+      await store.append(lease, [record(1)])
+      await gateway.close()
+      await refusal('store_unavailable', () => store.append(lease, [record(2)]))
+      await refusal('store_unavailable', () => store.read('s'))
+      await gateway.open()
+      expect(await store.read('s')).toEqual([record(1)])
+      await store.append(lease, [record(2)])
+      expect(await store.read('s')).toEqual(records(1, 2))
+      await store.close()
+    })
+
+    test('that was away when it was first needed is used when it is there', async () => {
+      await gateway.close()
+      const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
+      await refusal('store_unavailable', () => store.list())
+      await gateway.open()
+      expect(await store.list()).toEqual([])
+      await store.close()
+    })
+
+    test('that breaks while an append is under way gives a typed error, and the log has it whole or not', async () => {
+      const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
+      const lease = await store.acquire('s', asked)
+      await store.append(lease, [record(1)])
+      const pending = failure(() => store.append(lease, records(2, 4)))
+      gateway.breakAtNextData()
+      expect(await pending).toBeInstanceOf(StoreError)
+      expect([1, 4]).toContain((await store.read('s')).length)
+      await store.close()
+    })
+  })
+})
+
+function thisMachine(): string {
+  return thisProcess().replace(/^\d+@/, '')
+}
+
+/** All that an error could show where it is logged. */
+function everything(error: unknown): string {
+  const parts = [inspect(error, { depth: 10, showHidden: true }), String(error), JSON.stringify(error)]
+  return parts.join('\n')
+}

@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { buildSync } from 'esbuild'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The file store as a module that another Node process can import. `remove` it in the end. */
+export function buildFileStore(): { url: string; remove: () => void } {
+  const folder = join(root, 'node_modules/.cache')
+  mkdirSync(folder, { recursive: true })
+  const outfile = join(folder, `statewright-file-store-${process.pid}.mjs`)
+  buildSync({
+    entryPoints: [join(root, 'src/stores/file/index.ts')],
+    outfile,
+    bundle: true,
+    packages: 'external',
+    format: 'esm',
+    platform: 'node',
+  })
+  return { url: pathToFileURL(outfile).href, remove: () => rmSync(outfile, { force: true }) }
+}
+
+/** What every child begins with: `fileStore`, records, and `say`, which writes a line of JSON. */
+const prelude = (url: string, dir: string): string => `
+  import { writeSync } from 'node:fs'
+  import { fileStore } from ${JSON.stringify(url)}
+  const dir = ${JSON.stringify(dir)}
+  const asked = { holder: 'run 1', ttlMs: 3_600_000 }
+  const record = (seq, data = JSON.stringify({ seq })) =>
+    ({ seq, at: 1_700_000_000_000 + seq, type: 'event', data, check: 'check-' + seq })
+  const say = (value) => writeSync(1, JSON.stringify(value) + '\\n')
+  const attempt = (work) => {
+    try {
+      return { value: work() ?? null }
+    } catch (error) {
+      return { code: error.code, message: error.message, name: error.name }
+    }
+  }
+`
+
+export interface Child {
+  process: ChildProcess
+  /** The next line that it says; rejects when it ends without. */
+  next(): Promise<unknown>
+  ended: Promise<{ code: number | null; signal: string | null; errors: string }>
+}
+
+/** Runs a script beside the prelude in a Node process of its own. `wrap`: a command to run it under. */
+export function startChild(url: string, dir: string, script: string, wrap: string[] = []): Child {
+  const args = [...wrap, process.execPath, '--input-type=module', '-e', prelude(url, dir) + script]
+  const [command = process.execPath, ...rest] = args
+  const options: SpawnOptions = { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] }
+  const child = spawn(command, rest, options)
+
+  const lines: unknown[] = []
+  const waiting: { resolve: (line: unknown) => void; reject: (error: Error) => void }[] = []
+  let partial = ''
+  let errors = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    const parts = (partial + text).split('\n')
+    partial = parts.pop() ?? ''
+    for (const part of parts) {
+      const line: unknown = JSON.parse(part)
+      const first = waiting.shift()
+      if (first) first.resolve(line)
+      else lines.push(line)
+    }
+  })
+  let isOver = false
+  const over = () => new Error(`The child has ended. ${errors}`)
+  const ended = new Promise<Awaited<Child['ended']>>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      isOver = true
+      for (const { reject: fail } of waiting) fail(over())
+      resolve({ code, signal, errors })
+    })
+  })
+
+  const next = (): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      if (lines.length > 0) resolve(lines.shift())
+      else if (isOver) reject(over())
+      else waiting.push({ resolve, reject })
+    })
+  return { process: child, next, ended }
+}

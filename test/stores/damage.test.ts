@@ -1,0 +1,112 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileStore } from '../../src/stores/file/index.js'
+import { StoreError } from '../../src/stores/store-error.js'
+import { buildFileStore, startChild } from './child.js'
+import { makeFolder, removeFolder } from './folder.js'
+import { asked, record, records, refusal } from './support.js'
+
+let dir: string
+let copies = 0
+const built = buildFileStore()
+beforeEach(() => {
+  dir = makeFolder()
+})
+afterEach(() => removeFolder(dir))
+afterAll(built.remove)
+
+/** A folder with these files of a database. */
+function folderWith(files: { db: Buffer; wal?: Buffer }): string {
+  const copy = join(dir, `copy-${++copies}`)
+  mkdirSync(copy)
+  writeFileSync(join(copy, 'sessions.db'), files.db)
+  if (files.wal) writeFileSync(join(copy, 'sessions.db-wal'), files.wal)
+  return copy
+}
+
+test('a write-ahead log cut anywhere gives a beginning of the log, to which can be added', async () => {
+  const child = startChild(
+    built.url,
+    dir,
+    `const store = fileStore({ dir })
+     const lease = store.acquire('s', asked)
+     for (let seq = 1; seq <= 20; seq += 2) store.append(lease, [record(seq), record(seq + 1)])
+     process.kill(process.pid, 'SIGKILL')`,
+  )
+  expect((await child.ended).signal).toBe('SIGKILL')
+  const [db, wal] = ['sessions.db', 'sessions.db-wal'].map((name) => readFileSync(join(dir, name)))
+  if (!db || !wal) throw new Error('There is no database.')
+  const frame = 24 + 4096
+  const cuts = new Set([0, 1, 31, 32, wal.length - 1, wal.length])
+  for (let end = 32; end <= wal.length; end += frame)
+    for (const by of [-1, 0, 1, 24, 2000]) cuts.add(end + by)
+
+  const lengths = new Set<number>()
+  for (const cut of cuts) {
+    const store = fileStore({ dir: folderWith({ db, wal: wal.subarray(0, cut) }) })
+    const log = store.read('s')
+    expect(log).toEqual(records(1, log.length))
+    expect(log.length % 2).toBe(0)
+    lengths.add(log.length)
+    store.append(store.acquire('s', asked), [record(log.length + 1)])
+    expect(store.read('s')).toEqual(records(1, log.length + 1))
+    store.close()
+  }
+  // From none to all: the cuts went through every append.
+  expect([...lengths].sort((a, b) => a - b)).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20])
+})
+
+test('a damaged file is told as that, or does not matter to what is asked', async () => {
+  const child = startChild(
+    built.url,
+    dir,
+    `const store = fileStore({ dir })
+     const lease = store.acquire('s', asked)
+     for (let seq = 1; seq <= 30; seq++) store.append(lease, [record(seq, JSON.stringify('é'.repeat(seq * 40)))])
+     store.release(lease)
+     const { default: Database } = await import('libsql')
+     new Database(dir + '/sessions.db').exec('PRAGMA wal_checkpoint(TRUNCATE)')`,
+  )
+  expect((await child.ended).code).toBe(0)
+  const db = readFileSync(join(dir, 'sessions.db'))
+  expect(db.length).toBeGreaterThan(10 * 4096)
+
+  const codes = new Set<string>()
+  const damages = [
+    Buffer.alloc(4096, 0xff),
+    Buffer.alloc(4096),
+    Buffer.alloc(8, 0xff),
+    Buffer.alloc(200, 0xa5),
+  ]
+  for (const damage of damages) {
+    for (const offset of [0, 1500]) {
+      for (let page = 0; page < db.length; page += 4096) {
+        const bad = Buffer.from(db)
+        damage.copy(bad, page + offset)
+        const copy = folderWith({ db: bad })
+        // Text that is no UTF-8 any more ends a process that reads it as text: it would end this one.
+        try {
+          const store = fileStore({ dir: copy })
+          store.list()
+          store.read('s', { from: 'snapshot' })
+          store.append(store.acquire('s', asked), [record(31)])
+          store.close()
+        } catch (error) {
+          expect(error).toBeInstanceOf(StoreError)
+          codes.add((error as StoreError).code)
+        }
+        removeFolder(copy)
+      }
+    }
+  }
+  expect(codes).toContain('corrupt_log')
+  for (const code of codes) expect(['corrupt_log', 'newer_log', 'out_of_order']).toContain(code)
+})
+
+test('a file that is no database is refused, and left as it is', async () => {
+  const text = Buffer.from('Dear diary, '.repeat(1000))
+  const copy = folderWith({ db: text })
+  const error = await refusal('corrupt_log', () => fileStore({ dir: copy }))
+  expect(error.message).toContain(join(copy, 'sessions.db'))
+  expect(readFileSync(join(copy, 'sessions.db')).equals(text)).toBe(true)
+})

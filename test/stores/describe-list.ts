@@ -1,0 +1,87 @@
+import { asked, record, records, refusal, type Subject, summary } from './support.js'
+
+export function describeList(subject: Subject): void {
+  describe('the list', () => {
+    test('has every session with a record, the one written last first, and tells who writes to it', async () => {
+      const { store, time } = subject
+      const leases = []
+      for (const id of ['a', 'b', 'c']) {
+        subject.time += 10
+        const lease = await store.acquire(id, { holder: `writer of ${id}`, ttlMs: 1000 })
+        await store.append(lease, records(1, 2), summary(`about ${id}`))
+        leases.push(lease)
+      }
+      await store.acquire('not-written', asked)
+      const [a, b] = leases
+      if (!a || !b) throw new Error('no leases')
+      subject.time += 10
+      await store.append(a, [record(3)])
+      await store.release(b)
+
+      const list = await store.list()
+      expect(list).toEqual([
+        expect.objectContaining({ id: 'a', createdAt: time + 10, updatedAt: time + 40, head: 3 }),
+        expect.objectContaining({ id: 'c', createdAt: time + 30, updatedAt: time + 30, head: 2 }),
+        expect.objectContaining({ id: 'b', createdAt: time + 20, updatedAt: time + 20, head: 2 }),
+      ])
+      expect(list.map((entry) => entry.summary)).toEqual(['a', 'c', 'b'].map((id) => summary(`about ${id}`)))
+      expect(list[0]?.holder).toContain('writer of a')
+      expect(list[2]?.holder).toBeNull()
+
+      subject.time += 1000
+      expect((await store.list()).map(({ holder }) => holder)).toEqual([null, null, null])
+    })
+
+    test('has the last summary that was written, or none', async () => {
+      const { store } = subject
+      const lease = await store.acquire('s', asked)
+      await store.append(lease, [record(1)])
+      expect((await store.list())[0]?.summary).toBeNull()
+      const first = summary('Quotes \' " \\ \u0000 and \u{1F600}')
+      await store.append(lease, [record(2)], first)
+      await store.append(lease, [record(3)])
+      expect((await store.list())[0]).toMatchObject({ head: 3, summary: first })
+      await store.append(lease, [], { ...first, name: 'renamed', cost: 0.25 })
+      expect((await store.list())[0]).toMatchObject({
+        head: 3,
+        summary: { ...first, name: 'renamed', cost: 0.25 },
+      })
+    })
+  })
+
+  describe('deleting', () => {
+    test('removes a session with all its records, and says whether there was one', async () => {
+      const { store } = subject
+      const lease = await store.acquire('s', asked)
+      await store.append(lease, records(1, 3), summary('gone'))
+      await store.release(lease)
+      const kept = await store.acquire('kept', asked)
+      await store.append(kept, [record(1)])
+
+      expect(await store.delete('s')).toBe(true)
+      expect(await store.delete('s')).toBe(false)
+      expect(await store.delete('nobody')).toBe(false)
+      expect(await store.read('s')).toEqual([])
+      expect((await store.list()).map(({ id }) => id)).toEqual(['kept'])
+
+      const again = await store.acquire('s', asked)
+      await store.append(again, [record(1)])
+      expect(await store.read('s')).toEqual([record(1)])
+      expect((await store.list()).find(({ id }) => id === 's')?.summary).toBeNull()
+    })
+
+    test('is refused while somebody writes to the session', async () => {
+      const { store } = subject
+      const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: 100 })
+      await store.append(lease, [record(1)])
+      const error = await refusal('session_busy', () => store.delete('s'))
+      expect(error.message).toContain('run 4f2a')
+      expect(await store.read('s')).toEqual([record(1)])
+      subject.time += 100
+      expect(await store.delete('s')).toBe(true)
+      await refusal('lease_lost', () => store.renew(lease, 100))
+      await refusal('lease_lost', () => store.append(lease, [record(2)]))
+      expect(await store.read('s')).toEqual([])
+    })
+  })
+}

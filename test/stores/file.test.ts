@@ -1,0 +1,4 @@
+import { describeStore } from './conformance.js'
+import { filePlace } from './folder.js'
+
+describeStore('the store in a folder', filePlace, { shared: true })

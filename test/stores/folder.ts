@@ -1,0 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileStore } from '../../src/stores/file/index.js'
+import type { Place } from './support.js'
+
+export const makeFolder = (): string => mkdtempSync(join(tmpdir(), 'statewright-store-'))
+
+export const removeFolder = (dir: string): void => rmSync(dir, { recursive: true, force: true })
+
+/** A folder that file stores share. */
+export function filePlace(): Place {
+  const parent = makeFolder()
+  const dir = join(parent, 'made', 'on', 'demand')
+  return { open: (now) => fileStore(now ? { dir, now } : { dir }), remove: () => removeFolder(parent) }
+}

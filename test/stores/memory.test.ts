@@ -1,0 +1,18 @@
+import { memoryStore } from '../../src/stores/memory-store.js'
+import { describeStore } from './conformance.js'
+import { asked, record } from './support.js'
+
+describeStore(
+  'the store in memory',
+  () => ({ open: (now) => memoryStore(now ? { now } : {}), remove: () => undefined }),
+  { shared: false },
+)
+
+test('the store in memory keeps records by reference', () => {
+  const store = memoryStore()
+  const kept = record(1)
+  store.append(store.acquire('s', asked), [kept])
+  expect(store.read('s')[0]).toBe(kept)
+  store.read('s').length = 0
+  expect(store.read('s')).toHaveLength(1)
+})

@@ -1,0 +1,164 @@
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import Database from 'libsql'
+import { ConfigError } from '../../src/errors.js'
+import { fileStore } from '../../src/stores/file/index.js'
+import { buildFileStore, startChild } from './child.js'
+import { makeFolder, removeFolder } from './folder.js'
+import { asked, failure, record, refusal } from './support.js'
+
+let dir: string
+const built = buildFileStore()
+beforeEach(() => {
+  dir = makeFolder()
+})
+afterEach(() => removeFolder(dir))
+afterAll(built.remove)
+
+const isWindows = process.platform === 'win32'
+
+describe('the folder of a file store', () => {
+  ;(isWindows ? test.skip : test)('and its files are for their owner only, whatever the umask', () => {
+    const made = join(dir, 'a', 'b')
+    const before = process.umask(0)
+    try {
+      const store = fileStore({ dir: made })
+      store.append(store.acquire('s', asked), [record(1)])
+      const modes = readdirSync(made).map((name) => [name, statSync(join(made, name)).mode & 0o777])
+      expect(Object.fromEntries(modes)).toEqual({
+        'sessions.db': 0o600,
+        'sessions.db-wal': 0o600,
+        'sessions.db-shm': 0o600,
+      })
+      expect(statSync(made).mode & 0o777).toBe(0o700)
+      expect(process.umask()).toBe(0)
+      store.close()
+    } finally {
+      process.umask(before)
+    }
+  })
+
+  test.each(['', undefined, 7, null])('cannot be %p', async (wrong) => {
+    expect(await failure(() => fileStore({ dir: wrong as string }))).toBeInstanceOf(ConfigError)
+  })
+
+  test('is the only thing that matters: sync is normal or full', async () => {
+    expect(await failure(() => fileStore({ dir, sync: 'off' as 'full' }))).toBeInstanceOf(ConfigError)
+    const store = fileStore({ dir, sync: 'full' })
+    store.append(store.acquire('s', asked), [record(1)])
+    expect(store.read('s')).toEqual([record(1)])
+    store.close()
+  })
+
+  test('cannot be a file, nor have a folder in the place of the database', async () => {
+    writeFileSync(join(dir, 'file'), 'text')
+    await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'file') }))
+    await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'file', 'below') }))
+    mkdirSync(join(dir, 'taken', 'sessions.db'), { recursive: true })
+    await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'taken') }))
+    await refusal('store_unavailable', () => fileStore({ dir: `${dir}/a\0b` }))
+  })
+
+  test('cannot hold a database of another program, or of a newer Statewright', async () => {
+    const open = (sql: string) => {
+      const database = new Database(join(dir, 'sessions.db'))
+      database.exec(sql)
+      database.close()
+    }
+    open('CREATE TABLE sessions (cookie TEXT)')
+    expect((await refusal('store_unavailable', () => fileStore({ dir }))).message).toContain(
+      'another program',
+    )
+    open('PRAGMA user_version = 99')
+    expect((await refusal('newer_log', () => fileStore({ dir }))).message).toContain('99')
+  })
+
+  ;(isWindows ? test.skip : test)('is told to be read-only when it cannot be written', async () => {
+    const closed = join(dir, 'closed')
+    fileStore({ dir: join(closed, 'store') }).close()
+    chmodSync(dir, 0o755)
+    for (const [path, mode] of [
+      ['closed/store/sessions.db', 0o444],
+      ['closed/store', 0o555],
+      ['closed', 0o555],
+    ] as const) {
+      chmodSync(join(dir, path), mode)
+    }
+    // Modes mean nothing to root: the child gives its rights up.
+    const child = startChild(
+      built.url,
+      closed,
+      `if (process.getuid() === 0) process.setuid(65534)
+       say(attempt(() => fileStore({ dir: dir + '/store' })))
+       say(attempt(() => fileStore({ dir: dir + '/new' })))`,
+    )
+    expect(await child.next()).toMatchObject({ name: 'StoreError', code: 'read_only' })
+    expect(await child.next()).toMatchObject({ name: 'StoreError', code: 'read_only' })
+    await child.ended
+    chmodSync(join(dir, 'closed/store/sessions.db'), 0o666)
+    const second = startChild(
+      built.url,
+      closed,
+      `if (process.getuid() === 0) process.setuid(65534)
+       say(attempt(() => fileStore({ dir: dir + '/store' })))`,
+    )
+    expect(await second.next()).toMatchObject({ name: 'StoreError', code: 'read_only' })
+    await second.ended
+    for (const path of ['closed', 'closed/store']) chmodSync(join(dir, path), 0o755)
+  })
+})
+
+/** A mount that nobody else sees and that ends with the process. */
+const privately = ['unshare', ...(process.getuid?.() === 0 ? [] : ['--map-root-user']), '--mount']
+const canMount =
+  spawnSync(privately[0] ?? '', [...privately.slice(1), 'mount', '-t', 'tmpfs', 'none', '/tmp']).status === 0
+
+describe('a disk that is full', () => {
+  if (!canMount) console.warn('Not tested here: a full disk, which takes a mount (unshare --mount).')
+
+  // A small one fills up with the write-ahead log, the larger one while that moves into the database.
+  const sizes = ['1m', '40m']
+  ;(canMount ? test.each(sizes) : test.skip.each(sizes))(
+    'of %s is told, loses nothing, and is written to again when there is space',
+    async (size) => {
+      const script = `
+        import { rmSync, writeFileSync } from 'node:fs'
+        const data = JSON.stringify('x'.repeat(${size === '1m' ? 600 : 20_000}))
+        writeFileSync(dir + '/ballast', Buffer.alloc(${parseInt(size, 10)} * 500_000))
+        const store = fileStore({ dir })
+        const lease = store.acquire('s', asked)
+        let head = 0
+        const fill = () => {
+          for (;;) {
+            const { code, message } = attempt(() => store.append(lease, [record(head + 1, data), record(head + 2, data)]))
+            if (code) return { code, message }
+            head += 2
+          }
+        }
+        const isWhole = (log) =>
+          log.length === head && log.every((each, index) => each.seq === index + 1 && each.data === data)
+        const first = fill()
+        const whole = isWhole(store.read('s'))
+        const again = attempt(() => store.append(lease, [record(head + 1, data)]))
+        rmSync(dir + '/ballast')
+        const renewed = attempt(() => store.renew(lease, 1e9))
+        store.append(lease, [record(++head, data)])
+        const reopened = fileStore({ dir })
+        say({ first, whole, again, renewed, wholeAfter: isWhole(reopened.read('s')), head })
+      `
+      const mounted = ['sh', '-c', `mount -t tmpfs -o size=${size} none "$0" && exec "$@"`, dir]
+      const child = startChild(built.url, dir, script, [...privately, ...mounted])
+      const report = (await child.next()) as { head: number }
+      expect(report).toMatchObject({
+        first: { code: 'disk_full', message: expect.stringContaining(dir) },
+        whole: true,
+        again: { code: 'disk_full' },
+        renewed: { value: { sessionId: 's' } },
+        wholeAfter: true,
+      })
+      expect(report.head).toBeGreaterThan(20)
+      await child.ended
+    },
+  )
+})
