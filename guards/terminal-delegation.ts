@@ -2,7 +2,7 @@ import type { TerminalDelegationConfig } from './config.js'
 import { cutLine } from './cut.js'
 import { evidence } from './evidence.js'
 import { isRecord, isText } from './stored.js'
-import { type Guard, ok } from './types.js'
+import { type ChildOutcome, type Guard, ok } from './types.js'
 
 export interface TerminalDelegationState {
   /** The sub-agent that can never succeed, as the last fact told it. */
@@ -28,7 +28,7 @@ export const terminalDelegation: Guard<TerminalDelegationState, TerminalDelegati
   observe(state, fact) {
     if (fact.type === 'results') {
       for (const { name, child } of fact.results) {
-        if (child?.state !== 'ERROR' || !isTerminal(child.code)) continue
+        if (!isTerminalChild(child)) continue
         const message = cutLine(evidence(child.message), 240)
         return { due: { tool: cutLine(name, 64), code: child.code, message } }
       }
@@ -58,6 +58,13 @@ export const terminalDelegation: Guard<TerminalDelegationState, TerminalDelegati
     const { tool, code, message } = due
     return isText(tool) && isTerminal(code) && isText(message) ? { due: { tool, code, message } } : null
   },
+}
+
+/** Whether a sub-agent ended in a way that no second try can help. */
+export function isTerminalChild(
+  child: ChildOutcome | undefined,
+): child is ChildOutcome & { code: TerminalCode } {
+  return child?.state === 'ERROR' && isTerminal(child.code)
 }
 
 function isTerminal(code: unknown): code is TerminalCode {

@@ -11,6 +11,10 @@ export function recoverTruncation(used: number, allowed: number): 'continue' | '
 export const continueText =
   'Your answer was cut off at the output limit. Continue exactly where it stopped, without repeating any of it.'
 
+/** What it reads when the text is an object that has to fit a schema: half of one cannot be continued. */
+export const restartText =
+  'Your answer was cut off at the output limit. Give the whole answer again from its beginning, and make it shorter.'
+
 /** What the model reads as the result of each call of a response that was cut. */
 export const truncatedCall =
   'Not executed: the response was cut off at the output limit, so the arguments may be incomplete.'

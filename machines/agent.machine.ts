@@ -43,6 +43,10 @@ export const agentMachine = setup({
       target: '.TIMED_OUT',
       actions: ['keepPartial', { type: 'because', params: { reason: 'timeout' } }],
     },
+    STORE_FAILED: {
+      target: '.ERROR',
+      actions: ['keepPartial', 'noteStoreFailure', { type: 'because', params: { reason: 'store_error' } }],
+    },
     PAUSE: { actions: 'notePause' },
     STEER: { actions: 'queueSteering' },
   },
@@ -83,10 +87,14 @@ export const agentMachine = setup({
               {
                 guard: 'isBlocked',
                 target: '#agent.BLOCKED',
-                actions: ['keepShieldMessage', { type: 'because', params: { reason: 'shield' } }],
+                actions: [
+                  'heedInputShields',
+                  'keepShieldMessage',
+                  { type: 'because', params: { reason: 'shield' } },
+                ],
               },
-              { guard: 'hasRetrieval', target: 'retrieving' },
-              { target: 'checkingLimits' },
+              { guard: 'hasRetrieval', target: 'retrieving', actions: 'heedInputShields' },
+              { target: 'checkingLimits', actions: 'heedInputShields' },
             ],
             onError: {
               target: '#agent.ERROR',
@@ -100,7 +108,7 @@ export const agentMachine = setup({
           invoke: {
             id: 'retrieval',
             src: 'retrieve',
-            onDone: { target: 'checkingLimits' },
+            onDone: { target: 'checkingLimits', actions: 'noteRetrieved' },
             onError: {
               target: '#agent.ERROR',
               actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
@@ -133,6 +141,7 @@ export const agentMachine = setup({
               actions: { type: 'because', params: { reason: 'max_steps' } },
             },
             { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED', actions: 'becauseOfBudget' },
+            { guard: 'hasUnscreenedInput', target: 'screeningInput' },
             { guard: 'fitsContext', target: 'fittingContext' },
             { target: 'requesting' },
           ],
@@ -143,11 +152,25 @@ export const agentMachine = setup({
           invoke: {
             id: 'fitting',
             src: 'fitContext',
-            onDone: { target: 'requesting' },
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'context_overflow' } }],
-            },
+            onDone: [
+              {
+                guard: 'isSpentBySummary',
+                target: '#agent.BUDGET_EXCEEDED',
+                actions: ['applyFit', 'becauseOfBudget'],
+              },
+              { target: 'requesting', actions: 'applyFit' },
+            ],
+            onError: [
+              {
+                guard: 'doesNotFit',
+                target: '#agent.ERROR',
+                actions: ['noteFailure', { type: 'because', params: { reason: 'context_overflow' } }],
+              },
+              {
+                target: '#agent.ERROR',
+                actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+              },
+            ],
           },
         },
 
@@ -157,7 +180,10 @@ export const agentMachine = setup({
             id: 'model',
             src: 'requestModel',
             input: { conclude: false },
-            onDone: { target: 'accounting', actions: 'recordResponse' },
+            onDone: [
+              { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
+              { target: 'accounting', actions: 'recordResponse' },
+            ],
             onError: [
               {
                 guard: 'isRefusedByBudget',
@@ -206,6 +232,40 @@ export const agentMachine = setup({
                 ],
               },
             ],
+          },
+        },
+
+        screeningOutput: {
+          description: 'Output shields look at what the model said before anybody else does.',
+          invoke: {
+            id: 'outputShields',
+            src: 'screenOutput',
+            onDone: [
+              {
+                guard: 'isBlocked',
+                target: '#agent.BLOCKED',
+                actions: [
+                  'tellOutputFindings',
+                  'keepShieldMessage',
+                  { type: 'because', params: { reason: 'shield' } },
+                ],
+              },
+              {
+                guard: 'isStoppedByStepCap',
+                target: '#agent.MAX_STEPS',
+                actions: ['tellOutputFindings', 'releaseAnswer'],
+              },
+              {
+                guard: 'isConclusion',
+                target: '#agent.ERROR',
+                actions: ['tellOutputFindings', 'releaseAnswer'],
+              },
+              { target: 'accounting', actions: ['tellOutputFindings', 'releaseAnswer'] },
+            ],
+            onError: {
+              target: '#agent.ERROR',
+              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+            },
           },
         },
 
@@ -259,7 +319,12 @@ export const agentMachine = setup({
               target: '#agent.ERROR',
               actions: { type: 'because', params: { reason: 'empty_response' } },
             },
-            { guard: 'hasOutputShields', target: 'screeningOutput' },
+            { guard: 'mayRepair', target: 'recovering', actions: 'askForRepair' },
+            {
+              guard: 'isInvalid',
+              target: '#agent.ERROR',
+              actions: { type: 'because', params: { reason: 'invalid_output' } },
+            },
             { target: 'ending', actions: { type: 'because', params: { reason: 'end_turn' } } },
           ],
         },
@@ -301,28 +366,9 @@ export const agentMachine = setup({
         },
 
         recovering: {
-          description: 'A cut or empty answer is mended by asking on; it costs a step like any other.',
+          description:
+            'A cut, empty or invalid answer is mended by asking on; it costs a step like any other.',
           always: { target: 'checkingLimits' },
-        },
-
-        screeningOutput: {
-          description: 'Output shields look at the answer before the user does.',
-          invoke: {
-            id: 'outputShields',
-            src: 'screenOutput',
-            onDone: [
-              {
-                guard: 'isBlocked',
-                target: '#agent.BLOCKED',
-                actions: ['keepShieldMessage', { type: 'because', params: { reason: 'shield' } }],
-              },
-              { target: 'ending', actions: { type: 'because', params: { reason: 'end_turn' } } },
-            ],
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-            },
-          },
         },
 
         halting: {
@@ -342,6 +388,7 @@ export const agentMachine = setup({
             src: 'requestModel',
             input: { conclude: true },
             onDone: [
+              { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
               { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS', actions: 'recordResponse' },
               { target: '#agent.ERROR', actions: 'recordResponse' },
             ],
@@ -382,7 +429,16 @@ export const agentMachine = setup({
             target: '#agent.TIMED_OUT',
             actions: { type: 'because', params: { reason: 'timeout' } },
           },
-          { target: '.whereItWas', reenter: true, actions: 'startDeadline' },
+          {
+            guard: 'isAllInDoubt',
+            target: '.dispatching',
+            actions: ['closeInterruptedCalls', 'startDeadline'],
+          },
+          {
+            target: '.whereItWas',
+            reenter: true,
+            actions: ['closeInterruptedCalls', 'startDeadline'],
+          },
         ],
       },
       states: {
@@ -393,7 +449,7 @@ export const agentMachine = setup({
           invoke: {
             id: 'callShields',
             src: 'screenCalls',
-            onDone: { target: 'dispatching' },
+            onDone: { target: 'dispatching', actions: 'heedCallShields' },
             onError: {
               target: '#agent.ERROR',
               actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
@@ -405,6 +461,7 @@ export const agentMachine = setup({
           description: 'Calls that need nobody run first; then people and clients are asked for theirs.',
           always: [
             { guard: 'hasRunnableCalls', target: 'executing' },
+            { guard: 'hasResultsToScreen', target: 'screeningResults' },
             {
               guard: 'hasCallsToApprove',
               target: '#agent.WAITING_FOR_INPUT.approval',
@@ -414,6 +471,11 @@ export const agentMachine = setup({
               guard: 'hasClientCalls',
               target: '#agent.WAITING_FOR_INPUT.toolOutput',
               actions: { type: 'because', params: { reason: 'tool_output' } },
+            },
+            {
+              guard: 'hasPausedChildren',
+              target: '#agent.PAUSED',
+              actions: { type: 'because', params: { reason: 'paused' } },
             },
             { target: 'observing' },
           ],
@@ -430,11 +492,42 @@ export const agentMachine = setup({
           },
           on: {
             TOOL_RESULT: [
+              { guard: 'isTerminalDelegation', target: 'observing', actions: 'recordResult' },
+              {
+                guard: 'isSpentByChild',
+                target: '#agent.BUDGET_EXCEEDED',
+                actions: ['recordResult', 'becauseOfBudget'],
+              },
               { guard: 'isLastOfBatch', target: 'observing', actions: 'recordResult' },
               { guard: 'isLastResult', target: 'dispatching', actions: 'recordResult' },
               { guard: 'isOpenCall', actions: 'recordResult' },
             ],
+            CHILD_USAGE: [
+              {
+                guard: 'isSpentByChild',
+                target: '#agent.BUDGET_EXCEEDED',
+                actions: ['addChildUsage', 'becauseOfBudget'],
+              },
+              { guard: 'isOpenCall', actions: 'addChildUsage' },
+            ],
+            CHILD_RESTS: [
+              { guard: 'isLastResult', target: 'dispatching', actions: 'noteChildRest' },
+              { guard: 'isOpenCall', actions: 'noteChildRest' },
+            ],
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
+          },
+        },
+
+        screeningResults: {
+          description: 'Tool-output shields look at the results before anybody else does.',
+          invoke: {
+            id: 'resultShields',
+            src: 'screenResults',
+            onDone: { target: 'dispatching', actions: 'heedResultShields' },
+            onError: {
+              target: '#agent.ERROR',
+              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+            },
           },
         },
 
@@ -535,8 +628,22 @@ export const agentMachine = setup({
       exit: 'releaseDeadline',
       on: {
         PAUSE: {},
-        RESUME: { target: '#agent.RUNNING.checkingLimits', actions: 'forgetHalt' },
-        STEER: { target: '#agent.RUNNING.checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
+        RESUME: [
+          {
+            guard: 'hasPausedChildren',
+            target: '#agent.WAITING_FOR_TOOL',
+            actions: ['forgetHalt', 'resumeChildren'],
+          },
+          { target: '#agent.RUNNING.checkingLimits', actions: 'forgetHalt' },
+        ],
+        STEER: [
+          {
+            guard: 'hasPausedChildren',
+            target: '#agent.WAITING_FOR_TOOL',
+            actions: ['forgetHalt', 'resumeChildren', 'queueSteering'],
+          },
+          { target: '#agent.RUNNING.checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
+        ],
       },
     },
 

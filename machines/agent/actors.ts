@@ -1,7 +1,10 @@
 import { fromCallback, fromPromise } from 'xstate'
 import type { Consultation } from './consultation.js'
-import type { AgentMachineEvent, ShieldOutput } from './events.js'
+import type { AgentMachineEvent } from './events.js'
+import type { FitOutput } from './fit.js'
 import type { ModelOutput } from './response.js'
+import type { RetrievedSnippet } from './retrieved.js'
+import type { CallScreening, InputScreening, Screening } from './screening.js'
 
 /**
  * Everything that waits, as the chart names it. The bare machine brings none of it to life: `agent.machine` does, or
@@ -9,12 +12,13 @@ import type { ModelOutput } from './response.js'
  */
 export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(missing('requestModel'))
 export const backOff = fromPromise<void, { until: number }>(missing('backOff'))
-export const screenInput = fromPromise<ShieldOutput>(missing('screenInput'))
-export const retrieve = fromPromise<void>(missing('retrieve'))
-export const fitContext = fromPromise<void>(missing('fitContext'))
-export const screenCalls = fromPromise<void>(missing('screenCalls'))
+export const screenInput = fromPromise<InputScreening[]>(missing('screenInput'))
+export const retrieve = fromPromise<RetrievedSnippet[]>(missing('retrieve'))
+export const fitContext = fromPromise<FitOutput>(missing('fitContext'))
+export const screenCalls = fromPromise<CallScreening[]>(missing('screenCalls'))
+export const screenResults = fromPromise<CallScreening[]>(missing('screenResults'))
 export const consultGuards = fromPromise<Consultation, { on: 'calls' | 'results' }>(missing('consultGuards'))
-export const screenOutput = fromPromise<ShieldOutput>(missing('screenOutput'))
+export const screenOutput = fromPromise<Screening>(missing('screenOutput'))
 
 /** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {

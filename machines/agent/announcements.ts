@@ -1,6 +1,9 @@
+import type { ContextStrategy } from './fit.js'
 import type { AssistantMessage, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, Reason } from './outcome.js'
 import type { ResultStatus } from './results.js'
+import type { RetrievedSnippet } from './retrieved.js'
+import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
 
 /** What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. */
@@ -33,7 +36,13 @@ export type Announcement =
       durationMs: number
       truncated?: true
     }
-  | { type: 'usage'; stepId: string; step: Usage; run: Usage; session: Usage }
+  /** `callId`: the call whose sub-agent has used it; absent when it was a response of the run's own. */
+  | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
+  /**
+   * Something has happened in a sub-agent. `path` names the tools that lead to it, outermost first; `callId` has the ids
+   * of their calls, with slashes in between. Of a sub-agent's own sub-agent, `event` is what happened there.
+   */
+  | { type: 'child_event'; callId: string; path: string[]; event: AgentEvent }
   | {
       type: 'retry'
       stepId: string
@@ -52,10 +61,126 @@ export type Announcement =
       message: string
     }
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
-  | { type: 'approval_requested'; callId: string; name: string; arguments: string }
+  /** Requests leave `dropped` messages of the transcript out from here on; `before` and `after` are tokens. */
+  | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
+  | {
+      type: 'approval_requested'
+      callId: string
+      name: string
+      arguments: string
+      /** Of name and arguments: an answer that carries it is refused for any other call. */
+      fingerprint: string
+      /** The call was running when the process died: it may have had its effect already. */
+      interrupted?: true
+      /** The sub-agent that asks, by the names of the tools that lead to it. Absent: the run itself asks. */
+      path?: string[]
+    }
+  | {
+      type: 'shield'
+      point: ShieldPoint
+      shield: string
+      action: Exclude<ShieldAction, 'allow'>
+      message: string | null
+      durationMs: number
+      /** At `toolInput` and `toolOutput`. */
+      callId?: string
+    }
+  /** What memory found for a user message. */
+  | { type: 'memory'; query: string; snippets: RetrievedSnippet[] }
+  | StepStarted
+  | StepProgress
+  | StepCompleted
   | { type: 'warning'; code: string; message: string }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'session_ended'; state: AgentState; reason: Reason }
+
+/**
+ * A piece of the run's work, from its start to its end: a request to the model, a call that a tool carries out, a look of
+ * the shields at one point, a question to memory. An inference goes by the `stepId` of its chunks and messages; the ids
+ * of the others begin with that of the inference that they belong to. Work that is taken up again — another attempt at
+ * an answer, a sub-agent that was paused, a run that was resumed — is started again under the same id.
+ *
+ * What waits for people has no step: an approved call begins when it runs, and a call of the client's own has none.
+ */
+export type Step =
+  | {
+      stepType: 'inference'
+      stepId: string
+      /** 1 for the first attempt. Each attempt is started and completed by itself. */
+      attempt: number
+      /** The model is asked to sum up what the context window has no room for. */
+      summary?: true
+    }
+  | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
+  /** `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own. */
+  | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
+  | { stepType: 'memory_retrieval'; stepId: string }
+
+export type StepType = Step['stepType']
+
+type StepOf<Type extends StepType> = Extract<Step, { stepType: Type }>
+
+export type StepStarted = {
+  type: 'step_started'
+  /** Milliseconds since the epoch. */
+  startedAt: number
+} & Step
+
+/**
+ * What a tool tells while it works; where shields look at its results, nothing. Text and reasoning of an inference come
+ * as `stream_chunk`s with its `stepId`, and are not told twice.
+ */
+export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
+
+/** Exactly one for each `step_started`, and before `session_ended`. */
+export type StepCompleted = {
+  type: 'step_completed'
+  /** Both in milliseconds since the epoch. */
+  startedAt: number
+  completedAt: number
+  /**
+   * `ok`: it has done its work, whatever came out (also when a shield says `block`). `error`: the request failed, or the
+   * result of the call is none that is `ok`. `cancelled`: it was stopped before it had an outcome, or its sub-agent
+   * rests.
+   */
+  outcome: 'ok' | 'error' | 'cancelled'
+  /** Why the outcome is `error`; of a call, `toolResponse` says it. */
+  error?: { code: string; message: string }
+} & (
+  | (StepOf<'inference'> & { payload: { modelResponse: ModelStepResponse | null } })
+  | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })
+  | (StepOf<'shield_call'> & { payload: { violation: Violation | null } })
+  | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
+)
+
+export interface ModelStepResponse {
+  /** Null where output shields look at answers: what they clear comes as `assistant_message`. */
+  text: string | null
+  /** As `text`; absent when the model has not refused. */
+  refusal?: string | null
+  toolCalls: ToolCall[]
+  finishReason: string | null
+  /** The model that answered, as the provider names it. */
+  model: string | null
+  /** Null when nobody counted. */
+  usage: Usage | null
+}
+
+export interface ToolStepResponse {
+  status: ResultStatus
+  /** Null where tool-output shields look at results: what they clear comes as `tool_result`. */
+  content: string | null
+  truncated?: true
+}
+
+/** What the shields had to say against a content. */
+export interface Violation {
+  /** The gravest of them all. */
+  action: Exclude<ShieldAction, 'allow'>
+  message: string | null
+  /** Those that did not allow it. */
+  shields: string[]
+}
 
 /** Where and when an event happened. `seq` counts from 1 within a run, without gaps. */
 export interface Stamp {

@@ -1,11 +1,17 @@
 import { recoverEmptyAnswer } from '../../guards/empty-answer.js'
+import { repairOutput } from '../../guards/invalid-output.js'
 import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 import type { AgentContext } from './context.js'
+import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from './delegation.js'
+import { isInDoubt, isUnderWay } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import type { Reason } from './outcome.js'
 import type { ModelActorError } from './response.js'
+import { fingerprintOf } from './results.js'
+import { type InputScreening, listed } from './screening.js'
 import { budgetReason, spent } from './totals.js'
+import { unscreenedInput } from './unscreened.js'
 
 /** The named guards of the chart. Pure and total: they read context and event, and never throw. */
 interface Scope {
@@ -16,16 +22,42 @@ interface Scope {
 // Features: substates that a configuration does not use are bypassed.
 
 export const hasInputShields = ({ context }: Scope): boolean => context.features.inputShields
-export const hasOutputShields = ({ context }: Scope): boolean => context.features.outputShields
 export const hasCallShields = ({ context }: Scope): boolean => context.features.callShields
-export const hasRetrieval = ({ context }: Scope): boolean => context.features.retrieval
+/** Memory is asked once for each user message. */
+export const hasRetrieval = ({ context }: Scope): boolean =>
+  context.features.retrieval && context.retrieved === null
 export const fitsContext = ({ context }: Scope): boolean => context.features.fitting
 export const hasUserGuards = ({ context }: Scope): boolean => context.features.userGuards
 export const isInteractive = ({ context }: Scope): boolean => context.config.interactive
 
-/** A shield's `{ action: 'block' }`. */
-export const isBlocked = ({ event }: Scope): boolean =>
-  'output' in event && (event.output as { action?: unknown } | null)?.action === 'block'
+/** Steering is what a user says, too. */
+export const hasUnscreenedInput = ({ context }: Scope): boolean => unscreenedInput(context).length > 0
+
+/** One of the shields says `block`, or nothing has been said of a content: shields fail closed. */
+export const isBlocked = ({ context, event }: Scope): boolean => {
+  const output = 'output' in event ? (event.output as unknown) : null
+  if (event.type !== 'xstate.done.actor.inputShields') return isBlock(output)
+  const screenings = listed<InputScreening>(output)
+  return (
+    screenings.some(isBlock) ||
+    unscreenedInput(context).some((_, i) => !screenings.some(({ index }) => index === i))
+  )
+}
+
+function isBlock(screening: unknown): boolean {
+  const { action, content } = (screening ?? {}) as { action?: unknown; content?: unknown }
+  return action === 'block' || typeof action !== 'string' || typeof content !== 'string'
+}
+
+/** Words of the model, and shields that have to clear them. */
+export const isHeld = ({ context, event }: Scope): boolean => {
+  if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return false
+  const { text, refusal } = event.output.response
+  return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
+}
+
+/** The answer is the last word of a run that was stopped. */
+export const isConclusion = ({ context }: Scope): boolean => context.reason !== null
 
 // Limits.
 
@@ -54,7 +86,8 @@ export const isOverBudget = (scope: Scope): boolean => {
   const { response, config } = scope.context
   if (!isBudgetSpent(scope)) return false
   if (response === 'calls') return !config.budget.finishBatch
-  const natural = response === 'answer' || response === 'refusal' || response === 'filtered'
+  const natural =
+    (response === 'answer' && !isInvalid(scope)) || response === 'refusal' || response === 'filtered'
   return !(natural && config.budget.onOvershoot === 'complete')
 }
 
@@ -66,6 +99,15 @@ export const isSpentByFailure = (scope: Scope): boolean => {
   const usage = failureOf(scope)?.usage
   return usage != null && budgetReason({ ...scope.context, ...spent(scope.context, usage) }) !== null
 }
+
+/** A summary is a model's answer, too: it can be the one that uses the budget up. */
+export const isSpentBySummary = ({ context, event }: Scope): boolean => {
+  if (event.type !== 'xstate.done.actor.fitting' || event.output.usage === null) return false
+  return budgetReason({ ...context, ...spent(context, event.output.usage) }) !== null
+}
+
+export const doesNotFit = ({ event }: Scope): boolean =>
+  'error' in event && (event.error as { kind?: unknown } | null)?.kind === 'context_overflow'
 
 export const isContextOverflow = (scope: Scope): boolean => failureOf(scope)?.kind === 'context_overflow'
 export const isIncomplete = (scope: Scope): boolean => failureOf(scope)?.kind === 'incomplete'
@@ -106,6 +148,12 @@ export const mayReprompt = (scope: Scope): boolean => emptyAnswer(scope) === 're
 export const mayAskAgain = (scope: Scope): boolean => emptyAnswer(scope) === 'retry'
 export const isEmpty = (scope: Scope): boolean => emptyAnswer(scope) === 'give_up'
 
+/** The answer does not fit the output schema. */
+export const isInvalid = ({ context }: Scope): boolean => context.outputProblem !== null
+export const mayRepair = (scope: Scope): boolean =>
+  isInvalid(scope) &&
+  repairOutput(scope.context.outputRepairs, scope.context.config.completion.maxOutputRepairs) === 'ask_again'
+
 function emptyAnswer({ context }: Scope): ReturnType<typeof recoverEmptyAnswer> {
   if (context.response !== 'empty') return 'accept'
   const { lastBatchFailed, reprompts, emptyRetries } = context
@@ -134,8 +182,33 @@ export const hasSteering = ({ context }: Scope): boolean => context.steering.len
 // The batch.
 
 export const hasRunnableCalls = ({ context }: Scope): boolean => someOpen(context, 'nobody')
-export const hasCallsToApprove = ({ context }: Scope): boolean => someOpen(context, 'approval')
-export const hasClientCalls = ({ context }: Scope): boolean => someOpen(context, 'client')
+export const hasResultsToScreen = ({ context }: Scope): boolean =>
+  context.calls.some((call) => call.unscreened)
+export const hasCallsToApprove = (scope: Scope): boolean => countOpen(scope, 'approval') > 0
+export const hasClientCalls = (scope: Scope): boolean => countOpen(scope, 'client') > 0
+
+/** Sub-agents that were paused together with the run. */
+export const hasPausedChildren = ({ context }: Scope): boolean => context.calls.some(isPaused)
+
+/** What a sub-agent has used can be what uses the budget up. */
+export const isSpentByChild = (scope: Scope): boolean => {
+  const usage = childUsageOf(scope.event)
+  return (
+    isOpenCall(scope) &&
+    usage !== null &&
+    budgetReason({ ...scope.context, ...spent(scope.context, usage) }) !== null
+  )
+}
+
+/** A sub-agent that no second try can help: nobody waits for the other calls. */
+export const isTerminalDelegation = (scope: Scope): boolean =>
+  scope.event.type === 'TOOL_RESULT' && isOpenCall(scope) && haltsBatch(scope.context, scope.event.result)
+
+/** Of what was running when the process died, nothing runs again by itself. */
+export const isAllInDoubt = ({ context }: Scope): boolean => {
+  const underWay = context.calls.filter(isUnderWay)
+  return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call))
+}
 
 function someOpen(context: AgentContext, needs: string): boolean {
   return context.calls.some((call) => call.result === undefined && call.needs === needs)
@@ -146,7 +219,9 @@ export const isOpenCall = ({ context, event }: Scope): boolean =>
 
 /** The result of the last open call: nobody else has to act on this batch. */
 export const isLastOfBatch = (scope: Scope): boolean =>
-  isOpenCall(scope) && scope.context.calls.filter((call) => call.result === undefined).length === 1
+  isOpenCall(scope) &&
+  !scope.context.features.resultShields &&
+  scope.context.calls.filter((call) => call.result === undefined).length === 1
 
 /** The result of the last call that is running: the batch need not be declared done. */
 export const isLastResult = (scope: Scope): boolean =>
@@ -162,11 +237,17 @@ export const isLastOutput = (scope: Scope): boolean => awaitsOutput(scope) && co
 
 function isOpenCallThatNeeds({ context, event }: Scope, needs: string): boolean {
   if (!('callId' in event)) return false
-  return context.calls.some(
-    (call) => call.id === event.callId && call.result === undefined && call.needs === needs,
-  )
+  const call = context.calls.find(({ id }) => id === event.callId)
+  const question = call ? undefined : questionOf(context.calls, event.callId)?.question
+  const isOpen = call ? call.result === undefined && call.needs === needs : question?.needs === needs
+  if (!isOpen) return false
+  // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
+  const asked = 'fingerprint' in event ? event.fingerprint : undefined
+  return asked === undefined || asked === (call ? fingerprintOf(call) : question?.fingerprint)
 }
 
 function countOpen({ context }: Scope, needs: string): number {
-  return context.calls.filter((call) => call.result === undefined && call.needs === needs).length
+  const own = context.calls.filter((call) => call.result === undefined && call.needs === needs)
+  const ofChildren = context.calls.flatMap(openQuestions).filter((question) => question.needs === needs)
+  return own.length + ofChildren.length
 }

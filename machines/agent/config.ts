@@ -6,6 +6,7 @@ import type {
   RepeatedOutputConfig,
   TerminalDelegationConfig,
 } from '../../guards/config.js'
+import type { ContextStrategy } from './fit.js'
 
 /** The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so. */
 export interface AgentConfig {
@@ -46,7 +47,21 @@ export interface AgentConfig {
   stream: boolean
   /** No bytes for this long is a recoverable error. 0 = off. */
   streamIdleMs: number
-  completion: { onMissingEnd: 'retry' | 'accept' }
+  completion: {
+    onMissingEnd: 'retry' | 'accept'
+    /** How often an answer that does not fit the output schema is asked for again. 0 = off. */
+    maxOutputRepairs: number
+  }
+  context: {
+    /** Tokens that a request may have: instructions, tools and messages. 0 = off. */
+    window: number
+    /**
+     * What happens to a transcript that is longer. `sliding_window`: the oldest messages are left out · `compact`: the
+     * first and the newest stay, a marker says what was dropped · `summarize`: the model sums up what is dropped ·
+     * `none`: a request that does not fit ends the run.
+     */
+    strategy: ContextStrategy
+  }
   toolCalls: {
     /** Calls of one batch that run at once. */
     concurrency: number
@@ -54,6 +69,12 @@ export interface AgentConfig {
     timeoutMs: number
     /** Characters of a result that the model gets to read. */
     maxResultChars: number
+    /**
+     * What becomes of a call that was running when the process died, and that may not simply run again (its tool is
+     * neither `readOnly` nor `idempotent`). `result`: the model reads that its outcome is unknown · `approval`: a
+     * person decides whether it runs again.
+     */
+    onInterrupted: 'result' | 'approval'
   }
   /** True: a natural end waits for the next user message instead of ending the run. */
   interactive: boolean
@@ -82,6 +103,8 @@ type CanBeOff =
   | 'outputTokens'
   | 'costLimit'
   | 'streamIdleMs'
+  | 'window'
+  | 'maxOutputRepairs'
   | 'maxTokensRecoveries'
   | 'maxRepeatedToolSteps'
   | 'reserveTokens'

@@ -1,9 +1,12 @@
 import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
+import type { Fit } from './fit.js'
 import type { Message, UserMessage } from './messages.js'
 import type { AgentState, Reason, RunError } from './outcome.js'
 import type { PendingCall, ToolTraits } from './results.js'
+import type { RetrievedSnippet } from './retrieved.js'
+import type { HeldAnswer } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
 
 /** Which optional substates this agent uses; the others are bypassed by guards on their incoming edges. */
@@ -11,10 +14,13 @@ export interface Features {
   inputShields: boolean
   outputShields: boolean
   callShields: boolean
+  resultShields: boolean
   retrieval: boolean
   fitting: boolean
   /** Guards that the agent's author has defined. */
   userGuards: boolean
+  /** An answer is an object that has to fit a schema. */
+  structuredOutput: boolean
 }
 
 /** A user message that has no place in the transcript yet. */
@@ -33,6 +39,8 @@ export interface AgentInput {
   messages: Message[]
   /** What the user says now. */
   input: NewMessage[]
+  /** How the session's last request was made to fit. */
+  fit?: Fit | null
   /** The session's totals so far. */
   usage: Usage
   guardrails: GuardrailsState
@@ -61,8 +69,12 @@ export interface AgentContext {
   messages: Message[]
   /** How many messages the session has numbered. */
   numbered: number
+  /** What requests leave out of the transcript; null while all of it fits. */
+  fit: Fit | null
   /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
   inbox: NewMessage[]
+  /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
+  retrieved: RetrievedSnippet[] | null
   /** Steering that waits for the next safe point. */
   steering: string[]
 
@@ -92,10 +104,16 @@ export interface AgentContext {
   /** Text of an answer that was cut off and is being continued. */
   pieces: string
   output: string
-  /** Continuations, re-prompts and retries used since the last user message. */
+  /** Continuations, re-prompts, retries and repairs used since the last user message. */
   recoveries: number
   reprompts: number
   emptyRetries: number
+  outputRepairs: number
+  /** Why the last answer does not fit the output schema; null when it does, or when nothing has to. */
+  outputProblem: string | null
+
+  /** The answer that waits for the shields; null otherwise. */
+  held: HeldAnswer | null
 
   /** The batch at hand, and where its assistant message stands in `messages`. */
   calls: PendingCall[]
@@ -121,7 +139,9 @@ export function createContext(input: AgentInput): AgentContext {
     features: input.features,
     messages: input.messages,
     numbered: input.messages.length,
+    fit: input.fit ?? null,
     inbox: input.input,
+    retrieved: null,
     steering: [],
     state: null,
     reason: null,
@@ -134,6 +154,7 @@ export function createContext(input: AgentInput): AgentContext {
     usage: { run: noUsage, session: input.usage },
     warnedOfBudget: input.warnedOfBudget,
     response: null,
+    held: null,
     calls: [],
     batchAt: -1,
     batchNumber: 0,
@@ -150,6 +171,8 @@ export const freshCounters = {
   recoveries: 0,
   reprompts: 0,
   emptyRetries: 0,
+  outputRepairs: 0,
+  outputProblem: null as string | null,
   pieces: '',
   output: '',
   lastBatchFailed: false,
@@ -160,7 +183,9 @@ export const noFeatures: Features = {
   inputShields: false,
   outputShields: false,
   callShields: false,
+  resultShields: false,
   retrieval: false,
   fitting: false,
   userGuards: false,
+  structuredOutput: false,
 }

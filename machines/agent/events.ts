@@ -1,8 +1,12 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import type { Consultation } from './consultation.js'
 import type { NewMessage } from './context.js'
+import type { FitOutput } from './fit.js'
+import type { PendingAnswer } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult } from './results.js'
+import type { RetrievedSnippet } from './retrieved.js'
+import type { CallScreening, InputScreening, Screening } from './screening.js'
 import type { Usage } from './usage.js'
 
 /** Every event carries the time at which it happened: the machine itself has no clock. */
@@ -28,36 +32,43 @@ export type PublicEvent = Timed &
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
-    /** `arguments`: JSON text that replaces the model's. */
-    | { type: 'APPROVE'; callId: string; arguments?: string }
-    | { type: 'REJECT'; callId: string; why: string }
+    /** `arguments`: JSON text that replaces the model's. `fingerprint`: of the call that was asked about. */
+    | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string }
+    | { type: 'REJECT'; callId: string; why: string; fingerprint?: string }
     /** The result of a call that the client executes. */
     | { type: 'TOOL_OUTPUT'; callId: string; content: string; isError?: boolean }
   )
 
 /** What the machine's own actors report. */
 export type ActorEvent = Timed &
+  /** `usage`: of a sub-agent, as far as it has not been told yet. */
   (
-    | { type: 'TOOL_RESULT'; callId: string; result: ToolResult }
+    | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
+    /** What a sub-agent has used since it was last told. */
+    | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
+    /** A sub-agent waits for somebody; without questions, it was paused. */
+    | { type: 'CHILD_RESTS'; callId: string; questions: PendingAnswer[] }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /** A stored run goes on in a new process: the present substate is entered again. */
     | { type: 'RESUMED' }
+    /** The session's log could not be written: nothing that happens from here on would be remembered. */
+    | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
     | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })
     | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })
     | (DoneActorEvent<ModelOutput, 'conclusion'> & { type: 'xstate.done.actor.conclusion' })
     | (ErrorActorEvent<ModelActorError, 'conclusion'> & { type: 'xstate.error.actor.conclusion' })
+    | (DoneActorEvent<FitOutput, 'fitting'> & { type: 'xstate.done.actor.fitting' })
+    | (DoneActorEvent<InputScreening[], 'inputShields'> & { type: 'xstate.done.actor.inputShields' })
+    | (DoneActorEvent<Screening, 'outputShields'> & { type: 'xstate.done.actor.outputShields' })
+    | (DoneActorEvent<CallScreening[], 'callShields'> & { type: 'xstate.done.actor.callShields' })
+    | (DoneActorEvent<CallScreening[], 'resultShields'> & { type: 'xstate.done.actor.resultShields' })
+    | (DoneActorEvent<RetrievedSnippet[], 'retrieval'> & { type: 'xstate.done.actor.retrieval' })
     | (DoneActorEvent<Consultation, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
     | (DoneActorEvent<Consultation, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
 export type AgentMachineEvent = PublicEvent | ActorEvent
-
-/** What a shield says of a content. */
-export interface ShieldOutput {
-  action: 'allow' | 'block'
-  message: string | null
-}
 
 /** When an event happened; the initial event carries it in its input. */
 export function timeOf(event: { now?: number; input?: { now?: number } }): number {

@@ -1,7 +1,9 @@
 import { budgetMessage } from '../../guards/budget.js'
+import { invalidOutputMessage } from '../../guards/invalid-output.js'
 import { stepCapMessage } from '../../guards/step-cap.js'
 import type { AgentContext } from './context.js'
 import type { Reason, RunError } from './outcome.js'
+import { outputProblemOf } from './output-problem.js'
 import { budgetLimits, budgetTotals } from './totals.js'
 
 /** What a run that did not complete tells its user: what happened, and what to do. */
@@ -12,7 +14,7 @@ export function explain(context: AgentContext, reason: Reason): RunError {
   const wasRefused = reason === 'token_budget' && error?.code === reason
   return {
     code: reason,
-    message: wasRefused ? error.message : sentence(context, reason),
+    message: `${wasRefused ? error.message : sentence(context, reason)}${unvalidated(context, reason)}`,
     recoverable: isLimit(reason),
   }
 }
@@ -21,6 +23,11 @@ const limits: readonly Reason[] = ['timeout', 'max_steps', 'token_budget', 'outp
 
 function isLimit(reason: Reason): boolean {
   return limits.includes(reason)
+}
+
+/** A limit keeps the words that there are, and says that they are no object. */
+function unvalidated(context: AgentContext, reason: Reason): string {
+  return isLimit(reason) && outputProblemOf(context) !== null ? ' The output was not validated.' : ''
 }
 
 function sentence(context: AgentContext, reason: Reason): string {
@@ -38,6 +45,8 @@ function sentence(context: AgentContext, reason: Reason): string {
       return 'A tool call was cut off at the output limit and was not executed. Raise sampling.maxTokens or guardrails.maxTokensRecoveries.'
     case 'empty_response':
       return 'The model answered with neither text nor tool calls. Try again, or try another model.'
+    case 'invalid_output':
+      return invalidOutputMessage(context.outputProblem ?? '', context.config.completion.maxOutputRepairs)
     case 'shield':
       return 'A shield refused the content.'
     default:

@@ -57,7 +57,24 @@ export interface RunError {
   recoverable: boolean
 }
 
-export interface RunResult {
+/** A call that waits for somebody. */
+export interface PendingAnswer {
+  /** Of a sub-agent's call: the ids of the calls that lead to it, with slashes in between. */
+  callId: string
+  name: string
+  /** JSON text. */
+  arguments: string
+  needs: 'approval' | 'client'
+  /** Of name and arguments: an answer that carries it is refused for any other call. */
+  fingerprint: string
+  /** It was running when the process died, and may have had its effect already. */
+  interrupted?: true
+  /** The sub-agent that asks, by the names of the tools that lead to it, outermost first. Absent: the run itself asks. */
+  path?: string[]
+}
+
+/** `Output` is what the agent's output schema gives; see `object`. */
+export interface RunResult<Output = unknown> {
   state: AgentState
   reason: Reason
   /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
@@ -69,8 +86,15 @@ export interface RunResult {
   /** Accepted model responses of this run. */
   steps: number
   error?: RunError
+  /**
+   * With an output schema: `output` as an object, validated. Made by the runtime: whoever runs the machine without it
+   * asks `agent.withObject(result)`.
+   */
+  object?: Output
+  /** With an output schema: why a run that has ended has no `object`. `output` is the raw text then. */
+  outputProblem?: string
   /** In WAITING_FOR_INPUT: the calls that wait for a person or for the client. */
-  pending?: { callId: string; name: string; arguments: string; needs: 'approval' | 'client' }[]
+  pending?: PendingAnswer[]
   /** True in PAUSED and WAITING_FOR_INPUT: the same run can go on. */
   resumable: boolean
   sessionId: string

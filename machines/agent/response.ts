@@ -50,10 +50,15 @@ export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
   /** For each call of the response, in its order: who has to act on it before it can run. */
   calls: { id: string; needs: CallNeeds }[]
+  /** With an output schema, for an answer: what does not fit, or null when all of it does. */
+  outputProblem?: string | null
 }
 
-/** Who has to act on a call: nobody (it runs), a person (approval), or the caller's own program (client tool). */
-export type CallNeeds = 'nobody' | 'approval' | 'client'
+/**
+ * Who has to act on a call: nobody (it runs), a person (approval), the caller's own program (client tool), or whoever its
+ * sub-agent waits for.
+ */
+export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
 /** What the request actor rejects with. `jitter` (0.5–1.5) is drawn by the actor: the machine knows no randomness. */
 export interface ModelActorError extends Omit<ModelFailure, 'usage'> {

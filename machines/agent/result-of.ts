@@ -1,10 +1,15 @@
 import type { AgentContext } from './context.js'
-import type { RunResult } from './outcome.js'
+import { openQuestions, questionId } from './delegation.js'
+import type { PendingAnswer, RunResult } from './outcome.js'
+import { outputProblemOf } from './output-problem.js'
+import { fingerprintOf, type PendingCall } from './results.js'
 
 /** A run at rest, as its user sees it. */
 export function resultOf(context: AgentContext): RunResult {
   const state = context.state ?? 'RUNNING'
   const pending = pendingCalls(context)
+  const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
+  const outputProblem = resumable ? null : outputProblemOf(context)
   return {
     state,
     reason: context.reason ?? 'internal',
@@ -13,16 +18,26 @@ export function resultOf(context: AgentContext): RunResult {
     usage: context.usage.run,
     steps: context.steps,
     ...(context.error !== null && { error: context.error }),
+    ...(outputProblem !== null && { outputProblem }),
     ...(pending.length > 0 && { pending }),
-    resumable: state === 'PAUSED' || state === 'WAITING_FOR_INPUT',
+    resumable,
     sessionId: context.sessionId,
     runId: context.runId,
   }
 }
 
-export function pendingCalls(context: AgentContext): NonNullable<RunResult['pending']> {
+export function pendingCalls(context: AgentContext): PendingAnswer[] {
   if (context.state !== 'WAITING_FOR_INPUT') return []
-  return context.calls.flatMap(({ id, name, arguments: text, needs, result }) =>
-    result === undefined && needs !== 'nobody' ? [{ callId: id, name, arguments: text, needs }] : [],
-  )
+  return context.calls.flatMap((call) => {
+    const { id: callId, name, arguments: text, needs, interrupted } = call
+    if (call.result !== undefined || needs === 'nobody') return []
+    if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
+    const fingerprint = fingerprintOf(call)
+    return [{ callId, name, arguments: text, needs, fingerprint, ...(interrupted && { interrupted }) }]
+  })
+}
+
+/** A question of a sub-agent, as it is asked here. */
+function asAsked(call: PendingCall, question: PendingAnswer): PendingAnswer {
+  return { ...question, callId: questionId(call, question), path: [call.name, ...(question.path ?? [])] }
 }

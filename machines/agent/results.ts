@@ -1,5 +1,8 @@
+import { fingerprint } from '../../guards/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
+import type { ChildQuestion } from './delegation.js'
 import type { CallNeeds } from './response.js'
+import type { Usage } from './usage.js'
 
 /**
  * How a call ended. `ok` is the only success; the others each become one error result for the model.
@@ -48,9 +51,17 @@ export interface PendingCall {
   fact?: CallFact
   /** True once it was handed to its tool. */
   started?: true
+  /** True when it was running as the process died: it may have had its effect already. */
+  interrupted?: true
   /** True when a person changed the arguments before approving. */
   edited?: true
+  /** What its sub-agent has used, as far as it is in the run's totals. */
+  childUsage?: Usage
+  /** What its sub-agent asked when it last rested; empty when it was paused. */
+  questions?: ChildQuestion[]
   result?: ToolResult
+  /** True while no shield has seen the result: nothing of it is shown or sent. */
+  unscreened?: true
   /** When the result came, in milliseconds since the epoch. */
   settledAt?: number
 }
@@ -63,4 +74,11 @@ export interface ToolTraits {
   idempotent: boolean
   /** Repeats by design (waits for something); exempt from the repetition guards. */
   polling: boolean
+  /** A sub-agent with a log of its own: a call that was interrupted goes on from there. */
+  delegate?: true
+}
+
+/** What an answer to a call is bound to: its name and its arguments as they are now. */
+export function fingerprintOf({ name, arguments: text, fact }: PendingCall): string {
+  return fact?.fingerprint ?? fingerprint(name, text)
 }

@@ -35,3 +35,18 @@ export function addUsage(a: Usage, b: Usage): Usage {
     estimated: a.estimated || b.estimated,
   }
 }
+
+/** What has been used between two totals of one run; null when it is nothing. */
+export function usageSince(before: Usage, now: Usage): Usage | null {
+  const more = (key: keyof TokenUsage): number => Math.max(0, now[key] - before[key])
+  const since: Usage = {
+    inputTokens: more('inputTokens'),
+    outputTokens: more('outputTokens'),
+    totalTokens: more('totalTokens'),
+    cachedInputTokens: more('cachedInputTokens'),
+    reasoningTokens: more('reasoningTokens'),
+    cost: now.cost === null || before.cost === null ? null : Math.max(0, now.cost - before.cost),
+    estimated: now.estimated,
+  }
+  return since.totalTokens > 0 || (since.cost ?? 0) > 0 ? since : null
+}

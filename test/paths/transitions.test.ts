@@ -3,118 +3,86 @@ import { replay } from '../../src/testing/index.js'
 import { agentHarness } from '../support/agent-harness/agent-harness.js'
 
 const inputs = {
-  plain: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":2,"rateLimitAttempts":2,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":1,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":1,"retries":1}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['with a deadline']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":500000,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['with every shield']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":0,"retries":0}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":true,"callShields":true,"retrieval":true,"fitting":true,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['with input shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['with retrieval']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":true,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['with guards of its own']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['with guards of its own and shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  interactive: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['asked to conclude']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['spent before it starts']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":true,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":500,"outputTokens":0,"totalTokens":500,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['nearly spent, and careful']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching repetition, halting at once']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"reached","counts":"unchanged","onRepeat":"halt","onHalt":"pause"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching repetition, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"next","counts":"unchanged","onRepeat":"halt","onHalt":"error"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching outputs']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":{"rounds":2,"strict":true,"onHalt":"error"},"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching cycles']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":{"maxPeriod":2,"nudgeAt":2,"haltAt":2,"onHalt":"error"},"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":{"onHalt":"error"},"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":2,"any":3,"transientIdentical":2,"transientAny":3,"policyDenied":2,"onRepeat":"halt","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"retrieval":false,"fitting":false,"userGuards":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['refusing failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":1,"any":3,"transientIdentical":1,"transientAny":3,"policyDenied":2,"onRepeat":"block","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"retrieval":false,"fitting":false,"userGuards":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  plain: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":2,"rateLimitAttempts":2,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":1,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":1,"retries":1}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with a deadline']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":500000,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with every shield']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":{"reprompts":0,"retries":0}}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":true,"callShields":true,"resultShields":false,"retrieval":true,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with result shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":true,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with input shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with retrieval']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":true,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['summing up, nearly spent']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with guards of its own']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with guards of its own and shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with an output schema']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['with sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"research":{"readOnly":false,"idempotent":false,"polling":false,"delegate":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  interactive: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['asked to conclude']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['spent before it starts']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":500,"outputTokens":0,"totalTokens":500,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['nearly spent, and careful']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching repetition, halting at once']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"reached","counts":"unchanged","onRepeat":"halt","onHalt":"pause"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching repetition, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":{"haltAt":"next","counts":"unchanged","onRepeat":"halt","onHalt":"error"},"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching outputs']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":{"rounds":2,"strict":true,"onHalt":"error"},"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching cycles']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":{"maxPeriod":2,"nudgeAt":2,"haltAt":2,"onHalt":"error"},"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":{"onHalt":"error"},"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['watching failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":2,"any":3,"transientIdentical":2,"transientAny":3,"policyDenied":2,"onRepeat":"halt","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['refusing failures']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":0,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":{"identical":1,"any":3,"transientIdentical":1,"transientAny":3,"policyDenied":2,"onRepeat":"block","onHalt":"error"},"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
 }
 
 describe('every transition, on the live agent', () => {
-  test('1. with plain: model: two approvals, approve, …, model: two client calls, hand in output, cancel → CANCELLED (done)', async () => {
+  test('1. with plain: pause, model: truncated, …, approve, reject, resumed in time → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: two approvals
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"approval"},{"id":"b","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: truncated
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // resumed in time
       { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: two client calls
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"client"},{"id":"b","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // hand in output
-      { event: {"type":"TOOL_OUTPUT","callId":"a","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // cancel
-      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
-  })
-
-  test('2. with plain: model: calls of every kind, tool runner ended, reject, hand in output, model: recoverable error, pause → PAUSED', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // model: two approvals
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"approval"},{"id":"b","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
-      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // hand in output
-      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
   })
 
-  test('3. with plain: model: calls of every kind, tool runner ended, hand in output, approve, tool runner failed, model: truncated → MAX_STEPS (done)', async () => {
+  test('2. with plain: model: calls of every kind, resumed in time, hand in output, store failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner failed
-      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      // store failed
+      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('4. with plain: model: call, tool runner ended, model: empty → MAX_STEPS (done)', async () => {
+  test('3. with plain: model: call, resumed in time, model: empty → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('5. with plain: pause, model: recoverable error → PAUSED', async () => {
+  test('4. with plain: pause, model: recoverable error → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -126,7 +94,37 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('6. with plain: model: call, tool runner gave up, model: filtered → COMPLETED (done)', async () => {
+  test('5. with plain: model: call, tool runner ended, model: recoverable error, pause → PAUSED', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+  })
+
+  test('6. with plain: model: call, tool runner failed, model: refusal → COMPLETED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner failed
+      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: refusal
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('7. with plain: model: call, tool runner gave up, model: text over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -134,22 +132,10 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner gave up
       { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: filtered
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"content_filter","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+      // model: text over budget
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('7. with plain: model: calls of every kind, tool: ok → WAITING_FOR_INPUT.approval', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
   test('8. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
@@ -164,7 +150,19 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('9. with plain: model: recoverable error, back-off over, model: empty, model: refusal → COMPLETED (done)', async () => {
+  test('9. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: two client calls
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"client"},{"id":"b","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"a","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('10. with plain: model: recoverable error, back-off over, model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -174,22 +172,10 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: refusal
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
-  })
-
-  test('10. with plain: model: empty, model: empty → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: empty
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
   test('11. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
@@ -204,17 +190,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('12. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text over budget
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('13. with plain: model: fatal error → ERROR (done)', async () => {
+  test('12. with plain: model: fatal error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -224,7 +200,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('14. with plain: model: context overflow → ERROR (done)', async () => {
+  test('13. with plain: model: context overflow → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -234,7 +210,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('15. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('14. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -244,7 +220,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('16. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('15. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -256,7 +232,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('17. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('16. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -268,7 +244,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('18. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('17. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -278,12 +254,22 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('19. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('18. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // resumed too late
       { event: {"type":"RESUMED","now":1000000}, state: {"value":"TIMED_OUT","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('19. with with a deadline: model: truncated call → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: truncated call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
@@ -298,52 +284,56 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('21. with with every shield: input allowed, retrieved, fitted, model: text, output allowed → COMPLETED (done)', async () => {
+  test('21. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
       // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // fitted
-      { event: {"type":"xstate.done.actor.fitting","actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
-      // output allowed
-      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"allow","message":null},"actorId":"outputShields","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // all of it fits
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: filtered call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"content_filter","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
+      // conclusion: text
+      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
+      // output cleared
+      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"allow","message":null,"content":"Done.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('22. with with every shield: input allowed, retrieved, fitted, model: text, output blocked → BLOCKED (done)', async () => {
+  test('22. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
       // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // fitted
-      { event: {"type":"xstate.done.actor.fitting","actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // all of it fits
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: text
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
       // output blocked
-      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"block","message":"Not that."},"actorId":"outputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
+      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, fitted, model: text, output shield failed → ERROR (done)', async () => {
+  test('23. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
       // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // fitted
-      { event: {"type":"xstate.done.actor.fitting","actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // all of it fits
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: text
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
       // output shield failed
@@ -352,31 +342,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('24. with with every shield: input allowed, retrieved, does not fit → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
-      // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
-      // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // does not fit
-      { event: {"type":"xstate.error.actor.fitting","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('25. with with every shield: input blocked → BLOCKED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
-      // input blocked
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"block","message":"Not that."},"actorId":"inputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('26. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('24. with with every shield: input shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -386,16 +352,46 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('27. with with input shields: input allowed, model: truncated call → ERROR (done)', async () => {
+  test('25. with with result shields: model: call, tool: ok, result shield failed → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
+      // result shield failed
+      { event: {"type":"xstate.error.actor.resultShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"resultShields","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('26. with with result shields: model: call, tool: ok, results allowed → MAX_STEPS (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
+      // results allowed
+      { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"resultShields","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('27. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":{"action":"allow","message":null},"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      // input blocked
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
   test('28. with with retrieval: retrieval failed → ERROR (done)', async () => {
@@ -408,7 +404,37 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('29. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
+  test('29. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // fitted by a summary over budget
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"warning":null},"actorId":"fitting","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('30. with summing up, nearly spent: does not fit → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // does not fit
+      { event: {"type":"xstate.error.actor.fitting","error":{"kind":"context_overflow","code":"context_overflow","message":"It failed: context_overflow.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('31. with summing up, nearly spent: fitting failed → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // fitting failed
+      { event: {"type":"xstate.error.actor.fitting","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('32. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -422,7 +448,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('30. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
+  test('33. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -436,7 +462,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('31. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('34. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -448,7 +474,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('32. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
+  test('35. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -460,7 +486,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('33. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
+  test('36. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -474,7 +500,99 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('34. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
+  test('37. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: no object
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[],"outputProblem":"The answer is not a JSON object."},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: no object
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[],"outputProblem":"The answer is not a JSON object."},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('38. with with sub-agents: model: two delegations, tool: ok, …, tool: ok, pause, cancel → CANCELLED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: two delegations
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: is paused
+      { event: {"type":"CHILD_RESTS","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // cancel
+      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
+  })
+
+  test('39. with with sub-agents: model: two delegations, tool: ok, …, sub-agent: asks the client, hand in output, tool: ok → MAX_STEPS (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: two delegations
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: is paused
+      { event: {"type":"CHILD_RESTS","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // resume
+      { event: {"type":"RESUME","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: spends
+      { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: asks a person
+      { event: {"type":"CHILD_RESTS","callId":"b","questions":[{"callId":"q","name":"transfer","arguments":"{\"n\":1}","needs":"approval","fingerprint":"q"}],"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"b/q","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: asks the client
+      { event: {"type":"CHILD_RESTS","callId":"b","questions":[{"callId":"r","name":"transfer","arguments":"{\"n\":1}","needs":"client","fingerprint":"r"}],"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"b/r","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
+  })
+
+  test('40. with with sub-agents: model: two delegations, sub-agent: asks a person, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: two delegations
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: asks a person
+      { event: {"type":"CHILD_RESTS","callId":"a","questions":[{"callId":"q","name":"transfer","arguments":"{\"n\":1}","needs":"approval","fingerprint":"q"}],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: spends it all
+      { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('41. with with sub-agents: model: two delegations, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: two delegations
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: answers, and has spent it all
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('42. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -490,7 +608,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('35. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
+  test('43. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -504,7 +622,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('36. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('44. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -518,7 +636,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('37. with spent before it starts: start → BUDGET_EXCEEDED (done)', async () => {
+  test('45. with spent before it starts: start → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
@@ -526,7 +644,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
   })
 
-  test('38. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('46. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -536,7 +654,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('39. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
+  test('47. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, halting at once']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -556,7 +674,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('40. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: text → ERROR (done)', async () => {
+  test('48. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -571,12 +689,34 @@ describe('every transition, on the live agent', () => {
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
       // conclusion: text
-      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
+      // output cleared
+      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"allow","message":null,"content":"Done.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
+  })
+
+  test('49. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
+      // conclusion: call
+      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"conclusion","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('41. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
+  test('50. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -596,7 +736,19 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('42. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
+  test('51. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: text
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
+      // output cleared
+      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"allow","message":null,"content":"Done.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('52. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching outputs']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -612,7 +764,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('43. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
+  test('53. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching cycles']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -650,7 +802,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 16 })
   })
 
-  test('44. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('54. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -662,7 +814,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('45. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
+  test('55. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -678,7 +830,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('46. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
+  test('56. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -694,7 +846,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('47. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('57. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -702,8 +854,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls screened
-      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: denied
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"denied","errorKind":"policy_denied","content":"Not allowed.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
@@ -712,16 +864,16 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls screened
-      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: denied
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"denied","errorKind":"policy_denied","content":"Not allowed.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls screened
-      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
@@ -730,7 +882,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
   })
 
-  test('48. with refusing failures: model: call, own guards let the calls pass, …, calls screened, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('58. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -738,16 +890,16 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls screened
-      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: error
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"error","errorKind":"failed","content":"It broke.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // calls screened
-      { event: {"type":"xstate.done.actor.callShields","actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call

@@ -1,6 +1,17 @@
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
-import { closeOpenCalls, settleCall, whyNotExecuted, withResults } from './transcript.js'
+import { isPaused, openQuestions, questionId, withAnswer } from '../delegation.js'
+import { isInDoubt } from '../in-doubt.js'
+import { fingerprintOf } from '../results.js'
+import { spendForChild } from './children.js'
+import {
+  closeOpenCalls,
+  receiveResult,
+  settleCall,
+  whyNotExecuted,
+  withholdUnscreened,
+  withResults,
+} from './transcript.js'
 
 export const markStarted = act((context) => ({
   calls: context.calls.map((call) =>
@@ -8,11 +19,32 @@ export const markStarted = act((context) => ({
   ),
 }))
 
-export const recordResult = act((context, event, tell) =>
-  event.type === 'TOOL_RESULT'
-    ? { calls: settleCall(context.calls, event.callId, event.result, timeOf(event), tell) }
-    : undefined,
-)
+export const recordResult = act((context, event, tell) => {
+  if (event.type !== 'TOOL_RESULT') return undefined
+  const spent = spendForChild(context, event, tell)
+  const calls = receiveResult({ ...context, ...spent }, event.callId, event.result, timeOf(event), tell)
+  return { ...spent, calls }
+})
+
+/**
+ * A run that is resumed in the middle of a batch: a call that was running may have had its effect. Unless its tool may
+ * run twice, it does not run again by itself.
+ */
+export const closeInterruptedCalls = act((context, event, tell) => {
+  const inDoubt = context.calls.filter((call) => isInDoubt(context, call))
+  if (inDoubt.length === 0) return undefined
+  if (context.config.toolCalls.onInterrupted === 'result') {
+    const closed = closeOpenCalls({ ...context, calls: inDoubt }, '', timeOf(event), tell)
+    return { calls: context.calls.map((call) => closed.find(({ id }) => id === call.id) ?? call) }
+  }
+  return {
+    calls: context.calls.map((call) => {
+      if (!inDoubt.includes(call)) return call
+      const { started: _started, ...waiting } = call
+      return { ...waiting, needs: 'approval' as const, interrupted: true as const }
+    }),
+  }
+})
 
 /** The batch has ended: a call that was started and never reported has an unknown outcome. */
 export const closeStartedCalls = act((context, event, tell) => {
@@ -29,21 +61,46 @@ export const closeStartedCalls = act((context, event, tell) => {
 
 /**
  * Makes the transcript valid: every call of the last batch has its one result right after it, in call order. Calls
- * that nobody will carry out any more are closed; those that a waiting state exposes stay open.
+ * that nobody will carry out any more are closed; those that a waiting state exposes stay open, and so do those of
+ * sub-agents that are paused together with the run.
  */
 export const settleBatch = act((context, event, tell) => {
   if (context.calls.length === 0) return undefined
-  const exposed = context.reason === 'approval' || context.reason === 'tool_output'
+  const exposed =
+    context.reason === 'approval' ||
+    context.reason === 'tool_output' ||
+    (context.reason === 'paused' && context.calls.some(isPaused))
   const calls = exposed
     ? context.calls
-    : closeOpenCalls(context, whyNotExecuted(context.reason), timeOf(event), tell)
+    : withholdUnscreened(
+        closeOpenCalls(context, whyNotExecuted(context.reason), timeOf(event), tell),
+        timeOf(event),
+        tell,
+      )
   return { calls: exposed ? calls : [], messages: withResults(context, calls) }
 })
 
 export const askForApproval = act((context, _event, tell) => {
   for (const call of context.calls) {
     if (call.result === undefined && call.needs === 'approval') {
-      tell({ type: 'approval_requested', callId: call.id, name: call.name, arguments: call.arguments })
+      tell({
+        type: 'approval_requested',
+        callId: call.id,
+        name: call.name,
+        arguments: call.arguments,
+        fingerprint: fingerprintOf(call),
+        ...(call.interrupted && { interrupted: true }),
+      })
+    }
+    for (const question of openQuestions(call)) {
+      if (question.needs !== 'approval') continue
+      const { needs: _needs, path = [], ...asked } = question
+      tell({
+        ...asked,
+        type: 'approval_requested',
+        callId: questionId(call, question),
+        path: [call.name, ...path],
+      })
     }
   }
   return undefined
@@ -51,6 +108,10 @@ export const askForApproval = act((context, _event, tell) => {
 
 export const approve = act((context, event) => {
   if (event.type !== 'APPROVE') return undefined
+  const { arguments: edited } = event
+  const answer = { type: 'approve' as const, ...(edited !== undefined && { arguments: edited }) }
+  const answered = withAnswer(context.calls, event.callId, answer)
+  if (answered) return { calls: answered }
   const edit = event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const }
   return {
     calls: context.calls.map((call) =>
@@ -63,6 +124,8 @@ export const approve = act((context, event) => {
 
 export const reject = act((context, event, tell) => {
   if (event.type !== 'REJECT') return undefined
+  const answered = withAnswer(context.calls, event.callId, { type: 'reject', why: event.why })
+  if (answered) return { calls: answered }
   const content = event.why === '' ? 'Rejected by the user.' : `Rejected by the user: ${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
   return { calls: settleCall(context.calls, event.callId, result, timeOf(event), tell) }
@@ -72,8 +135,11 @@ export const acceptOutput = act((context, event, tell) => {
   if (event.type !== 'TOOL_OUTPUT') return undefined
   const { callId, isError } = event
   const content = typeof event.content === 'string' ? event.content : ''
+  const answer = { type: 'output' as const, content, ...(isError && { isError }) }
+  const answered = withAnswer(context.calls, callId, answer)
+  if (answered) return { calls: answered }
   const result = isError
     ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
     : { status: 'ok' as const, content, durationMs: 0 }
-  return { calls: settleCall(context.calls, callId, result, timeOf(event), tell) }
+  return { calls: receiveResult(context, callId, result, timeOf(event), tell) }
 })

@@ -2,6 +2,7 @@ import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
 import type { AgentState, FinalState, Reason } from '../outcome.js'
 import { explain } from '../explain.js'
+import { outputProblemOf } from '../output-problem.js'
 import { budgetReason } from '../totals.js'
 
 /** Says why the run goes where it goes next. */
@@ -24,6 +25,8 @@ export const finish = act<{ state: FinalState }>((context, _event, tell, { state
   const reason = context.reason ?? 'internal'
   const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explain(context, reason)
   if (context.steering.length > 0) tell(undelivered(context.steering))
+  const problem = state === 'COMPLETED' ? outputProblemOf(context) : null
+  if (problem !== null) tell({ type: 'warning', code: 'output_not_validated', message: problem })
   tell({ type: 'state_changed', from: context.state, to: state, reason })
   if (error) tell({ type: 'error', ...error })
   tell({ type: 'session_ended', state, reason })

@@ -9,6 +9,7 @@ export const takeInput = act((context, event, tell) => ({
   ...withUserMessages(context, context.inbox, timeOf(event), tell),
   guardrails: newTurn(context.guardrails),
   inbox: [],
+  retrieved: null,
 }))
 
 export const takeReply = act((_context, event) =>

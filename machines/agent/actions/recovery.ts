@@ -1,5 +1,7 @@
 import { repromptText } from '../../../guards/empty-answer.js'
-import { continueCalls, continueText, truncatedCall } from '../../../guards/truncation.js'
+import { evidence } from '../../../guards/evidence.js'
+import { repairText } from '../../../guards/invalid-output.js'
+import { continueCalls, continueText, restartText, truncatedCall } from '../../../guards/truncation.js'
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
 import { closeOpenCalls, withInternalMessage, withResults } from './transcript.js'
@@ -25,7 +27,26 @@ export const continueAnswer = act((context, event, tell) => {
       ...withInternalMessage(closed, continueCalls, 'max_tokens_recovery', now),
     }
   }
-  return { recoveries, ...withInternalMessage(context, continueText, 'max_tokens_recovery', now) }
+  const asked = context.features.structuredOutput ? restartText : continueText
+  return { recoveries, ...withInternalMessage(context, asked, 'max_tokens_recovery', now) }
+})
+
+/** An answer that does not fit the output schema is asked for again, with what is wrong with it. */
+export const askForRepair = act((context, event, tell) => {
+  const outputRepairs = context.outputRepairs + 1
+  const problem = context.outputProblem ?? ''
+  const of = `${outputRepairs} of ${context.config.completion.maxOutputRepairs}`
+  tell({
+    type: 'guardrail',
+    guard: 'invalid_output',
+    action: 'recover',
+    evidence: evidence(problem),
+    message: `The answer does not fit the output schema; asking for it again (${of}).`,
+  })
+  return {
+    outputRepairs,
+    ...withInternalMessage(context, repairText(problem), 'output_repair', timeOf(event)),
+  }
 })
 
 /** After a failed tool, silence usually means that the model does not know how to go on: it is told. */

@@ -1,5 +1,3 @@
-import { remaining } from '../../../guards/budget.js'
-import { classify } from '../../../guards/completion.js'
 import { observeAll } from '../../../guards/state.js'
 import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
@@ -7,25 +5,26 @@ import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
 import type { ModelOutput } from '../response.js'
+import { type HeldAnswer, withheldAnswer } from '../screening.js'
+import { kindOf } from '../response-kind.js'
 import { stepIdOf } from '../step-id.js'
-import { budgetLimits, budgetTotals, isNearBudget } from '../totals.js'
 import { addUsage, type Usage } from '../usage.js'
-import { messageId } from './transcript.js'
+import { warnsOfBudget } from './budget-warning.js'
+import { messageId, words } from './transcript.js'
 
 /** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
 export const recordResponse = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
     return undefined
   const { response, calls: needs } = event.output
-  const kind = classify({
-    text: response.text,
-    refusal: response.refusal,
-    calls: response.toolCalls.length,
-    finishReason: response.finishReason,
-  })
+  const kind = kindOf(response)
   const stepId = stepIdOf(context)
   const number = context.numbered + 1
-  const message = kind === 'empty' ? null : assistantMessage(response, messageId(number), timeOf(event))
+  // Half an object cannot be continued: it is asked for again.
+  const isPiece = kind === 'truncated' && !context.features.structuredOutput
+  const held = heldOf(context, response, stepId, isPiece)
+  const whole = kind === 'empty' ? null : assistantMessage(response, messageId(number), timeOf(event))
+  const message = whole && held ? withholding(whole) : whole
   const usage = {
     run: addUsage(context.usage.run, response.usage),
     session: addUsage(context.usage.session, response.usage),
@@ -33,12 +32,12 @@ export const recordResponse = act((context, event, tell) => {
 
   if (!response.complete) tell(missingEnd)
   for (const warning of blindSpots(context, response.usage)) tell(warning)
-  if (message) tell({ type: 'assistant_message', stepId, message })
+  if (message && !held) tell({ type: 'assistant_message', stepId, message })
   for (const call of response.toolCalls) tell({ type: 'tool_call', stepId, call })
   tell({ type: 'usage', stepId, step: response.usage, run: usage.run, session: usage.session })
 
   const next = {
-    ...words(context, kind === 'truncated', response.text || response.refusal || ''),
+    ...(held ? { held } : words(context, isPiece, response.text || response.refusal || '')),
     messages: message ? [...context.messages, message] : context.messages,
     numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
     steps: context.steps + 1,
@@ -46,6 +45,7 @@ export const recordResponse = act((context, event, tell) => {
     rateLimits: 0,
     usage,
     response: kind,
+    outputProblem: event.output.outputProblem ?? null,
     // A conclusion is the last word of a run that was stopped: why it was stays.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
@@ -85,32 +85,26 @@ function assistantMessage(
   }
 }
 
-/** The model's last words stay the output; a continued answer is joined from its pieces. */
-function words(
-  context: AgentContext,
+/** An answer with words in it waits for the output shields, where there are any. */
+function heldOf(
+  { features }: AgentContext,
+  { text, refusal }: ModelOutput['response'],
+  stepId: string,
   isPiece: boolean,
-  text: string,
-): Pick<AgentContext, 'pieces' | 'output'> {
-  const joined = context.pieces + text
-  return { pieces: isPiece ? joined : '', output: joined || context.output }
+): HeldAnswer | null {
+  const held = text || refusal || ''
+  if (!features.outputShields || held === '') return null
+  return { stepId, text: held, isRefusal: text === '' && refusal !== null, isPiece }
 }
 
-/** The one warning of a session, when its budget is nearly used up. */
-function warnsOfBudget(
-  spent: Pick<AgentContext, 'config' | 'usage'>,
-  hasWarned: boolean,
-  tell: (announcement: Announcement) => void,
-): boolean {
-  if (hasWarned || !isNearBudget(spent)) return false
-  const { tokens, cost } = remaining(budgetTotals(spent), budgetLimits(spent.config))
-  tell({
-    type: 'budget_warning',
-    message:
-      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run should go on.',
-    remainingTokens: tokens,
-    remainingCost: cost,
-  })
-  return true
+/** The message without anything that the model said; its calls stay. */
+function withholding({
+  refusal: _r,
+  reasoning: _t,
+  reasoning_details: _d,
+  ...message
+}: AssistantMessage): AssistantMessage {
+  return { ...message, content: withheldAnswer, data: { withheld: true } }
 }
 
 /** What the budget cannot see is said once a run. */

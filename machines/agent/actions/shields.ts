@@ -1,12 +1,64 @@
 import { act } from '../act.js'
-import { timeOf } from '../events.js'
-import type { AssistantMessage } from '../messages.js'
-import { messageId } from './transcript.js'
+import type { Announcement } from '../announcements.js'
+import { type AgentMachineEvent, timeOf } from '../events.js'
+import type { AssistantMessage, Message, UserMessage } from '../messages.js'
+import type { PendingCall } from '../results.js'
+import {
+  type CallScreening,
+  type InputScreening,
+  listed,
+  type Screening,
+  type ShieldPoint,
+  withheldInput,
+} from '../screening.js'
+import { stepIdOf } from '../step-id.js'
+import { unscreenedInput } from '../unscreened.js'
+import { messageId, settled, words } from './transcript.js'
+
+type Tell = (announcement: Announcement) => void
+
+/** The user's messages as the shields let them through: never sent to a model before. */
+export const heedInputShields = act((context, event, tell) => {
+  if (event.type !== 'xstate.done.actor.inputShields') return undefined
+  const screenings = listed<InputScreening>(event.output)
+  for (const screening of screenings) tellFindings(screening, 'input', null, tell)
+  const asked: readonly Message[] = unscreenedInput(context)
+  return {
+    messages: context.messages.map((message) => screened(message, asked.indexOf(message), screenings)),
+  }
+})
+
+function screened(message: Message, index: number, screenings: readonly InputScreening[]): Message {
+  if (message.role !== 'user' || index < 0) return message
+  const mine = screenings.filter((screening) => screening.index === index)
+  const data = { ...message.data, screened: true }
+  if (mine.some(({ action }) => action === 'block'))
+    return { ...message, content: withheldInput, data: { ...data, withheld: true } }
+  return { ...message, content: withTexts(message.content, mine), data }
+}
+
+function withTexts(
+  content: UserMessage['content'],
+  screenings: readonly InputScreening[],
+): UserMessage['content'] {
+  if (typeof content === 'string') return screenings[0]?.content ?? content
+  return content.map((part, i) => {
+    const screening = screenings.find((one) => one.part === i)
+    return part.type === 'text' && screening ? { ...part, text: screening.content } : part
+  })
+}
 
 /** A block is answered with the shield's own words; what was blocked is not repeated. */
-export const keepShieldMessage = act((context, event) => {
-  const output = 'output' in event ? (event.output as { message?: unknown } | null) : null
-  const content = typeof output?.message === 'string' ? output.message : 'A shield refused the content.'
+export const keepShieldMessage = act((context, event, tell) => {
+  const content = blockedBecause(event)
+  const error = { code: 'shield', message: content, recoverable: false }
+  const last = context.messages.at(-1)
+  if (context.held !== null && last?.role === 'assistant') {
+    const { refusal: _refusal, ...said } = last
+    const message: AssistantMessage = { ...said, content, data: { reason: 'shield' } }
+    tell({ type: 'assistant_message', stepId: context.held.stepId, message })
+    return { messages: [...context.messages.slice(0, -1), message], held: null, error }
+  }
   const message: AssistantMessage = {
     role: 'assistant',
     id: messageId(context.numbered + 1),
@@ -14,9 +66,92 @@ export const keepShieldMessage = act((context, event) => {
     content,
     data: { reason: 'shield' },
   }
+  tell({ type: 'assistant_message', stepId: stepIdOf(context), message })
+  return { messages: [...context.messages, message], numbered: context.numbered + 1, error }
+})
+
+/** What the shields say of an answer is told, whatever becomes of it. */
+export const tellOutputFindings = act((_context, event, tell) => {
+  if (event.type === 'xstate.done.actor.outputShields') tellFindings(event.output, 'output', null, tell)
+  return undefined
+})
+
+/** An answer that the shields have cleared takes its place in the transcript. */
+export const releaseAnswer = act((context, event, tell) => {
+  const last = context.messages.at(-1)
+  if (event.type !== 'xstate.done.actor.outputShields' || context.held === null || last?.role !== 'assistant')
+    return undefined
+  const { isRefusal, isPiece, stepId } = context.held
+  const { content } = event.output
+  const { data: _withheld, ...said } = last
+  const message: AssistantMessage = isRefusal
+    ? { ...said, content: '', refusal: content }
+    : { ...said, content }
+  tell({ type: 'assistant_message', stepId, message })
   return {
-    messages: [...context.messages, message],
-    numbered: context.numbered + 1,
-    error: { code: 'shield', message: content, recoverable: false },
+    messages: [...context.messages.slice(0, -1), message],
+    held: null,
+    ...words(context, isPiece, content),
   }
 })
+
+/** A call whose arguments were refused has that as its result; the loop goes on. */
+export const heedCallShields = act((context, event, tell) => {
+  if (event.type !== 'xstate.done.actor.callShields') return undefined
+  const calls = context.calls.map((call): PendingCall => {
+    if (call.result !== undefined) return call
+    const screening = screeningOf(event.output, call)
+    tellFindings(screening, 'toolInput', call.id, tell)
+    const { action, content, message } = screening
+    if (action === 'redact') return { ...call, arguments: content }
+    if (action !== 'block') return call
+    const result = { status: 'blocked' as const, content: message ?? refusedCall, durationMs: 0 }
+    return settled(call, result, timeOf(event), tell)
+  })
+  return { calls }
+})
+
+/** Nothing said of a call is a refusal: shields fail closed. */
+function screeningOf(output: unknown, { id }: PendingCall): Screening {
+  const unsaid: Screening = {
+    action: 'block',
+    message: 'No shield has looked at this call.',
+    content: '',
+    findings: [],
+  }
+  return listed<CallScreening>(output).find(({ callId }) => callId === id) ?? unsaid
+}
+
+const refusedCall = 'A shield refused the arguments of this call.'
+
+/** Results as the shields let them through: now they can be told. */
+export const heedResultShields = act((context, event, tell) => {
+  if (event.type !== 'xstate.done.actor.resultShields') return undefined
+  const calls = context.calls.map((call): PendingCall => {
+    if (call.result === undefined || !call.unscreened) return call
+    const screening = screeningOf(event.output, call)
+    tellFindings(screening, 'toolOutput', call.id, tell)
+    const { unscreened: _unscreened, result, ...known } = call
+    const now = call.settledAt ?? timeOf(event)
+    if (screening.action !== 'block')
+      return settled(known, { ...result, content: screening.content }, now, tell)
+    const { durationMs } = result
+    const content = screening.message ?? 'A shield withheld the result of this call.'
+    return settled(known, { status: 'blocked', content, durationMs }, now, tell)
+  })
+  return { calls }
+})
+
+function tellFindings({ findings }: Screening, point: ShieldPoint, callId: string | null, tell: Tell): void {
+  for (const { shield, action, message, durationMs } of findings) {
+    if (action === 'allow') continue
+    tell({ type: 'shield', point, shield, action, message, durationMs, ...(callId !== null && { callId }) })
+  }
+}
+
+function blockedBecause(event: AgentMachineEvent): string {
+  const output: unknown = 'output' in event ? event.output : null
+  const outputs: unknown[] = Array.isArray(output) ? output : [output]
+  const block = outputs.find((one): one is Screening => (one as Screening | null)?.action === 'block')
+  return block?.message ?? 'A shield refused the content.'
+}

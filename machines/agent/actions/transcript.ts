@@ -4,6 +4,7 @@ import type { AgentContext, NewMessage } from '../context.js'
 import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
 import type { PendingCall, ToolResult } from '../results.js'
+import { withheldResult } from '../screening.js'
 
 type Tell = (announcement: Announcement) => void
 
@@ -62,6 +63,37 @@ export function settleCall(
   )
 }
 
+/** The same for a result that comes from outside: where there are shields for it, it is not told before they are. */
+export function receiveResult(
+  context: AgentContext,
+  callId: string,
+  result: ToolResult,
+  now: number,
+  tell: Tell,
+): PendingCall[] {
+  if (!context.features.resultShields) return settleCall(context.calls, callId, result, now, tell)
+  return context.calls.map((call) =>
+    call.id === callId && call.result === undefined
+      ? { ...call, result, settledAt: now, unscreened: true as const }
+      : call,
+  )
+}
+
+/** Results that no shield has seen when the run stops: they are told as withheld. */
+export function withholdUnscreened(calls: readonly PendingCall[], now: number, tell: Tell): PendingCall[] {
+  return calls.map((call) => {
+    if (!call.unscreened) return call
+    const { unscreened: _unscreened, ...known } = call
+    const { durationMs = 0 } = call.result ?? {}
+    return settled(
+      known,
+      { status: 'blocked', content: withheldResult, durationMs },
+      call.settledAt ?? now,
+      tell,
+    )
+  })
+}
+
 /** Every open call closed: one that never ran reads `notExecuted`, one that was running has an unknown outcome. */
 export function closeOpenCalls(
   context: AgentContext,
@@ -74,7 +106,7 @@ export function closeOpenCalls(
   )
 }
 
-function settled(call: PendingCall, result: ToolResult, now: number, tell: Tell): PendingCall {
+export function settled(call: PendingCall, result: ToolResult, now: number, tell: Tell): PendingCall {
   const { status, content, durationMs } = result
   const truncated = result.truncated ? { truncated: true as const } : {}
   tell({ type: 'tool_result', callId: call.id, name: call.name, status, content, durationMs, ...truncated })
@@ -82,7 +114,7 @@ function settled(call: PendingCall, result: ToolResult, now: number, tell: Tell)
 }
 
 function closing(call: PendingCall, notExecuted: string): ToolResult {
-  return call.started
+  return call.started || call.questions
     ? { status: 'interrupted', content: interrupted, durationMs: 0 }
     : { status: 'not_executed', content: notExecuted, durationMs: 0 }
 }
@@ -93,7 +125,7 @@ const interrupted = 'Interrupted: the run stopped while this call was running. I
 export function withResults(context: AgentContext, calls: readonly PendingCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
-    const { status } = call.result
+    const { status, content } = call.unscreened ? withheld : call.result
     return [
       {
         role: 'tool',
@@ -101,13 +133,25 @@ export function withResults(context: AgentContext, calls: readonly PendingCall[]
         createdAt: call.settledAt ?? 0,
         tool_call_id: call.id,
         content: call.edited
-          ? `The user changed the arguments to ${call.arguments} before approving.\n\n${call.result.content}`
-          : call.result.content,
+          ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
+          : content,
         ...(status === 'ok' ? {} : { data: { status } }),
       },
     ]
   })
   return [...context.messages.slice(0, context.batchAt + 1), ...results]
+}
+
+const withheld = { status: 'blocked', content: withheldResult } as const
+
+/** The model's last words stay the output; a continued answer is joined from its pieces. */
+export function words(
+  context: AgentContext,
+  isPiece: boolean,
+  text: string,
+): Pick<AgentContext, 'pieces' | 'output'> {
+  const joined = context.pieces + text
+  return { pieces: isPiece ? joined : '', output: joined || context.output }
 }
 
 /** What a call reads that was never carried out because the run ended. */

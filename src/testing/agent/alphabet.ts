@@ -3,9 +3,14 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import type { FitOutput } from '../../../machines/agent/fit.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
+import type { PendingAnswer } from '../../../machines/agent/outcome.js'
+import { pendingCalls } from '../../../machines/agent/result-of.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
+import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
+import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { doneActor, errorActor } from '../space.js'
 import { isWatching } from '../../../guards/state.js'
@@ -48,6 +53,35 @@ export const modelOutcomes = {
   empty: output({}),
   'text over budget': output({ text: 'Done.', tokens: 1_000 }),
   'call over budget': output({ calls: [['a', 'read']], tokens: 1_000 }),
+} satisfies Record<string, ModelOutput>
+
+/** The same for an agent that has a sub-agent. */
+export const delegationOutcomes = {
+  text: modelOutcomes.text,
+  'two delegations': output({
+    calls: [
+      ['a', 'research'],
+      ['b', 'research'],
+    ],
+  }),
+  'a delegation, an approval and a client call': output({
+    calls: [
+      ['a', 'research'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
+/** The same for an agent with an output schema, an object with `done`. */
+export const objectOutcomes = {
+  object: output({ text: '{"done":true}', problem: null }),
+  'no object': output({ text: 'Done.', problem: 'The answer is not a JSON object.' }),
+  'no object, over budget': output({ text: 'Done.', problem: 'It is not a JSON object.', tokens: 1_000 }),
+  'nothing for an object': output({ problem: 'The answer is empty.' }),
+  'half an object': output({ text: '{"do', finishReason: 'length' }),
+  'call before an object': modelOutcomes.call,
+  'refusal of an object': modelOutcomes.refusal,
 } satisfies Record<string, ModelOutput>
 
 export const modelFailures = {
@@ -94,7 +128,20 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
       cancel,
       ...(asked && { ...watchedModel, ...ofModel.conclusion.inTime }),
       ...watchedActors,
+      ...callsAllowed(context),
       ...(isExecuting(value) && ofTools(context, watchedOutcomes(config))),
+      ...(state === 'PAUSED' && { resume }),
+    }
+  }
+  if (isDelegating(context)) {
+    return {
+      cancel,
+      ...(!context.pausing && { pause }),
+      ...(maySteer(context) && { steer }),
+      'resumed in time': resumed,
+      ...(asked && delegatingModel),
+      ...(isExecuting(value) && { ...ofTools(context, ['ok']), ...ofChildren(context) }),
+      ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
       ...(state === 'PAUSED' && { resume }),
     }
   }
@@ -102,12 +149,14 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
   return {
     cancel,
     ...(!context.pausing && { pause }),
-    ...(context.steering.length === 0 && { steer }),
+    ...(maySteer(context) && { steer }),
     'resumed in time': resumed,
+    'store failed': storeFailed,
     ...(hurried && { deadline: passed, 'resumed too late': { ...resumed, now: late } }),
-    ...(asked && { 'cancel midway': { ...cancel, partial }, ...modelEvents(config, hurried) }),
+    ...(asked && { ...stoppedMidway, ...modelEvents(context, hurried) }),
     ...(asked && hurried && { 'deadline midway': { ...passed, partial } }),
     ...actors,
+    ...ofShields(context),
     ...(isExecuting(value) && ofTools(context, everyOutcome)),
     ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
     ...(state === 'PAUSED' && { resume }),
@@ -121,6 +170,17 @@ const resume = at({ type: 'RESUME' })
 const steer = at({ type: 'STEER', text: 'Hurry.' })
 const resumed = at({ type: 'RESUMED' })
 const passed = at({ type: 'DEADLINE' }, late)
+const storeFailed = at({
+  type: 'STORE_FAILED',
+  failure: { code: 'disk_full', message: 'The disk is full.' },
+})
+
+const stoppedMidway: Events = {
+  'cancel midway': { ...cancel, partial },
+  'store failed midway': { ...storeFailed, partial },
+}
+
+const delegatingModel = answersOf('model', delegationOutcomes)
 
 const watchedModel: Events = {
   'model: text': at(doneActor('model', modelOutcomes.text)),
@@ -131,18 +191,22 @@ const watchedModel: Events = {
 const actors: Events = {
   'back-off over': at(doneActor('backOff')),
   'back-off failed': at(errorActor('backOff', broken)),
-  'input allowed': at(doneActor('inputShields', { action: 'allow', message: null })),
-  'input blocked': at(doneActor('inputShields', { action: 'block', message: 'Not that.' })),
+  'input blocked': at(
+    doneActor('inputShields', [{ ...screening('block', 'Not that.'), index: 0, part: null }]),
+  ),
   'input shield failed': at(errorActor('inputShields', broken)),
-  retrieved: at(doneActor('retrieval')),
+  retrieved: at(doneActor('retrieval', [{ source: 'handbook', text: 'What it says.' }])),
   'retrieval failed': at(errorActor('retrieval', broken)),
-  fitted: at(doneActor('fitting')),
-  'does not fit': at(errorActor('fitting', broken)),
-  'calls screened': at(doneActor('callShields')),
+  'all of it fits': at(doneActor('fitting', fitting(null))),
+  fitted: at(doneActor('fitting', fitting({ head: 1, from: 2, note: 'One message was left out.' }))),
+  'fitted by a summary over budget': at(doneActor('fitting', { ...fitting(null), usage: usageOf(1_000) })),
+  'does not fit': at(errorActor('fitting', failure('context_overflow', 'context_overflow'))),
+  'fitting failed': at(errorActor('fitting', broken)),
   'call shield failed': at(errorActor('callShields', broken)),
-  'output allowed': at(doneActor('outputShields', { action: 'allow', message: null })),
-  'output blocked': at(doneActor('outputShields', { action: 'block', message: 'Not that.' })),
+  'output cleared': at(doneActor('outputShields', screening('allow', 'Done.'))),
+  'output blocked': at(doneActor('outputShields', screening('block', 'Not that.'))),
   'output shield failed': at(errorActor('outputShields', broken)),
+  'result shield failed': at(errorActor('resultShields', broken)),
   'own guards let the calls pass': at(doneActor('callGuards', consultation())),
   'an own guard refuses the calls': at(doneActor('callGuards', consultation('block'))),
   'an own guard halts on the calls': at(doneActor('callGuards', consultation('halt'))),
@@ -156,29 +220,33 @@ const actors: Events = {
 }
 
 const watchedActors: Events = Object.fromEntries(
-  Object.entries(actors).filter(([name]) => /^(calls screened|own guards let the .* pass)$/.test(name)),
+  Object.entries(actors).filter(([name]) => /^(output cleared|own guards let the .* pass)$/.test(name)),
 )
 
 const ofModel = { model: eventsOfModel('model'), conclusion: eventsOfModel('conclusion') }
+const ofObjects = { ...answersOf('model', objectOutcomes), ...answersOf('conclusion', objectOutcomes) }
+
+function answersOf(actor: 'model' | 'conclusion', outcomes: Record<string, ModelOutput>): Events {
+  return Object.fromEntries(
+    Object.entries(outcomes).map(([name, outcome]) => [`${actor}: ${name}`, at(doneActor(actor, outcome))]),
+  )
+}
 
 function eventsOfModel(actor: 'model' | 'conclusion'): { inTime: Events; late: Events } {
-  const answers = Object.entries(modelOutcomes).map(([name, outcome]) => [
-    `${actor}: ${name}`,
-    at(doneActor(actor, outcome)),
-  ])
   const failures = Object.entries(modelFailures).map(([name, error]) => [
     `${actor}: ${name}`,
     at(errorActor(actor, error)),
   ])
   return {
-    inTime: Object.fromEntries([...answers, ...failures]) as Events,
+    inTime: { ...answersOf(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
     late: { [`${actor}: text too late`]: at(doneActor(actor, modelOutcomes.text), late) },
   }
 }
 
 /** A request that `budget.preflight` refuses is never made; without it, every request is. */
-function modelEvents({ budget }: AgentConfig, hurried: boolean): Events {
+function modelEvents({ config: { budget }, features }: AgentContext, hurried: boolean): Events {
   if (budget.preflight) return refusedRequest
+  if (features.structuredOutput) return ofObjects
   const { model, conclusion } = ofModel
   return { ...model.inTime, ...conclusion.inTime, ...(hurried && { ...model.late, ...conclusion.late }) }
 }
@@ -208,6 +276,47 @@ function ofTools({ calls, deadline }: AgentContext, outcomes: readonly ToolOutco
   return events
 }
 
+/** What sub-agents tell while they work: the first of those that do. */
+function ofChildren({ calls }: AgentContext): Events {
+  const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
+  if (callId === undefined) return {}
+  const rests = (questions: PendingAnswer[]): AnyEventObject => at({ type: 'CHILD_RESTS', callId, questions })
+  return {
+    'sub-agent: spends': at({ type: 'CHILD_USAGE', callId, usage: usageOf(10) }),
+    'sub-agent: spends it all': at({ type: 'CHILD_USAGE', callId, usage: usageOf(1_000) }),
+    'sub-agent: answers, and has spent': at({
+      type: 'TOOL_RESULT',
+      callId,
+      result: toolOutcomes.ok,
+      usage: usageOf(10),
+    }),
+    'sub-agent: answers, and has spent it all': at({
+      type: 'TOOL_RESULT',
+      callId,
+      result: toolOutcomes.ok,
+      usage: usageOf(1_000),
+    }),
+    'sub-agent: asks a person': rests([question('q', 'approval')]),
+    'sub-agent: asks a person and the client': rests([question('q', 'approval'), question('r', 'client')]),
+    'sub-agent: asks the client': rests([question('r', 'client')]),
+    'sub-agent: is paused': rests([]),
+    'sub-agent of nobody’s call: spends': at({
+      type: 'CHILD_USAGE',
+      callId: 'nobody',
+      usage: usageOf(1_000),
+    }),
+  }
+}
+
+function question(callId: string, needs: PendingAnswer['needs']): PendingAnswer {
+  return { callId, name: 'transfer', arguments: '{"n":1}', needs, fingerprint: callId }
+}
+
+/** Sub-agents double what can happen: they are on their own. */
+function isDelegating({ tools }: AgentContext): boolean {
+  return tools['research']?.delegate === true
+}
+
 type ToolOutcome = keyof typeof toolOutcomes
 const everyOutcome = Object.keys(toolOutcomes) as ToolOutcome[]
 
@@ -218,9 +327,62 @@ function watchedOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   return ['ok', 'changed', 'error']
 }
 
-function ofPeople({ calls }: AgentContext): Events {
+/** Where input is screened, each piece of steering is a state of its own: one is enough. */
+function maySteer({ steering, features, messages }: AgentContext): boolean {
+  const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
+  return steering.length === 0 && !isScreened
+}
+
+/** What shields say of the messages and calls at hand. */
+function ofShields(context: AgentContext): Events {
+  const messages = unscreenedInput(context)
+  const allowed = messages.map(({ content }, index) => ({
+    ...screening('allow', typeof content === 'string' ? content : ''),
+    index,
+    part: null,
+  }))
+  const open = context.calls.filter((call) => call.result === undefined)
+  const unscreened = context.calls.filter((call) => call.unscreened)
+  const results = (action: ShieldAction) =>
+    unscreened.map(({ id }) => ({ ...screening(action, 'What it may say.'), callId: id }))
+  return {
+    ...(messages.length > 0 && { 'input allowed': at(doneActor('inputShields', allowed)) }),
+    ...callsAllowed(context),
+    ...(open.length > 0 && {
+      'calls refused': at(
+        doneActor(
+          'callShields',
+          open.map(({ id }) => ({ ...screening('block', 'Not that.'), callId: id })),
+        ),
+      ),
+      'calls redacted': at(
+        doneActor(
+          'callShields',
+          open.map(({ id }) => ({ ...screening('redact', '{"n":0}'), callId: id })),
+        ),
+      ),
+    }),
+    ...(unscreened.length > 0 && {
+      'results allowed': at(doneActor('resultShields', results('allow'))),
+      'results withheld': at(doneActor('resultShields', results('block'))),
+    }),
+  }
+}
+
+function callsAllowed({ calls }: AgentContext): Events {
+  const open = calls.filter((call) => call.result === undefined)
+  const allowed = open.map((call) => ({ ...screening('allow', call.arguments), callId: call.id }))
+  return { 'calls allowed': at(doneActor('callShields', allowed)) }
+}
+
+function screening(action: ShieldAction, content: string): Screening {
+  const message = action === 'block' ? content : null
+  return { action, message, content, findings: [{ shield: 'own', action, message, durationMs: 1 }] }
+}
+
+function ofPeople(context: AgentContext): Events {
   const openThatNeeds = (needs: string): string =>
-    calls.find((call) => call.result === undefined && call.needs === needs)?.id ?? 'nobody'
+    pendingCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
   return {
@@ -254,6 +416,7 @@ function output(answer: {
   calls?: [id: string, name: string, needs?: 'approval' | 'client'][]
   finishReason?: string
   tokens?: number
+  problem?: string | null
 }): ModelOutput {
   const { text = '', refusal = null, calls = [], finishReason = 'stop', tokens = 10 } = answer
   return {
@@ -272,7 +435,12 @@ function output(answer: {
       usage: usageOf(tokens),
     },
     calls: calls.map(([id, , needs]) => ({ id, needs: needs ?? 'nobody' })),
+    ...(answer.problem !== undefined && { outputProblem: answer.problem }),
   }
+}
+
+function fitting(fit: FitOutput['fit']): FitOutput {
+  return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
 }
 
 function failure(kind: ModelActorError['kind'], code: string): ModelActorError {

@@ -21,6 +21,13 @@ const calm = {
 
 const tokenBudget = 500
 
+const tools = {
+  read: traits(false),
+  look: traits(true),
+  transfer: traits(false),
+  pick: traits(false),
+}
+
 /**
  * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
  * limit is near.
@@ -35,18 +42,39 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   'with every shield': start(
     {
       ...calm,
-      limits: { maxSteps: 1 },
+      limits: { maxSteps: 1, onLimit: 'conclude' },
       guardrails: { ...calm.guardrails, emptyAnswer: { reprompts: 0, retries: 0 } },
     },
-    { inputShields: true, outputShields: true, callShields: true, retrieval: true, fitting: true },
+    {
+      inputShields: true,
+      outputShields: true,
+      callShields: true,
+      retrieval: true,
+      fitting: true,
+    },
   ),
+  'with result shields': start({ ...calm, limits: { maxSteps: 1 } }, { resultShields: true }),
   'with input shields': start({ ...calm, limits: { maxSteps: 1 } }, { inputShields: true }),
   'with retrieval': start({ ...calm, limits: { maxSteps: 1 } }, { retrieval: true }),
+  'summing up, nearly spent': start({ ...calm, limits: { maxSteps: 1, tokenBudget } }, { fitting: true }),
   'with guards of its own': start({ ...calm, limits: { maxSteps: 2 } }, { userGuards: true }),
   'with guards of its own and shields': start(
     { ...calm, limits: { maxSteps: 1 } },
     { userGuards: true, callShields: true },
   ),
+  'with an output schema': start(
+    { ...calm, limits: { maxSteps: 2, tokenBudget }, completion: { maxOutputRepairs: 1 } },
+    { structuredOutput: true },
+  ),
+  'asking about interrupted calls': start({
+    ...calm,
+    limits: { maxSteps: 1 },
+    toolCalls: { onInterrupted: 'approval' },
+  }),
+  'with sub-agents': {
+    ...start({ ...calm, limits: { maxSteps: 1, tokenBudget } }),
+    tools: { ...tools, research: { ...traits(false), delegate: true } },
+  },
   interactive: start({ ...calm, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': start({ ...calm, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {
@@ -67,7 +95,11 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { repeatedCall: { haltAt: 'reached', onHalt: 'pause' } },
     { onLimit: 'conclude' },
   ),
-  'watching repetition, concluding': watching({ repeatedCall: {} }, { onLimit: 'conclude' }),
+  'watching repetition, concluding': watching(
+    { repeatedCall: {} },
+    { onLimit: 'conclude' },
+    { outputShields: true },
+  ),
   'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
   'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 2 } }, {}, { userGuards: true }),
   'watching sub-agents': watching({ terminalDelegation: {} }),
@@ -100,12 +132,7 @@ function start(config: AgentConfigInput, features: Partial<Features> = {}): Agen
     runId: 'run',
     sessionId: 'session',
     config: resolveConfig(config) satisfies AgentConfig,
-    tools: {
-      read: traits(false),
-      look: traits(true),
-      transfer: traits(false),
-      pick: traits(false),
-    },
+    tools,
     features: { ...noFeatures, ...features },
     messages: [],
     input: [{ content: 'Go.' }],

@@ -1,23 +1,28 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
+import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import { budgetReason } from '../../../machines/agent/totals.js'
 import { isWatching } from '../../../guards/state.js'
 
 /** What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows. */
 export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): string {
-  const { guardrails, steps, attempt, rateLimits, recoveries, reprompts, emptyRetries } = context
+  const { guardrails, steps, attempt, rateLimits } = context
+  const { recoveries, reprompts, emptyRetries, outputRepairs } = context
   const watching = isWatching(context.config.guardrails)
   return JSON.stringify([
     numberOf(context.config),
     numberOf(context.features),
-    [steps, attempt, rateLimits, recoveries, reprompts, emptyRetries],
+    [steps, attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
     [context.deadline, context.timeLeft, budgetReason(context)],
+    [context.retrieved !== null, context.held !== null, unscreenedInput(context).length],
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
-    context.calls.map(({ name, needs, started, result }) => [
+    context.calls.map(({ name, needs, started, unscreened, questions, result }) => [
       watching && name,
       needs,
       started,
+      unscreened,
+      questions?.map((question) => [question.needs, question.answer !== undefined]),
       result && (watching ? [result.status, result.content] : result.status === 'ok'),
     ]),
     watching && guardrails,

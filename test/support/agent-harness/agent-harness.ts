@@ -1,9 +1,13 @@
 import { type Actor, type AnyEventObject, createActor, fromPromise } from 'xstate'
+import { z } from 'zod'
 import type { Consultation } from '../../../machines/agent/consultation.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent, ShieldOutput } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { FitOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
+import type { RetrievedSnippet } from '../../../machines/agent/retrieved.js'
+import type { CallScreening, InputScreening, Screening } from '../../../machines/agent/screening.js'
 import {
   type AgentMachine,
   createAgent,
@@ -12,6 +16,7 @@ import {
   type ModelProvider,
   openaiChat,
 } from '../../../src/index.js'
+import { StoreError } from '../../../src/stores/store-error.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import type { ReplayHarness, ReplayPath, RestingState } from '../../../src/testing/index.js'
 import { agreement } from './agreement.js'
@@ -60,6 +65,7 @@ export class AgentHarness implements ReplayHarness {
       model: this.#numbered(openaiChat({ model: 'm', baseURL: this.#rehearsal.url, apiKey: 'none' })),
       tools: this.#bench.tools,
       clock: this.#clock,
+      ...(input.features.structuredOutput && { output: z.object({ done: z.boolean() }) }),
     })
     const session = createSession()
     session.usage = input.usage
@@ -67,17 +73,21 @@ export class AgentHarness implements ReplayHarness {
       append: (entry: JournalEntry) => void this.#journal.push(entry),
       flushed: this.#flushed,
     }
-    const bound = Object.assign(agent.input('Go.', { session, journal }), { features: input.features })
+    const bound = Object.assign(agent.input('Go.', { session, journal }), {
+      features: input.features,
+      tools: input.tools,
+    })
     const machine = agent.machine.provide({
       actors: {
-        screenInput: fromPromise<ShieldOutput>(() => this.#cue('inputShields')),
-        retrieve: fromPromise<void>(() => this.#cue('retrieval')),
-        fitContext: fromPromise<void>(() => this.#cue('fitting')),
+        screenInput: fromPromise<InputScreening[]>(() => this.#cue('inputShields')),
+        retrieve: fromPromise<RetrievedSnippet[]>(() => this.#cue('retrieval')),
+        fitContext: fromPromise<FitOutput>(() => this.#cue('fitting')),
         consultGuards: fromPromise<Consultation, { on: 'calls' | 'results' }>(({ input: { on } }) =>
           this.#cue(on === 'calls' ? 'callGuards' : 'resultGuards'),
         ),
-        screenCalls: fromPromise<void>(() => this.#cue('callShields')),
-        screenOutput: fromPromise<ShieldOutput>(() => this.#cue('outputShields')),
+        screenCalls: fromPromise<CallScreening[]>(() => this.#cue('callShields')),
+        screenResults: fromPromise<CallScreening[]>(() => this.#cue('resultShields')),
+        screenOutput: fromPromise<Screening>(() => this.#cue('outputShields')),
       },
     })
     this.#actor = createActor(machine, { input: bound as never })
@@ -123,9 +133,18 @@ export class AgentHarness implements ReplayHarness {
     switch (event.type) {
       case 'TOOL_RESULT':
         return this.#endCall(event)
+      case 'CHILD_USAGE':
+      case 'CHILD_RESTS':
+        return this.#tellOfChild(event)
+      case 'STORE_FAILED':
+        await this.#arrived(event)
+        // Only effects wait for the store; elsewhere its failure is told by whoever holds the run.
+        return this.#durable
+          ? this.#durable.reject(new StoreError('disk_full', 'The disk is full.'))
+          : this.#send(event)
       case 'BATCH_DONE':
-        // The one way in which a runner gives up: the journal could not be written.
-        return this.#durable?.reject(new Error('The disk is full.'))
+        // A batch of which nothing may run again ends by itself; no runner of today gives up.
+        return this.#hasOpenCalls() ? this.#send(event) : undefined
       case 'DEADLINE':
         await this.#arrived(event)
         return this.#clock.increment((this.#live.getSnapshot().context.deadline ?? 0) - this.#clock.now())
@@ -153,6 +172,10 @@ export class AgentHarness implements ReplayHarness {
     asked.resolve(output ? turnOfAnswer(output) : turnOfFailure(error as ModelActorError))
   }
 
+  #hasOpenCalls(): boolean {
+    return this.#live.getSnapshot().context.calls.some((call) => call.started && call.result === undefined)
+  }
+
   #waitOut(): void {
     const { backOffUntil } = this.#live.getSnapshot().context
     this.#clock.increment(Math.max(0, backOffUntil - this.#clock.now()))
@@ -160,10 +183,16 @@ export class AgentHarness implements ReplayHarness {
 
   async #endCall(event: AnyEventObject): Promise<void> {
     const { callId, result } = event as unknown as { callId: string; result: ToolResult }
-    // No tool of today says how a sub-agent ended.
-    if (result.child) return this.#send(event)
+    // The tools of the bench are no sub-agents.
+    if (result.child || event['usage']) return this.#send(event)
     await until(() => this.#bench.isRunning(callId))
     this.#bench.end(callId, result)
+  }
+
+  /** What a sub-agent would have told; the tool in its place runs anew when the run goes on. */
+  #tellOfChild(event: AnyEventObject): void {
+    if (event.type === 'CHILD_RESTS') this.#bench.forget(event['callId'] as string)
+    this.#send(event)
   }
 
   /** Some stops come when a part of the answer has arrived. */
@@ -217,9 +246,9 @@ export class AgentHarness implements ReplayHarness {
   #flushed = (): Promise<void> | undefined => {
     this.#durable = undefined
     const coming = this.#steps.slice(this.#journal.length)
-    const next = coming.find(({ event }) => /^(TOOL_RESULT|BATCH_DONE|xstate\..*)$/.test(event.type))
+    const next = coming.find(({ event }) => /^(TOOL_RESULT|STORE_FAILED|xstate\..*)$/.test(event.type))
     const error = next?.event.error as Partial<ModelActorError> | undefined
-    if (next?.event.type !== 'BATCH_DONE' && error?.code !== 'token_budget') return undefined
+    if (next?.event.type !== 'STORE_FAILED' && error?.code !== 'token_budget') return undefined
     this.#durable = new Cue<void>()
     return this.#durable.promise
   }

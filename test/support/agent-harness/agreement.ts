@@ -12,11 +12,13 @@ export function agreement(planned: object | undefined, live: { context: AgentCon
 }
 
 function essence(context: AgentContext): unknown {
-  const { state, reason, steps, attempt, rateLimits, recoveries, reprompts, emptyRetries, pausing } = context
+  const { state, reason, steps, attempt, rateLimits, pausing } = context
+  const { recoveries, reprompts, emptyRetries, outputRepairs } = context
   return {
     state,
     reason,
-    counters: { steps, attempt, rateLimits, recoveries, reprompts, emptyRetries },
+    counters: { steps, attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs },
+    isInvalid: context.outputProblem !== null,
     pausing,
     steering: context.steering,
     tokens: [context.usage.run.totalTokens, context.usage.session.totalTokens],

@@ -19,6 +19,7 @@ export class ToolBench {
         this.#running.set(callId, { resolve, reject })
       })
     this.tools = [
+      defineTool({ name: 'research', description: 'Stands for a sub-agent.', input, execute }),
       defineTool({ name: 'read', description: 'Reads.', input, execute }),
       defineTool({ name: 'look', description: 'Looks.', input, execute, readOnly: true, idempotent: true }),
       defineTool({ name: 'transfer', description: 'Asks first.', input, execute, needsApproval: true }),
@@ -35,6 +36,10 @@ export class ToolBench {
     this.#running.delete(callId)
     if (status === 'ok') execution?.resolve(content)
     else execution?.reject(new ToolError(errorKind ?? 'failed', content))
+  }
+
+  forget(callId: string): void {
+    this.#running.delete(callId)
   }
 
   /** The runner was stopped: what its executions still do is nobody's business. */

@@ -1,3 +1,5 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import { pendingCalls } from '../../../../machines/agent/result-of.js'
 import type { PendingCall } from '../../../../machines/agent/results.js'
 import { type AgentInvariant, announcedAs, type Change, openCalls, rule, starts } from './rule.js'
 
@@ -26,6 +28,16 @@ export const callRules: readonly AgentInvariant[] = [
     )
     return again && `'${again.id}' is`
   }),
+  rule('a resumed run starts no call again that may not run twice', (change) => {
+    const { event, before, after } = change
+    if (!starts(change, 'runTools') || event.type !== 'RESUMED') return null
+    const again = after.calls.find(({ id, name, result, started }) => {
+      const isAgain = started && !result && find(before?.calls, id)?.started
+      const { readOnly, idempotent, delegate } = after.tools[name] ?? {}
+      return isAgain && !readOnly && !idempotent && !delegate
+    })
+    return again && `'${again.id}' is started again`
+  }),
   rule('a call that needs somebody runs only when it was approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
       ({ id, needs }) => needs === 'nobody' && find(before?.calls, id)?.needs === 'approval',
@@ -40,6 +52,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (call === undefined || call.result || change.transitions.length === 0) return null
     const now = find(change.after.calls, event.callId)
     const told = announcedAs(change, 'tool_result').find(({ callId }) => callId === event.callId)
+    if (now?.unscreened) return told && 'its result is told before a shield has seen it'
     switch (event.type) {
       case 'APPROVE':
         if (now?.needs !== 'nobody') return 'it is not approved'
@@ -58,14 +71,14 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, transitions } = change
     const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
     if (needs === undefined || !('callId' in event) || before?.state !== 'WAITING_FOR_INPUT') return null
-    const call = find(before.calls, event.callId)
-    const isAsked = call?.result === undefined && call?.needs === needs
+    const isAsked = pendingCalls(before).some((one) => one.callId === event.callId && one.needs === needs)
     return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
   }),
   rule('a result is never replaced', ({ before, after, event }) => {
     if (isNewBatch(event.type)) return null
     const changed = before?.calls.find(
-      ({ id, result }) => result && find(after.calls, id) && find(after.calls, id)?.result !== result,
+      ({ id, result, unscreened }) =>
+        result && !unscreened && find(after.calls, id) && find(after.calls, id)?.result !== result,
     )
     return changed && `that of '${changed.id}' was`
   }),
@@ -88,17 +101,46 @@ export const callRules: readonly AgentInvariant[] = [
     const asked = announcedAs(change, 'approval_requested').map(({ callId }) => callId)
     const isEntered =
       change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
-    const open = isEntered ? waitingFor('approval', change.after.calls) : []
+    const open = isEntered ? askedOf('approval', change.after) : []
     return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
   }),
   rule('a run waits for somebody only while there is something to wait for', ({ state, after }) => {
     if (state === 'WAITING_FOR_INPUT.approval')
-      return waitingFor('approval', after.calls).length === 0 && 'no call waits'
+      return askedOf('approval', after).length === 0 && 'no call waits'
     return (
-      state === 'WAITING_FOR_INPUT.toolOutput' &&
-      waitingFor('client', after.calls).length === 0 &&
-      'no call waits'
+      state === 'WAITING_FOR_INPUT.toolOutput' && askedOf('client', after).length === 0 && 'no call waits'
     )
+  }),
+  rule(
+    'a sub-agent that rests keeps its call open, and goes on only when it has all its answers',
+    (change) => {
+      const { event, before, after } = change
+      if (event.type === 'CHILD_RESTS' && change.transitions.length > 0) {
+        const call = find(after.calls, event.callId)
+        const isKept = call?.needs === 'child' && !call.result && !call.started
+        return !isKept && `'${event.callId}' does not rest`
+      }
+      const freed = after.calls.filter(
+        ({ id, needs }) => needs === 'nobody' && find(before?.calls, id)?.needs === 'child',
+      )
+      const early = freed.find(({ questions = [] }) => questions.some(({ answer }) => answer === undefined))
+      if (early) return `'${early.id}' has questions left`
+      const wrong = freed.find(({ questions = [] }) =>
+        questions.length === 0 ? !/^(RESUME|STEER)$/.test(event.type) : !('callId' in event),
+      )
+      return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
+    },
+  ),
+  rule('an answer to a sub-agent is kept for it, and is no result of its call', (change) => {
+    const { event, before, after, transitions } = change
+    const answers = /^(APPROVE|REJECT|TOOL_OUTPUT)$/.test(event.type) && 'callId' in event
+    if (!answers || !event.callId.includes('/') || transitions.length === 0) return null
+    const [id, inside] = event.callId.split('/')
+    const kept = (calls: readonly PendingCall[] = []): unknown =>
+      find(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
+    if (kept(before?.calls) !== undefined) return 'it was answered before'
+    if (announcedAs(change, 'tool_result').length > 0) return 'it is told as a result'
+    return kept(after.calls) === undefined && 'it is lost'
   }),
 ]
 
@@ -108,6 +150,13 @@ function find(calls: readonly PendingCall[] | undefined, callId: string): Pendin
 
 function waitingFor(needs: PendingCall['needs'], calls: readonly PendingCall[]): string[] {
   return openCalls(calls.filter((call) => call.needs === needs))
+}
+
+/** Ids of what is asked, the questions of sub-agents included. */
+function askedOf(needs: PendingCall['needs'], context: AgentContext): string[] {
+  return pendingCalls(context)
+    .filter((one) => one.needs === needs)
+    .map(({ callId }) => callId)
 }
 
 function isNewBatch(type: Change['event']['type']): boolean {

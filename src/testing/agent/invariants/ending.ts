@@ -25,8 +25,10 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
     'incomplete_response',
     'context_overflow',
     'empty_response',
+    'invalid_output',
     'max_tokens',
     'internal',
+    'store_error',
     ...halts,
   ],
   PAUSED: ['paused', ...halts],
@@ -54,6 +56,10 @@ export const endingRules: readonly AgentInvariant[] = [
     const isError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
     if (errors.length !== (isError ? 1 : 0)) return `${errors.length} error events`
     return isFinal && (after.error !== null) !== isError && 'context.error does not fit'
+  }),
+  rule('a log that cannot be written ends the run in ERROR, wherever it is', ({ event, state, after }) => {
+    const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
+    return event.type === 'STORE_FAILED' && !isRight && `it led to ${state} (${after.reason})`
   }),
   rule('CANCEL reaches CANCELLED from wherever it comes', ({ event, state }) => {
     return event.type === 'CANCEL' && state !== 'CANCELLED' && `it led to ${state}`
@@ -90,6 +96,7 @@ export const endingRules: readonly AgentInvariant[] = [
       const kind =
         after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
       const reason = fitting[kind as keyof typeof fitting]
+      if (after.outputProblem !== null) return 'the answer does not fit the output schema'
       return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
     },
   ),
@@ -112,7 +119,7 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
   rule('only a part that must not fail makes a run end for an internal reason', ({ event, after }) => {
     const internal =
-      /^xstate\.error\.actor\.(inputShields|retrieval|callShields|callGuards|resultGuards|outputShields|backOff)$/
+      /^xstate\.error\.actor\.(inputShields|retrieval|fitting|callShields|resultShields|callGuards|resultGuards|outputShields|backOff)$/
     return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
   }),
   rule('changes of state are announced, one after the other', (change) => {

@@ -24,6 +24,12 @@ export const guardrailRules: readonly AgentInvariant[] = [
       return text(after.guardrails) !== text(expected) && 'the guards do not stand as they should'
     },
   ),
+  rule('a sub-agent that no second try can help halts the run at once, where that is guarded', (change) => {
+    const { event, after, transitions } = change
+    if (event.type !== 'TOOL_RESULT' || transitions.length === 0) return null
+    if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
+    return !takes(change, 'RUNNING.halting') && `it led to ${change.state}`
+  }),
   rule("what the user's own guards say is heeded", (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
@@ -54,9 +60,28 @@ export const guardrailRules: readonly AgentInvariant[] = [
   }),
   rule('what a shield has blocked is answered in the words of the shield', ({ state, event, after }) => {
     if (state !== 'BLOCKED') return null
-    const { output } = event as { output?: { message: string } }
-    const isSaid = after.messages.at(-1)?.content === output?.message && after.error?.code === 'shield'
+    const { output } = event as { output?: { message: string } | { message: string }[] }
+    const [said] = [output].flat()
+    const answer = after.messages.findLast(({ role }) => role === 'assistant')
+    const isSaid = answer?.content === said?.message && after.error?.code === 'shield'
     return !isSaid && 'it is not'
+  }),
+  rule('what no shield has cleared is neither told nor in the transcript', (change) => {
+    const { event, after } = change
+    if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
+    if (after.held === null) return null
+    if (announcedAs(change, 'assistant_message').length > 0) return 'it is told'
+    return after.messages.at(-1)?.content === after.held.text && 'it is in the transcript'
+  }),
+  rule('what the shields have cleared takes its place, and is told once', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
+    if (after.held !== null) return 'it is still held'
+    const told = announcedAs(change, 'assistant_message')
+    return (
+      (told.length !== 1 || told[0]?.message.data?.['withheld'] === true) &&
+      `${told.length} messages were told`
+    )
   }),
   rule('a last answer that fails is a warning, not the reason of the end', (change) => {
     const isFailed = change.event.type === 'xstate.error.actor.conclusion'
@@ -85,7 +110,9 @@ function takes({ transitions }: Change, target: string): boolean {
 }
 
 function total(counters: Change['before']): number {
-  return counters ? counters.recoveries + counters.reprompts + counters.emptyRetries : 0
+  if (!counters) return 0
+  const { recoveries, reprompts, emptyRetries, outputRepairs } = counters
+  return recoveries + reprompts + emptyRetries + outputRepairs
 }
 
 function text(guardrails: GuardrailsState): string {

@@ -1,3 +1,4 @@
+import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import { isNearBudget, budgetReason } from '../../../../machines/agent/totals.js'
 import { type AgentInvariant, announcedAs, beginsStep, rule, starts } from './rule.js'
 
@@ -41,7 +42,9 @@ export const limitRules: readonly AgentInvariant[] = [
               ? /^(MAX_STEPS|RUNNING\.concluding)$/
               : budgetReason(after) !== null
                 ? /^BUDGET_EXCEEDED$/
-                : /^RUNNING\.(requesting|fittingContext)$/
+                : unscreenedInput(after).length > 0
+                  ? /^RUNNING\.screeningInput$/
+                  : /^RUNNING\.(requesting|fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),
@@ -69,6 +72,15 @@ export const limitRules: readonly AgentInvariant[] = [
     const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
     return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
   }),
+  rule('an answer that does not fit is asked for again as long as repairs are left', (change) => {
+    const { event, before, after, state } = change
+    if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
+    if (after.outputProblem !== event.output.outputProblem) return 'nobody remembers what does not fit'
+    if (budgetReason(after) !== null) return null
+    const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
+    if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
+    return !isLeft && after.reason !== 'invalid_output' && `it led to ${state} (${after.reason})`
+  }),
   rule('a response that crosses the budget is the last, unless the configuration lets it end', (change) => {
     const { after, state, event } = change
     if (event.type !== 'xstate.done.actor.model' || budgetReason(after) === null) return null
@@ -78,12 +90,22 @@ export const limitRules: readonly AgentInvariant[] = [
     if (isEnd && onOvershoot === 'complete') return null
     return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
   }),
+  rule(
+    'a run does not go on when a sub-agent has used its budget up',
+    ({ event, after, state, transitions }) => {
+      const isSpent =
+        event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
+      if (!isSpent || transitions.length === 0 || budgetReason(after) === null) return null
+      return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
+    },
+  ),
   rule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
     const { retry, guardrails } = after.config
-    const { attempt, rateLimits, recoveries, reprompts, emptyRetries } = after
+    const { attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs } = after
     if (attempt - rateLimits > retry.maxAttempts || rateLimits > retry.rateLimitAttempts - 1)
       return `attempt ${attempt}, ${rateLimits} of them after a rate limit`
     if (recoveries > guardrails.maxTokensRecoveries) return `${recoveries} recoveries`
+    if (outputRepairs > after.config.completion.maxOutputRepairs) return `${outputRepairs} repairs`
     const { emptyAnswer } = guardrails
     return (
       (reprompts > (emptyAnswer?.reprompts ?? 0) || emptyRetries > (emptyAnswer?.retries ?? 0)) &&

@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
+import type { PendingCall } from '../../../../machines/agent/results.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import { historyProblem } from '../history.js'
 import {
@@ -21,8 +22,10 @@ export const transcriptRules: readonly AgentInvariant[] = [
       return isRest && historyProblem(after.messages, openCalls(after.calls))
     },
   ),
-  rule('only a run that waits for input leaves calls open', ({ isRest, after }) => {
-    const open = openCalls(after.calls)
+  rule('only a run that waits for input, or pauses with its sub-agents, leaves calls open', (change) => {
+    const { isRest, after } = change
+    const isPaused = after.state === 'PAUSED' && after.reason === 'paused'
+    const open = openCalls(after.calls.filter(({ needs }) => !(isPaused && needs === 'child')))
     return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
   }),
   rule('a model is only asked with a valid history', (change) => {
@@ -38,21 +41,26 @@ export const transcriptRules: readonly AgentInvariant[] = [
     if (announcedAs(change, 'usage').length !== 1) return 'its usage was not announced'
     if (isEmpty) return null
     if (message?.role !== 'assistant') return 'it is not in the transcript'
-    return announcedAs(change, 'assistant_message').length !== 1 && 'it was not announced once'
+    // What the shields hold back is announced when they clear it.
+    const times = after.held === null ? 1 : 0
+    return announcedAs(change, 'assistant_message').length !== times && 'it was not announced once'
   }),
-  rule('whatever a model was asked is paid for, be it answered, failed or stopped', (change) => {
-    const { before, after } = change
-    if (before === undefined) return null
-    const owed = before.usage.session.totalTokens + (costOf(change)?.totalTokens ?? 0)
-    const isRight =
-      after.usage.session.totalTokens === owed &&
-      after.usage.session.totalTokens - before.usage.session.totalTokens ===
-        after.usage.run.totalTokens - before.usage.run.totalTokens
-    return (
-      !isRight &&
-      `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
-    )
-  }),
+  rule(
+    'whatever a model was asked is paid for, be it answered, failed or stopped, and whatever a sub-agent was',
+    (change) => {
+      const { before, after } = change
+      if (before === undefined) return null
+      const owed = before.usage.session.totalTokens + (costOf(change)?.totalTokens ?? 0)
+      const isRight =
+        after.usage.session.totalTokens === owed &&
+        after.usage.session.totalTokens - before.usage.session.totalTokens ===
+          after.usage.run.totalTokens - before.usage.run.totalTokens
+      return (
+        !isRight &&
+        `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
+      )
+    },
+  ),
   rule('the partial text of a stopped answer is kept and marked', (change) => {
     const text = partialTextOf(change)
     if (text === '' || !change.isFinal) return null
@@ -76,12 +84,17 @@ export const transcriptRules: readonly AgentInvariant[] = [
     return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
   }),
   rule('each call is told its one result', (change) => {
-    const open = new Set(openCalls(change.after.calls))
-    const closed = [...openCalls(change.before?.calls), ...askedFor(change)].filter((id) => !open.has(id))
+    const open = new Set(untold(change.after.calls))
+    const closed = [...untold(change.before?.calls), ...askedFor(change)].filter((id) => !open.has(id))
     const told = announcedAs(change, 'tool_result').map(({ callId }) => callId)
     return closed.sort().join() !== told.sort().join() && `closed: ${closed.join()}; told: ${told.join()}`
   }),
 ]
+
+/** Ids of the calls whose result nobody has heard yet. */
+function untold(calls: readonly PendingCall[] = []): string[] {
+  return calls.filter((call) => call.result === undefined || call.unscreened).map(({ id }) => id)
+}
 
 /** What somebody says with this event. A reply that nobody waits for says nothing. */
 function saidBy({ event, transitions }: Change): unknown[] {
@@ -102,7 +115,9 @@ function costOf({ event, transitions }: Change): Usage | null {
     return event.output.response.usage
   if (event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion')
     return event.error.usage
+  if (event.type === 'xstate.done.actor.fitting') return event.output.usage
   const isTaken = transitions.length > 0
+  if (event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT') return (isTaken && event.usage) || null
   return isTaken && 'partial' in event ? (event.partial?.usage ?? null) : null
 }
 

@@ -1,0 +1,72 @@
+import { isTerminalChild } from '../../guards/terminal-delegation.js'
+import type { AgentContext } from './context.js'
+import type { AgentMachineEvent } from './events.js'
+import type { PendingAnswer } from './outcome.js'
+import type { PendingCall, ToolResult } from './results.js'
+
+/** A question of a sub-agent, under the id that the call has there, and how it was answered. */
+export interface ChildQuestion extends PendingAnswer {
+  answer?: ChildAnswer
+}
+
+/** Plain JSON: it is kept until the sub-agent goes on. */
+export type ChildAnswer =
+  | { type: 'approve'; arguments?: string }
+  | { type: 'reject'; why: string }
+  | { type: 'output'; content: string; isError?: boolean }
+
+/** A call whose sub-agent rests: it waits for answers or, when it asks nothing, for the end of a pause. */
+export function isResting({ needs, result }: PendingCall): boolean {
+  return needs === 'child' && result === undefined
+}
+
+export function isPaused(call: PendingCall): boolean {
+  return isResting(call) && (call.questions ?? []).length === 0
+}
+
+/** What a call's sub-agent still asks. */
+export function openQuestions(call: PendingCall): ChildQuestion[] {
+  return isResting(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
+}
+
+/** The question that `callId` names: the call's own id, a slash, and the id that it has in the sub-agent. */
+export function questionOf(
+  calls: readonly PendingCall[],
+  callId: string,
+): { call: PendingCall; question: ChildQuestion } | undefined {
+  for (const call of calls) {
+    const question = openQuestions(call).find((one) => questionId(call, one) === callId)
+    if (question) return { call, question }
+  }
+  return undefined
+}
+
+export function questionId(call: PendingCall, { callId }: PendingAnswer): string {
+  return `${call.id}/${callId}`
+}
+
+/** The calls with one question answered; a sub-agent that has all its answers can go on. */
+export function withAnswer(
+  calls: readonly PendingCall[],
+  callId: string,
+  answer: ChildAnswer,
+): PendingCall[] | undefined {
+  const asked = questionOf(calls, callId)
+  if (asked === undefined) return undefined
+  return calls.map((call) => {
+    if (call !== asked.call) return call
+    const questions = (call.questions ?? []).map((one) => (one === asked.question ? { ...one, answer } : one))
+    const isAnswered = questions.every((one) => one.answer !== undefined)
+    return { ...call, questions, ...(isAnswered && { needs: 'nobody' as const }) }
+  })
+}
+
+/** A result that ends the batch at once: a sub-agent that no second try can help. */
+export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {
+  return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
+}
+
+/** What sub-agents have used and the event brings word of. */
+export function childUsageOf(event: AgentMachineEvent) {
+  return event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT' ? (event.usage ?? null) : null
+}

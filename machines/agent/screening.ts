@@ -1,0 +1,57 @@
+/** Where content is screened: what the user says, what a tool is given, what it returns, what the model answers. */
+export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
+
+/** From the mildest to the one that wins. */
+export type ShieldAction = 'allow' | 'warn' | 'redact' | 'block'
+
+/** What one shield said. */
+export interface ShieldFinding {
+  shield: string
+  action: ShieldAction
+  message: string | null
+  durationMs: number
+}
+
+/** What all shields of a point said of a content: plain JSON. */
+export interface Screening {
+  /** The gravest of all actions. */
+  action: ShieldAction
+  /** The messages that go with that action; always there when it is `block`. */
+  message: string | null
+  /** The content as it may go on. Nothing of it may, when the action is `block`. */
+  content: string
+  /** One a shield, in list order. */
+  findings: ShieldFinding[]
+}
+
+/** What the shields said of a user message, or of one text part of it. */
+export interface InputScreening extends Screening {
+  /** Which of the messages that were screened, from 0. */
+  index: number
+  /** The part's index; null when the content is one text. */
+  part: number | null
+}
+
+/** What the shields said of a call's arguments, or of its result. */
+export interface CallScreening extends Screening {
+  callId: string
+}
+
+/** An answer that no shield has cleared yet; it is in the transcript as a message that holds nothing of it. */
+export interface HeldAnswer {
+  stepId: string
+  text: string
+  /** The text is a refusal. */
+  isRefusal: boolean
+  /** The text is a piece of an answer that is continued. */
+  isPiece: boolean
+}
+
+export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
+export const withheldInput = '[Withheld: a shield refused this message.]'
+export const withheldResult = 'Withheld: no shield has cleared this result.'
+
+/** What an actor resolved with, as a list whatever it was: actions never throw. */
+export function listed<Item>(output: unknown): readonly Item[] {
+  return Array.isArray(output) ? (output as Item[]) : []
+}
