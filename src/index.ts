@@ -1,6 +1,17 @@
 /** The core: the machine, its guards and its runtime. Runs in Node, browsers, workers and edge runtimes. */
 export { agentMachine } from '../machines/agent.machine.js'
-export type { AgentEvent, Announcement } from '../machines/agent/announcements.js'
+export type {
+  AgentEvent,
+  Announcement,
+  ModelStepResponse,
+  Step,
+  StepCompleted,
+  StepProgress,
+  StepStarted,
+  StepType,
+  ToolStepResponse,
+  Violation,
+} from '../machines/agent/announcements.js'
 export type { AgentConfig, AgentConfigInput } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { AgentMachineEvent, PublicEvent } from '../machines/agent/events.js'
@@ -14,25 +25,29 @@ export type {
   ToolMessage,
   UserMessage,
 } from '../machines/agent/messages.js'
-export type { AgentState, FinalState, Reason, RunResult } from '../machines/agent/outcome.js'
+export type { AgentState, FinalState, PendingAnswer, Reason, RunResult } from '../machines/agent/outcome.js'
 export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
 export type { TokenUsage, Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './errors.js'
+export { formatEvents, type FormatOptions } from './format/format-events.js'
 export { openaiChat, type OpenAIChatOptions } from './providers/openai/openai-chat.js'
 export {
   ModelError,
   type ModelProvider,
   type ModelRequest,
   type ModelRequestOptions,
+  type ResponseFormat,
   type Sampling,
   type ToolChoice,
   type ToolSpec,
 } from './providers/provider.js'
-export { type Agent, type AgentOptions, createAgent, type RunOptions } from './runtime/agent.js'
+export { createAgent } from './runtime/agent.js'
+export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './runtime/agent-options.js'
 export { type Clock, systemClock } from './runtime/clock.js'
 export type { UserInput, UserInputMessage } from './runtime/input.js'
+export type { RunAttachment } from './runtime/with-attachments.js'
 export { type Journal, type JournalEntry, memoryJournal } from './runtime/journal.js'
 export type { AgentMachine } from './runtime/journaled.js'
 export {
@@ -40,20 +55,52 @@ export {
   BudgetExceededError,
   CancelledError,
   GuardrailError,
+  InvalidOutputError,
   MaxStepsError,
   NotFinishedError,
+  objectOrThrow,
   orThrow,
   ProviderError,
   RunError,
   TimedOutError,
 } from './runtime/or-throw.js'
+export type { AnswerOptions } from './runtime/awaited-call.js'
 export type { Run } from './runtime/run.js'
 export { restoreSession } from './runtime/restore-session.js'
 export { createSession, Session, type SessionMetadata, type StoredSession } from './runtime/session.js'
+export type { Tokenizer } from './context/tokenizer.js'
+export type { Retriever, RetrievedSnippet } from './memory/retriever.js'
+export { retrievedText } from './memory/as-data.js'
+export {
+  defineShield,
+  llamaGuard,
+  openaiModeration,
+  patternShield,
+  piiShield,
+  secretsShield,
+  type Shield,
+  type ShieldQuestion,
+  type ShieldsOptions,
+  type ShieldVerdict,
+} from './shields/index.js'
+export type { Replayed } from './sessions/replay.js'
+export { memoryStore, type MemoryStoreOptions } from './stores/memory-store.js'
+export type {
+  AcquireOptions,
+  Lease,
+  LogRecord,
+  ReadRange,
+  SessionEntry,
+  SessionStore,
+  SessionSummary,
+} from './stores/store.js'
+export type { OutputMode, OutputOf, OutputOptions } from './structured/structured-output.js'
+export { StoreError, type StoreErrorCode } from './stores/store-error.js'
 export { defineTool } from './tools/define-tool.js'
 export type { Tool, ToolExecution } from './tools/tool.js'
 export { defineToolGroup, type ToolGroup } from './tools/tool-group.js'
 export type { ToolEntry } from './tools/tool-set.js'
+export type { ToolSource } from './tools/tool-source.js'
 export { defineGuard } from './user-guards/define-guard.js'
 export type {
   GuardDefinition,

@@ -29,11 +29,13 @@ export const defaultConfig: AgentConfig = deepFreeze({
   },
   stream: true,
   streamIdleMs: 120_000,
-  completion: { onMissingEnd: 'retry' },
+  completion: { onMissingEnd: 'retry', maxOutputRepairs: 2 },
+  context: { window: 0, strategy: 'compact' },
   toolCalls: {
     concurrency: 8,
     timeoutMs: 0,
     maxResultChars: 50_000,
+    onInterrupted: 'result',
   },
   interactive: false,
   guardrails: {

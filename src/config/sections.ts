@@ -42,11 +42,16 @@ export const agentSections = {
   }),
   stream: flag(),
   streamIdleMs: amountOrOff('milliseconds'),
-  completion: section({ onMissingEnd: choice('retry', 'accept') }),
+  completion: section({ onMissingEnd: choice('retry', 'accept'), maxOutputRepairs: countOrOff() }),
+  context: section({
+    window: countOrOff(),
+    strategy: choice('sliding_window', 'compact', 'summarize', 'none'),
+  }),
   toolCalls: section({
     concurrency: count(1),
     timeoutMs: amountOrOff('milliseconds'),
     maxResultChars: count(1),
+    onInterrupted: choice('result', 'approval'),
   }),
   interactive: flag(),
   guardrails: section({

@@ -25,6 +25,14 @@ export interface Sampling {
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 
+/** JSON that the answer has to be. */
+export interface ResponseFormat {
+  name: string
+  schema: JsonObject
+  /** Whether the provider can be told to enforce the schema. */
+  strict: boolean
+}
+
 export interface ModelRequest {
   /** The system prompt; not part of the transcript. */
   instructions: string | null
@@ -34,6 +42,8 @@ export interface ModelRequest {
   nudges: readonly string[]
   tools: readonly ToolSpec[]
   toolChoice?: ToolChoice
+  /** Absent: the answer is free text. */
+  responseFormat?: ResponseFormat
   sampling: Sampling
   /** Merged into the request body last. */
   extraBody: JsonObject
@@ -60,8 +70,15 @@ export interface ModelProvider {
   readonly provider: string
   /** The model that is asked for. */
   readonly model: string
+  /**
+   * Whether `responseFormat` is heeded: also in requests that have tools, or only in those that have none. Absent:
+   * nobody knows, so an output schema is asked for by a tool.
+   */
+  readonly structuredOutput?: StructuredOutputSupport
   request(request: ModelRequest, options: ModelRequestOptions): Promise<ModelResponse>
 }
+
+export type StructuredOutputSupport = 'beside_tools' | 'alone'
 
 /** A request that failed, with everything that the loop wants to know about it. */
 export class ModelError extends Error {

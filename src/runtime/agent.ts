@@ -1,80 +1,55 @@
 import { agentMachine } from '../../machines/agent.machine.js'
-import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
-import { type AgentInput, noFeatures } from '../../machines/agent/context.js'
-import type { JsonObject } from '../../machines/agent/json.js'
+import type { AgentConfig } from '../../machines/agent/config.js'
+import type { AgentInput, NewMessage } from '../../machines/agent/context.js'
+import type { ToolTraits } from '../../machines/agent/results.js'
+import type { RunResult } from '../../machines/agent/outcome.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
-import { ConfigError, UsageError } from '../errors.js'
-import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
-import { type ToolEntry, toolSet } from '../tools/tool-set.js'
-import { createPriceBook, type PriceOverrides } from '../usage/prices.js'
-import type { UserGuard } from '../user-guards/guard.js'
+import { ConfigError } from '../errors.js'
+import { fork } from '../sessions/fork.js'
+import { openSession } from '../sessions/open-session.js'
+import { nothingToResume, refuseJournal, refuseUnfinished, storeOrThrow } from '../sessions/refusals.js'
+import { replay, unknownSession } from '../sessions/replay.js'
+import type { SessionState } from '../sessions/session-state.js'
+import { machineStateOf } from '../sessions/standing.js'
+import { checkedMemory } from '../memory/checked-memory.js'
+import { shieldSet } from '../shields/shield-set.js'
+import { checkedSessionId } from '../stores/session-id.js'
+import { checkedStore } from '../stores/checked-store.js'
+import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
+import { withObject } from '../structured/with-object.js'
+import type { InputSchema } from '../tools/input-schema.js'
+import { toolSet } from '../tools/tool-set.js'
+import { createPriceBook } from '../usage/prices.js'
 import { guardSet } from '../user-guards/guard-set.js'
+import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff } from './actors/back-off.js'
 import { consultGuards } from './actors/consult-guards.js'
 import { deadline } from './actors/deadline.js'
+import { fitContext } from './actors/fit-context.js'
 import { requestModel } from './actors/request-model.js'
+import { retrieve } from './actors/retrieve.js'
 import { runTools } from './actors/run-tools.js'
+import { screenCalls, screenResults } from './actors/screen-calls.js'
+import { screenInput } from './actors/screen-input.js'
+import { screenOutput } from './actors/screen-output.js'
 import { checkedRunOptions } from './checked-run-options.js'
-import { type Clock, systemClock } from './clock.js'
-import { checkedInspector, type Inspector } from './guarded-inspector.js'
-import { toMessages, type UserInput } from './input.js'
-import type { Journal } from './journal.js'
-import { type AgentMachine, journaled } from './journaled.js'
+import { systemClock } from './clock.js'
+import { abandon } from './delegation/abandon.js'
+import { asTool } from './delegation/as-tool.js'
+import type { ChildHost } from './delegation/open-child.js'
+import { checkedInspector } from './guarded-inspector.js'
+import { featuresOf } from './features-of.js'
+import { toMessages } from './input.js'
+import { journaled } from './journaled.js'
 import type { Binding } from './live.js'
 import { newId } from './new-id.js'
 import type { Parts } from './parts.js'
 import { partialUsage } from './partial-usage.js'
 import { refuseUnknownPrice } from './refuse-unknown-price.js'
-import { Run } from './run.js'
+import { type Origin, Run, type RunParts } from './run.js'
 import { createSession, Session } from './session.js'
-
-export interface AgentOptions extends AgentConfigInput {
-  model: ModelProvider
-  /** The system prompt. */
-  instructions?: string
-  tools?: readonly ToolEntry[]
-  /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
-  guards?: readonly UserGuard[]
-  sampling?: Sampling
-  toolChoice?: ToolChoice
-  /** Merged into every request body last; `null` removes a key. */
-  extraBody?: JsonObject
-  /** Prices of models that the built-in table does not know, or knows wrongly. */
-  prices?: PriceOverrides
-  /** Time for tests. Default: the system's. */
-  clock?: Clock
-  /** Told everything that XState tells inspectors, of every run. See `statewright/inspect` for Stately's. */
-  inspect?: Inspector
-}
-
-export interface RunOptions {
-  /** A session, or the id of one that this agent keeps in memory. Default: a new one. */
-  session?: Session | string
-  /** Cancels the run when it aborts. */
-  signal?: AbortSignal
-  /** Override the agent's limits, key by key. */
-  limits?: AgentConfigInput['limits']
-  /** The app's own object, handed to `execute`; never to the model or the journal. */
-  context?: unknown
-  /** Where the run's events are written ahead. */
-  journal?: Journal
-  /** In place of the agent's. */
-  inspect?: Inspector
-}
-
-export interface Agent {
-  /** Starts a run. Throws a ConfigError or UsageError for options that cannot be run. */
-  run(input: UserInput, options?: RunOptions): Run
-  /**
-   * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
-   * your own. Its input is a text, messages, or what `input()` returns.
-   */
-  readonly machine: AgentMachine
-  /** Input for one actor of `machine`, with a run's options. The session is read; only `run()` writes back to it. */
-  input(input: UserInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
-  readonly config: AgentConfig
-}
+import { withAttachments } from './with-attachments.js'
 
 /** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
 const optionNames = [
@@ -88,10 +63,17 @@ const optionNames = [
   'prices',
   'clock',
   'inspect',
+  'store',
+  'tokenizer',
+  'shields',
+  'memory',
+  'output',
 ]
 
 /** An agent: a model, its tools, and the limits of the loop between them. */
-export function createAgent(options: AgentOptions): Agent {
+export function createAgent<Schema extends InputSchema = never>(
+  options: AgentOptions<Schema>,
+): Agent<OutputOf<Schema>> {
   const {
     model,
     instructions,
@@ -103,6 +85,11 @@ export function createAgent(options: AgentOptions): Agent {
     prices,
     clock,
     inspect,
+    store,
+    tokenizer,
+    shields,
+    memory,
+    output,
     ...rest
   } = options
   if (typeof model?.request !== 'function') {
@@ -113,53 +100,58 @@ export function createAgent(options: AgentOptions): Agent {
     )
   }
   checkedInspector(inspect)
+  checkedStore(store)
   const set = toolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: Parts = {
     model,
     instructions: asked.instructions ?? null,
     tools: set,
-    specs: set.specs,
     guards: guardSet(guards ?? []),
+    shields: shieldSet(shields),
+    memory: checkedMemory(memory),
     sampling: asked.sampling ?? {},
     toolChoice: asked.toolChoice,
     extraBody: asked.extraBody ?? {},
     prices: createPriceBook(prices),
     config: resolveConfig(rest, undefined, optionNames),
     clock: clock ?? systemClock,
+    ...(tokenizer && { tokenizer }),
+    ...(output !== undefined && { output: structuredOutput(output) }),
   }
   const sessions = new Map<string, Session>()
-  const bindings = new WeakMap<object, { input: AgentInput; binding: Binding }>()
+  const bindings = new WeakMap<object, Binding>()
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
     if (session instanceof Session) return session
-    if (typeof session !== 'string' || session === '') {
-      throw new UsageError(
-        'invalid_session',
-        'session must be a Session, or the id of one as a text.',
-        'session',
-      )
-    }
-    const kept = sessions.get(session) ?? new Session(session)
-    sessions.set(session, kept)
+    const id = checkedSessionId(session)
+    const kept = sessions.get(id) ?? new Session(id)
+    // A store remembers; without one, the agent does.
+    if (!store) sessions.set(id, kept)
     return kept
   }
 
-  const bind = (input: UserInput, session: Session, { limits, context, journal }: RunOptions): AgentInput => {
+  const bind = (
+    runId: string,
+    sessionId: string,
+    state: SessionState,
+    input: NewMessage[],
+    { limits, config: own }: Pick<RunOptions, 'limits'> & { config?: AgentConfig },
+    binding: Binding,
+  ): AgentInput => {
+    const config = own ?? (limits === undefined ? parts.config : overrideLimits(parts.config, limits))
     const bound: AgentInput = {
       now: parts.clock.now(),
-      runId: newId(),
-      sessionId: session.id,
-      config: limits === undefined ? parts.config : overrideLimits(parts.config, limits),
-      tools: set.traits,
-      features: { ...noFeatures, userGuards: parts.guards.length > 0 },
-      messages: [...session.messages],
-      input: toMessages(input),
-      usage: session.usage,
-      ...session.metadata,
+      runId,
+      sessionId,
+      config,
+      tools: binding.store ? set.traits : withoutLogs(set.traits),
+      features: featuresOf(parts, config),
+      ...state,
+      input,
     }
-    bindings.set(bound, { input: bound, binding: { context, journal } })
+    bindings.set(bound, binding)
     return bound
   }
 
@@ -169,6 +161,12 @@ export function createAgent(options: AgentOptions): Agent {
         requestModel: requestModel(parts),
         runTools: runTools(parts),
         consultGuards: consultGuards(parts),
+        screenInput: screenInput(parts),
+        screenCalls: screenCalls(parts),
+        screenResults: screenResults(parts),
+        screenOutput: screenOutput(parts),
+        retrieve: retrieve(parts),
+        fitContext: fitContext(parts),
         backOff,
         deadline,
       },
@@ -176,38 +174,129 @@ export function createAgent(options: AgentOptions): Agent {
     {
       clock: parts.clock,
       open: (input) => {
-        const bound = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
-        if (bound) return bound
-        const fresh = bind(input as UserInput, createSession(), {})
-        return { input: fresh, binding: {} }
+        const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
+        if (binding) return { input: input as AgentInput, binding }
+        const { id, state } = createSession()
+        return { input: bind(newId(), id, state, toMessages(input), {}, {}), binding: {} }
       },
-      reopen: (snapshot) => bindings.get(snapshot)?.binding ?? {},
+      reopen: (snapshot) => bindings.get(snapshot) ?? {},
       partial: (text, context) => ({ text, usage: partialUsage(parts, context, text) }),
+      abandon: (live, context, call) => void abandon(live, context, call, set),
     },
   )
+
+  /** What has to be known before anything is sent. */
+  const ready = async ({ config, usage }: AgentInput): Promise<void> => {
+    await refuseUnknownPrice(parts, config, usage)
+    await parts.output?.ready?.()
+  }
+
+  const run = (handle: Omit<RunParts<OutputOf<Schema>>, 'machine' | 'withObject'>): Run<OutputOf<Schema>> =>
+    new Run({ machine, withObject: complete, ...handle })
+
+  const complete = (result: RunResult) =>
+    withObject(parts.output, result) as RunResult<OutputOf<Schema>> | Promise<RunResult<OutputOf<Schema>>>
+
+  /** A run of a session in the store begins where its log ends. */
+  const begin = async (
+    runId: string,
+    session: Session,
+    input: NewMessage[],
+    options: RunOptions,
+  ): Promise<Origin> => {
+    const { context } = options
+    const kept = storeOrThrow(store)
+    const { log, standing } = await openSession(kept, session.id, {
+      clock: parts.clock,
+      holder: `run ${runId}`,
+      name: session.name,
+    })
+    try {
+      refuseUnfinished(standing, session.id)
+      const state = standing.head === 0 ? session.state : standing.state
+      const bound = bind(runId, session.id, state, input, options, { context, journal: log, store: kept })
+      await ready(bound)
+      log.bring(session.state)
+      return { input: bound, log }
+    } catch (error) {
+      await log.close()
+      throw error
+    }
+  }
+
+  const host: ChildHost = {
+    config: parts.config,
+    clock: parts.clock,
+    bind,
+    rebind: (snapshot, binding) => void bindings.set(snapshot, binding),
+    ready,
+    run,
+  }
 
   return {
     machine,
     config: parts.config,
+    asTool: (how) => asTool(host, how),
+    withObject: async (result) => complete(result),
     input: (input, given) => {
-      const runOptions = checkedRunOptions(given)
-      return bind(input, sessionOf(runOptions.session), runOptions)
+      const options = checkedRunOptions(given)
+      const { id, state } = sessionOf(options.session)
+      const { context, journal } = options
+      return bind(newId(), id, state, toMessages(input), options, { context, journal })
     },
     run: (input, given) => {
-      const runOptions = checkedRunOptions(given)
-      const inspector = checkedInspector(runOptions.inspect ?? inspect)
-      const session = sessionOf(runOptions.session)
-      const bound = bind(input, session, runOptions)
-      session.acquire(bound.runId)
-      const { config } = bound
-      return new Run({
-        machine,
-        input: bound,
+      const options = checkedRunOptions(given)
+      const { signal, context, journal } = options
+      const inspector = checkedInspector(options.inspect ?? inspect)
+      const messages = withAttachments(toMessages(input), options.attachments)
+      const session = sessionOf(options.session)
+      const runId = newId()
+      if (store) {
+        refuseJournal(journal)
+        checkedSessionId(session.id)
+        const origin = begin(runId, session, messages, options)
+        return run({ runId, session, origin, signal, inspect: inspector })
+      }
+      const bound = bind(runId, session.id, session.state, messages, options, { context, journal })
+      session.acquire(runId)
+      const isPriced = bound.config.limits.costLimit > 0
+      const waits = isPriced || parts.output?.ready !== undefined
+      const origin = { input: bound }
+      return run({
+        runId,
         session,
-        signal: runOptions.signal,
-        ready: config.limits.costLimit > 0 ? refuseUnknownPrice(parts, config, bound.usage) : undefined,
+        origin,
+        signal,
         inspect: inspector,
+        ready: waits ? ready(bound) : undefined,
       })
     },
+    resume: async (sessionId, { signal, context, inspect: own } = {}) => {
+      const inspector = checkedInspector(own ?? inspect)
+      const kept = storeOrThrow(store)
+      const id = checkedSessionId(sessionId)
+      const holder = `a resumed run`
+      const { log, standing } = await openSession(kept, id, { clock: parts.clock, holder })
+      if (standing.run === null) {
+        await log.close()
+        throw standing.head === 0 ? unknownSession(id) : nothingToResume(id)
+      }
+      const snapshot = machineStateOf(standing.run)
+      bindings.set(snapshot, { context, journal: log, epoch: standing.head, store: kept })
+      const session = new Session(id, standing.name)
+      session.update(standing.run.context)
+      const { runId } = standing.run.context
+      return run({ runId, session, origin: { snapshot, log }, signal, inspect: inspector })
+    },
+    replay: async (sessionId, { to } = {}) => replay(storeOrThrow(store), checkedSessionId(sessionId), to),
+    fork: async (sessionId, at) => fork(storeOrThrow(store), checkedSessionId(sessionId), at, parts.clock),
   }
+}
+
+/** Without a store no sub-agent has a log from which a call of it could go on. */
+function withoutLogs(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {
+  if (!Object.values(traits).some(({ delegate }) => delegate)) return traits
+  return Object.fromEntries(
+    Object.entries(traits).map(([name, { delegate: _delegate, ...rest }]) => [name, rest]),
+  )
 }

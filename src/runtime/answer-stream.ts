@@ -33,6 +33,13 @@ export class AnswerStream {
     this.#emit(this.#chunk(text, reasoning, false))
   }
 
+  /** Takes back what it has shown, and shows this. */
+  restate(text: string): void {
+    this.#reset = true
+    this.#text = text
+    if (this.#open && text !== '') this.#emit(this.#chunk(text, '', false))
+  }
+
   close(defer: Defer): void {
     if (!this.#open) return
     this.#open = false

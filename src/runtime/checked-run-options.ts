@@ -1,8 +1,9 @@
 import { UsageError } from '../errors.js'
-import type { RunOptions } from './agent.js'
+import type { RunOptions } from './agent-options.js'
 
 const known = [
   'session',
+  'attachments',
   'signal',
   'limits',
   'context',

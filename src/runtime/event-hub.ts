@@ -16,7 +16,7 @@ interface Listener {
 
 /** What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else. */
 export class EventHub {
-  readonly #actor: Actor<AgentMachine>
+  #actor: Actor<AgentMachine> | undefined
   readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
   readonly #listeners = new Set<Listener>()
   #events: Observable<AgentEvent> | undefined
@@ -24,9 +24,13 @@ export class EventHub {
   #state: Observable<AgentState> | undefined
   #end: 'open' | 'completed' | { error: unknown } = 'open'
 
-  constructor(actor: Actor<AgentMachine>, rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
-    this.#actor = actor
+  constructor(rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
     this.#rest = rest
+  }
+
+  /** Begins to listen. Who subscribed before hears everything from the start. */
+  follow(actor: Actor<AgentMachine>): void {
+    this.#actor = actor
     actor.on('*', (event) => {
       for (const listener of this.#listeners) listener.next(event as AgentEvent)
     })
@@ -138,10 +142,11 @@ export class EventHub {
 
   /** Late listeners get the run's state first. */
   #attach(listener: Listener): () => void {
-    const live = liveOf(this.#actor)
-    const { state, reason } = this.#actor.getSnapshot().context
-    if (live?.started && state !== null) {
-      listener.next(live.stampAgain({ type: 'state_changed', from: null, to: state, reason }))
+    const live = this.#actor && liveOf(this.#actor)
+    const context = this.#actor?.getSnapshot().context
+    if (live?.started && context && context.state !== null) {
+      const { state: to, reason } = context
+      listener.next(live.stampAgain({ type: 'state_changed', from: null, to, reason }))
     }
     if (this.#end === 'completed') listener.complete()
     else if (this.#end !== 'open') listener.error(this.#end.error)
@@ -158,7 +163,7 @@ export class EventHub {
       const message = `A subscriber threw: ${describe(thrown)}`
       if (reported.has(message) || reported.size >= 10) return
       reported.add(message)
-      liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+      if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
     }
   }
 }

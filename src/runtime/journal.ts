@@ -1,3 +1,5 @@
+import type { SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentInput } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/events.js'
 
@@ -8,8 +10,13 @@ export type JournalEntry = { type: 'start'; input: AgentInput } | { type: 'event
 export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void
-  /** Settles once everything appended so far is durable; undefined when it already is. No effect starts before it. */
+  /**
+   * Settles once everything appended so far is durable; undefined when it already is. No effect starts before it. A
+   * rejection ends the run in ERROR (`store_error`).
+   */
   flushed(): Promise<void> | undefined
+  /** Told the state that the last entry has led to. */
+  reached?(snapshot: SnapshotFrom<typeof agentMachine>): void
 }
 
 /** Keeps the entries of one run in memory: for tests, and to look at a run afterwards. */

@@ -1,8 +1,11 @@
 import type { AnyActorRef, StateMachine } from 'xstate'
 import type { agentMachine } from '../../machines/agent.machine.js'
+import { isHeld } from '../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../machines/agent/events.js'
+import type { PendingCall } from '../../machines/agent/results.js'
 import type { Clock } from './clock.js'
+import { abandonedCalls } from './delegation/abandon.js'
 import type { UserInput } from './input.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
 import { plainError } from './plain-error.js'
@@ -51,6 +54,8 @@ export interface JournaledOptions {
   reopen(snapshot: object): Binding
   /** An answer that was stopped midway, with an estimate of what it cost. */
   partial(text: string, context: AgentContext): PartialAnswer
+  /** Ends a sub-agent that is nowhere but in the store. */
+  abandon(live: Live, context: AgentContext, call: PendingCall): void
 }
 
 /**
@@ -93,17 +98,33 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       const live = liveOf(scope.self as AnyActorRef)
       // A pure `transition()` runs on an actor that never starts: nothing to stamp, nothing to log.
       if (!live?.started) return transition(snapshot, event, scope)
-      // The closing chunk is announced with what the event leads to, and first: whoever reacts to it finds the answer
-      // in the transcript.
-      const text = endsRequest.has(event.type) ? live.closeStream(scope.defer) : ''
-      if ((event.type as string) === 'xstate.stop') return transition(snapshot, event, scope)
-      const isCut = text !== '' && (event.type === 'CANCEL' || event.type === 'DEADLINE')
-      const sealed = seal(event, clock.now(), isCut ? options.partial(text, snapshot.context) : undefined)
+      // The closing chunk and the ends of steps are announced with what the event leads to, and first: whoever reacts to
+      // them finds the answer in the transcript.
+      const isOver = endsRequest.has(event.type) && !isHeld({ context: snapshot.context, event })
+      const text = isOver ? live.closeStream(scope.defer) : ''
+      live.endSteps(event, scope.defer)
+      if ((event.type as string) === 'xstate.stop') {
+        live.endChildren([])
+        return transition(snapshot, event, scope)
+      }
+      const isCut = text !== '' && snapshot.context.held === null && stopsRequest.has(event.type)
+      const cut = isCut ? options.partial(text, snapshot.context) : undefined
+      // Sub-agents are stopped before the run is: what they have used belongs to it.
+      const usage = stopsRequest.has(event.type) ? live.stopChildren() : null
+      const sealed = seal(event, clock.now(), cut ?? (usage && { text: '', usage }) ?? undefined)
       live.binding.journal?.append({ type: 'event', event: sealed })
-      return transition(snapshot, sealed, live.scope as unknown as typeof scope)
+      const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
+      live.binding.journal?.reached?.(next)
+      const abandoned = abandonedCalls(live, snapshot.context, next.context, sealed)
+      live.endChildren(next.context.calls)
+      for (const call of abandoned) options.abandon(live, snapshot.context, call)
+      return next
     }) as AgentMachine['transition'],
   })
 }
+
+/** Events that cut a request off: what had arrived of the answer is kept. */
+const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
 
 /** Events that end a request in progress: its outcome, or somebody from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
@@ -111,9 +132,12 @@ const endsRequest: ReadonlySet<string> = new Set([
   'xstate.error.actor.model',
   'xstate.done.actor.conclusion',
   'xstate.error.actor.conclusion',
+  'xstate.done.actor.outputShields',
+  'xstate.error.actor.outputShields',
   'CANCEL',
   'DEADLINE',
   'RESUMED',
+  'STORE_FAILED',
   'xstate.stop',
 ])
 

@@ -1,8 +1,15 @@
 import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
 import type { AgentEvent, Announcement } from '../../machines/agent/announcements.js'
 import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import type { PendingCall } from '../../machines/agent/results.js'
+import { addUsage, type Usage } from '../../machines/agent/usage.js'
+import type { SessionStore } from '../stores/store.js'
+import type { Child } from './delegation/child.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from './clock.js'
+import { OpenSteps } from './open-steps.js'
+import { storeFailed } from './store-failed.js'
 import type { Journal } from './journal.js'
 
 /** What the app gives one run, besides its input: never seen by the model or the journal. */
@@ -10,6 +17,14 @@ export interface Binding {
   journal?: Journal | undefined
   /** The app's own object, handed to `execute`. */
   context?: unknown
+  /** Makes the ids of a resumed run's events differ from those before. */
+  epoch?: number
+  /** Where the run's log is kept, and those of its sub-agents. */
+  store?: SessionStore
+  /** How deep the run is nested: absent for one that people started. */
+  depth?: number
+  /** How deep runs below it may be nested. */
+  maxDepth?: number
 }
 
 /** The scope of any actor; which events it knows is the machine's own business. */
@@ -30,6 +45,8 @@ export class Live {
   #started = false
   #seq = 0
   #stream: AnswerStream | null = null
+  #steps: OpenSteps | undefined
+  #children: Map<string, Child> | undefined
 
   constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId
@@ -64,14 +81,28 @@ export class Live {
     this.scope.emit(announcement)
   }
 
-  /** Settles when what has happened so far is durable. No effect starts before. */
+  /**
+   * Settles when what has happened so far is durable. No effect starts before; when it cannot be made durable, none
+   * starts at all, and the run ends.
+   */
   flushed(): Promise<void> | undefined {
-    return this.binding.journal?.flushed()
+    return this.binding.journal?.flushed()?.catch((error: unknown) => {
+      this.scope.self.send(storeFailed(error))
+      // Whoever waits here is stopped by what was just told.
+      return new Promise<never>(() => undefined)
+    })
   }
 
   openStream(stepId: string, attempt: number): AnswerStream {
     this.#stream = new AnswerStream(stepId, attempt, this.emit)
     return this.#stream
+  }
+
+  /** The answer is cleared: what of it has not been shown yet is shown. What should not have been is taken back. */
+  showCleared(text: string): void {
+    const shown = this.#stream?.text ?? ''
+    if (text.startsWith(shown)) this.#stream?.write(text.slice(shown.length), '')
+    else this.#stream?.restate(text)
   }
 
   /** Ends the answer that is being streamed, if there is one; returns the text that it had brought. */
@@ -82,15 +113,56 @@ export class Live {
     return stream?.text ?? ''
   }
 
+  /** What is being worked on, as far as it is announced. */
+  get steps(): OpenSteps {
+    return (this.#steps ??= new OpenSteps(this.clock, this.emit))
+  }
+
+  /** Completes the steps that an event ends: before what else it leads to is announced. */
+  endSteps(event: AgentMachineEvent, defer: Defer): void {
+    this.#steps?.endWith(event, this.scope.self as AnyActorRef, defer)
+  }
+
+  /** The sub-agents of the batch at hand, by the ids of their calls. */
+  get children(): Map<string, Child> {
+    return (this.#children ??= new Map())
+  }
+
+  /** Stops the sub-agents that work, all but one, and returns what they have used and nobody has been told. */
+  stopChildren(except?: Child): Usage | null {
+    let sum: Usage | null = null
+    for (const child of this.#children?.values() ?? []) {
+      if (child === except) continue
+      if (child.isUnderWay) child.cancel()
+      const usage = child.takeUsage()
+      sum = sum && usage ? addUsage(sum, usage) : (sum ?? usage)
+    }
+    return sum
+  }
+
+  /** A sub-agent ends when its call is closed, at the latest. */
+  endChildren(calls: readonly PendingCall[]): void {
+    for (const [callId, child] of this.#children ?? []) {
+      if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
+      this.#children?.delete(callId)
+      child.cancel()
+    }
+  }
+
   /** For somebody who comes late: what holds now, under the number of the last event. */
   stampAgain(announcement: Announcement): AgentEvent {
-    const seq = this.#seq
-    return { ...announcement, id: `${this.#runId}:${seq}`, runId: this.#runId, seq, at: this.clock.now() }
+    return this.#stamped(announcement, this.#seq)
   }
 
   #stamp(announcement: Announcement): AgentEvent {
-    const seq = ++this.#seq
-    return { ...announcement, id: `${this.#runId}:${seq}`, runId: this.#runId, seq, at: this.clock.now() }
+    return this.#stamped(announcement, ++this.#seq)
+  }
+
+  #stamped(announcement: Announcement, seq: number): AgentEvent {
+    const runId = this.#runId
+    const { epoch } = this.binding
+    const origin = epoch === undefined ? runId : `${runId}.${epoch}`
+    return { ...announcement, id: `${origin}:${seq}`, runId, seq, at: this.clock.now() }
   }
 }
 

@@ -9,7 +9,7 @@ export class RunError extends StatewrightError {
   constructor(result: RunResult) {
     super(
       result.error?.code ?? result.reason,
-      result.error?.message ?? `The run ended ${result.state}: ${result.reason}.`,
+      result.error?.message ?? result.outputProblem ?? `The run ended ${result.state}: ${result.reason}.`,
     )
     this.result = result
   }
@@ -39,6 +39,10 @@ export class BlockedError extends RunError {
 export class GuardrailError extends RunError {
   override readonly name = 'GuardrailError'
 }
+/** An agent with an output schema has given no object. */
+export class InvalidOutputError extends RunError {
+  override readonly name = 'InvalidOutputError'
+}
 /** The run rests and waits: for an approval, a client tool, a message, or to be resumed. */
 export class NotFinishedError extends RunError {
   override readonly name = 'NotFinishedError'
@@ -49,7 +53,7 @@ export class NotFinishedError extends RunError {
  *
  * @example const { output } = orThrow(await agent.run('What changed?').result)
  */
-export function orThrow(result: RunResult): RunResult {
+export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   switch (result.state) {
     case 'COMPLETED':
       return result
@@ -70,7 +74,20 @@ export function orThrow(result: RunResult): RunResult {
   }
 }
 
+/**
+ * The object of a run whose agent has an output schema; throws as `orThrow` does, and an `InvalidOutputError` for a run
+ * that completed without one: the model declined, was filtered, or was cut off.
+ *
+ * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
+ */
+export function objectOrThrow<Output>(result: RunResult<Output>): Output {
+  const { object } = orThrow(result)
+  if (object === undefined) throw new InvalidOutputError(result)
+  return object
+}
+
 function providerOrOther(result: RunResult): RunError {
+  if (result.reason === 'invalid_output') return new InvalidOutputError(result)
   return provider.has(result.reason) ? new ProviderError(result) : new RunError(result)
 }
 

@@ -1,7 +1,11 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { AgentConfig } from '../../machines/agent/config.js'
-import type { ModelProvider, Sampling, ToolChoice, ToolSpec } from '../providers/provider.js'
+import type { Tokenizer } from '../context/tokenizer.js'
+import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
+import type { Retriever } from '../memory/retriever.js'
+import type { ShieldSet } from '../shields/shield-set.js'
+import type { StructuredOutput } from '../structured/structured-output.js'
 import type { PriceBook } from '../usage/prices.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from './clock.js'
@@ -11,13 +15,19 @@ export interface Parts {
   model: ModelProvider
   instructions: string | null
   tools: ToolSet
-  specs: readonly ToolSpec[]
   /** The guards of its author's own. */
   guards: readonly UserGuard[]
   sampling: Sampling
   toolChoice: ToolChoice | undefined
   extraBody: JsonObject
   prices: PriceBook
+  /** Counts what requests need of `context.window`. Default: gpt-tokenizer. */
+  tokenizer?: Tokenizer
+  /** What answers have to be. */
+  output?: StructuredOutput
+  shields: ShieldSet
+  /** Asked about each user message. */
+  memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
 }

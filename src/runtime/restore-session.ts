@@ -32,6 +32,7 @@ export function restoreSession(stored: unknown): Session {
   session.metadata = {
     guardrails: guardrails.state,
     warnedOfBudget: metadata?.warnedOfBudget ?? false,
+    fit: metadata?.fit ?? null,
   }
   return session
 }

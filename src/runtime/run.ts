@@ -1,14 +1,18 @@
 import type { Observable } from 'rxjs'
-import { type Actor, createActor, type SnapshotFrom } from 'xstate'
+import { type Actor, type AnyActorRef, createActor, type SnapshotFrom } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { PublicEvent } from '../../machines/agent/events.js'
 import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
-import { pendingCalls, resultOf } from '../../machines/agent/result-of.js'
+import { resultOf } from '../../machines/agent/result-of.js'
 import { isNearBudget } from '../../machines/agent/totals.js'
 import { UsageError } from '../errors.js'
+import type { MachineState } from '../sessions/log-entry.js'
+import type { SessionLog } from '../sessions/session-log.js'
 import { formatValue } from '../tools/format-value.js'
+import { type AnswerOptions, awaitedCall, editedArguments } from './awaited-call.js'
 import { EventHub } from './event-hub.js'
+import { Gate } from './gate.js'
 import { guardedInspector, type Inspector } from './guarded-inspector.js'
 import { toMessages, type UserInput } from './input.js'
 import type { AgentMachine } from './journaled.js'
@@ -16,16 +20,41 @@ import { liveOf } from './live.js'
 import { describe } from './plain-error.js'
 import { Rest } from './rest.js'
 import type { Session } from './session.js'
+import { storeFailed } from './store-failed.js'
 
-export interface RunParts {
-  machine: AgentMachine
+/** What a run begins from: its input, or the state in which it was left. */
+export interface Origin {
   /** The machine's input, bound to this run. */
-  input: object
+  input?: object
+  /** The machine's state, as plain JSON. */
+  snapshot?: MachineState
+  /** Where the run is written ahead, when its session is kept in a store. */
+  log?: SessionLog
+}
+
+export interface RunParts<Output> {
+  machine: AgentMachine
+  /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
+  withObject: (result: RunResult) => RunResult<Output> | Promise<RunResult<Output>>
+  runId: string
   session: Session
+  /** A promise where the session has to be read first; its rejection refuses the run. */
+  origin: Origin | Promise<Origin>
   signal: AbortSignal | undefined
   /** Settles when the run may start; a rejection refuses it. */
-  ready: Promise<void> | undefined
+  ready?: Promise<void> | undefined
   inspect: Inspector | undefined
+  /** Of a sub-agent's run. */
+  above?: Above
+}
+
+/** Where a run stands that is another one's sub-agent. */
+export interface Above {
+  /** The actor that it is a child of, and its id there. */
+  parent: AnyActorRef
+  id: string
+  /** Told everything that the run comes to, right when it happens. */
+  watch: (context: AgentContext) => void
 }
 
 /**
@@ -36,42 +65,35 @@ export interface RunParts {
  * for await (const event of run) if (event.type === 'stream_chunk') process.stdout.write(event.text)
  * const { state, output } = await run.result
  */
-export class Run implements AsyncIterable<AgentEvent> {
-  readonly #actor: Actor<AgentMachine>
-  readonly #hub: EventHub
+export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
+  readonly id: string
+  readonly sessionId: string
+  readonly #session: Session
   readonly #rest = new Rest<RunResult>()
+  readonly #withObject: RunParts<Output>['withObject']
+  readonly #hub = new EventHub(this.#rest)
+  readonly #gate = new Gate()
+  readonly #unfollow: () => void
+  readonly #above: Above | undefined
+  #actor: Actor<AgentMachine> | undefined
+  #log: SessionLog | undefined
 
-  constructor({ machine, input, session, signal, ready, inspect }: RunParts) {
-    this.#actor = createActor(machine, {
-      input: input as never,
-      ...(inspect && {
-        inspect: guardedInspector(inspect, (thrown) => {
-          this.#warnOfInspector(thrown)
-        }),
-      }),
-    })
-    this.#hub = new EventHub(this.#actor, this.#rest)
-
-    const release = signal ? this.#follow(signal) : () => undefined
-    const refuse = (error: unknown): void => {
-      session.release()
-      release()
-      this.#rest.refuse(error)
-      this.#hub.fail(error)
+  constructor(parts: RunParts<Output>) {
+    const { machine, withObject, runId, session, origin, signal, ready, inspect, above } = parts
+    this.#above = above
+    this.#withObject = withObject
+    this.id = runId
+    this.sessionId = session.id
+    this.#session = session
+    this.#unfollow = signal ? this.#follow(signal) : () => undefined
+    if (origin instanceof Promise) {
+      origin.then((read) => this.#enter(machine, read, inspect).start(), this.#refuseRun)
+      return
     }
-    this.#actor.subscribe({
-      next: (snapshot) => {
-        this.#settle(snapshot, session)
-      },
-      complete: () => {
-        release()
-        this.#hub.complete()
-      },
-      // Only what the machine itself does wrong ends here: an agent that fails has a final state for it.
-      error: refuse,
-    })
-    // Later, so that whoever subscribes right after run() misses nothing.
-    ;(ready ?? Promise.resolve()).then(() => this.#actor.start(), refuse)
+    const actor = this.#enter(machine, origin, inspect)
+    // Later, so that whoever subscribes right after run() or resume() misses nothing.
+    if (origin.snapshot) this.#goOn(actor)
+    else (ready ?? Promise.resolve()).then(() => actor.start(), this.#refuseRun)
   }
 
   /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
@@ -89,16 +111,8 @@ export class Run implements AsyncIterable<AgentEvent> {
     return this.#hub.state$
   }
 
-  get id(): string {
-    return this.#context.runId
-  }
-
-  get sessionId(): string {
-    return this.#context.sessionId
-  }
-
   get state(): AgentState {
-    return this.#context.state ?? 'RUNNING'
+    return this.#context?.state ?? 'RUNNING'
   }
 
   /**
@@ -106,8 +120,8 @@ export class Run implements AsyncIterable<AgentEvent> {
    * finals). Never rejects for what an agent does; `orThrow(result)` if you like exceptions. Rejects with a
    * ConfigError when the run is refused before it starts.
    */
-  get result(): Promise<RunResult> {
-    return this.#rest.promise
+  get result(): Promise<RunResult<Output>> {
+    return this.#rest.promise as Promise<RunResult<Output>>
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
@@ -140,28 +154,31 @@ export class Run implements AsyncIterable<AgentEvent> {
 
   /** The next user message of an interactive run. */
   reply(input: UserInput): void {
-    if (!this.#snapshot.matches({ WAITING_FOR_INPUT: 'message' }))
+    if (!this.#snapshot?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#refuse('reply', 'it waits for no message')
     this.#send({ type: 'REPLY', messages: toMessages(input) })
   }
 
-  /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
-  approve(callId: string, editedInput?: unknown): void {
-    this.#mustAwait(callId, 'approval')
-    const edit = editedInput === undefined ? {} : { arguments: toJson(editedInput, callId) }
-    this.#send({ type: 'APPROVE', callId, ...edit })
+  /**
+   * Lets a call run; `editedInput` replaces the arguments that the model gave. With the `fingerprint` that came with
+   * the question, an answer that comes late is refused for any other call of the same id.
+   */
+  approve(callId: string, editedInput?: unknown, options?: AnswerOptions): void {
+    const { fingerprint } = awaitedCall(this.#context, callId, 'approval', options)
+    const edit = editedInput === undefined ? {} : { arguments: editedArguments(editedInput, callId) }
+    this.#send({ type: 'APPROVE', callId, fingerprint, ...edit })
   }
 
   /** Refuses a call; the model reads why. */
-  reject(callId: string, why = ''): void {
-    this.#mustAwait(callId, 'approval')
-    this.#send({ type: 'REJECT', callId, why })
+  reject(callId: string, why = '', options?: AnswerOptions): void {
+    const { fingerprint } = awaitedCall(this.#context, callId, 'approval', options)
+    this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
   /** The result of a call that the client carries out. An Error becomes an error result. */
   toolOutput(callId: string, value: unknown): void {
-    this.#mustAwait(callId, 'client')
-    const { maxResultChars } = this.#context.config.toolCalls
+    awaitedCall(this.#context, callId, 'client')
+    const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
     const isError = value instanceof Error
     const { content } = formatValue(isError ? value.message : value, maxResultChars)
     this.#send({ type: 'TOOL_OUTPUT', callId, content, ...(isError && { isError }) })
@@ -169,20 +186,80 @@ export class Run implements AsyncIterable<AgentEvent> {
 
   /** Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`). */
   nearBudget(): boolean {
-    return isNearBudget(this.#context)
+    return this.#context !== undefined && isNearBudget(this.#context)
   }
 
   /** The run's state as plain JSON, fit to be stored. */
   snapshot(): unknown {
+    if (!this.#actor) this.#refuse('snapshot', 'its session is still being read')
     return this.#actor.getPersistedSnapshot()
   }
 
-  get #snapshot(): SnapshotFrom<AgentMachine> {
-    return this.#actor.getSnapshot()
+  get #snapshot(): SnapshotFrom<AgentMachine> | undefined {
+    return this.#actor?.getSnapshot()
   }
 
-  get #context(): AgentContext {
-    return this.#snapshot.context
+  get #context(): AgentContext | undefined {
+    return this.#snapshot?.context
+  }
+
+  /** Makes the actor, and listens to it. */
+  #enter(machine: AgentMachine, { input, snapshot, log }: Origin, inspect: Inspector | undefined) {
+    const actor = createActor(machine, {
+      ...(input && { input: input as never }),
+      ...(snapshot && { snapshot: snapshot as never }),
+      ...(this.#above && { parent: this.#above.parent, id: this.#above.id }),
+      ...(inspect && {
+        inspect: guardedInspector(inspect, (thrown) => {
+          this.#warnOfInspector(thrown)
+        }),
+      }),
+    } as never)
+    this.#actor = actor
+    this.#log = log
+    this.#hub.follow(actor)
+    log?.onFailure((failure) => {
+      queueMicrotask(() => {
+        actor.send(storeFailed(failure))
+      })
+    })
+    actor.subscribe({
+      next: (reached) => {
+        this.#settle(reached)
+        this.#above?.watch(reached.context)
+      },
+      complete: () => {
+        this.#unfollow()
+        this.#hub.complete()
+      },
+      // Only what the machine itself does wrong ends here: an agent that fails has a final state for it.
+      error: this.#refuseRun,
+    })
+    this.#gate.open(actor, log)
+    return actor
+  }
+
+  /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */
+  #goOn(actor: Actor<AgentMachine>): void {
+    const { status, context } = actor.getSnapshot()
+    const isInterrupted = context.state === 'RUNNING' || context.state === 'WAITING_FOR_TOOL'
+    if (status !== 'active' || !isInterrupted) {
+      actor.start()
+      // XState tells nobody of a start that is an end.
+      if (status !== 'active') this.#settle(actor.getSnapshot())
+      return
+    }
+    setTimeout(() => {
+      actor.start()
+      actor.send({ type: 'RESUMED' })
+    })
+  }
+
+  readonly #refuseRun = (error: unknown): void => {
+    this.#session.release()
+    this.#unfollow()
+    this.#rest.refuse(error)
+    this.#hub.fail(error)
   }
 
   /** Cancels when the signal aborts; returns how to stop listening. */
@@ -197,38 +274,61 @@ export class Run implements AsyncIterable<AgentEvent> {
     }
   }
 
-  /** The only way into the machine: events of our own making, never foreign objects. */
   #send(event: PublicEvent): void {
-    this.#actor.send(event)
+    if (this.#snapshot && this.#snapshot.status !== 'active') return
+    this.#rest.leave()
+    this.#gate.send(event)
   }
 
   /** A moment later: the inspector was called in the middle of a transition. */
   #warnOfInspector(thrown: unknown): void {
     queueMicrotask(() => {
       const message = `The inspector threw, and is not called again: ${describe(thrown)}`
-      liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+      if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
     })
   }
 
-  #settle(snapshot: SnapshotFrom<AgentMachine>, session: Session): void {
-    const { context, status } = snapshot
+  #settle({ context, status }: SnapshotFrom<AgentMachine>): void {
     const atFinal = status !== 'active'
     const atRest = context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT'
-    if (atFinal || atRest) session.update(context)
-    if (atFinal || (atRest && !context.config.interactive)) {
-      if (atFinal) session.release()
-      this.#rest.reach(resultOf(context))
-    } else {
+    if (!atFinal && !atRest) {
       this.#rest.leave()
+      return
     }
+    this.#session.update(context)
+    if (atFinal) this.#session.release()
+    const kept = this.#log?.rest(context)
+    if (!atFinal && context.config.interactive) {
+      this.#rest.leave()
+      return
+    }
+    const result = this.#withObject(resultOf(context))
+    if (kept || result instanceof Promise) void this.#reachLater(context, kept, result)
+    else this.#rest.reach(result)
+  }
+
+  /** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
+  async #reachLater(
+    at: AgentContext,
+    kept: Promise<void> | undefined,
+    reading: RunResult | Promise<RunResult>,
+  ): Promise<void> {
+    const failure = await (kept ?? Promise.resolve()).then(
+      () => null,
+      (error: unknown) => storeFailed(error).failure,
+    )
+    const result = await reading
+    // Somebody may have answered meanwhile: then this is a rest no more.
+    if (this.#context !== at || (failure !== null && result.resumable)) return
+    this.#rest.reach(failure === null ? result : { error: { ...failure, recoverable: true }, ...result })
   }
 
   #mustBeActive(method: string): void {
-    if (this.#snapshot.status !== 'active') this.#refuse(method, 'it has ended')
+    if (this.#snapshot && this.#snapshot.status !== 'active') this.#refuse(method, 'it has ended')
   }
 
   #mustBe(state: AgentState, method: string): void {
-    if (this.#context.state !== state) this.#refuse(method, `it is not ${state}`)
+    if (this.state !== state) this.#refuse(method, `it is not ${state}`)
   }
 
   #refuse(method: string, why: string): never {
@@ -238,32 +338,4 @@ export class Run implements AsyncIterable<AgentEvent> {
       method,
     )
   }
-
-  #mustAwait(callId: string, needs: 'approval' | 'client'): void {
-    const pending = pendingCalls(this.#context)
-    if (pending.some((call) => call.callId === callId && call.needs === needs)) return
-    const known = pending.filter((call) => call.needs === needs).map((call) => call.callId)
-    throw new UsageError(
-      'unknown_call',
-      known.length > 0
-        ? `Call '${callId}' does not wait for this answer (never asked, or answered already). Waiting: ${known.join(', ')}.`
-        : `Call '${callId}' does not wait for this answer: the run is ${this.state} and no call waits for one.`,
-      callId,
-    )
-  }
-}
-
-function toJson(value: unknown, callId: string): string {
-  let text: string | undefined
-  try {
-    text = JSON.stringify(value)
-  } catch {
-    text = undefined
-  }
-  if (text !== undefined) return text
-  throw new UsageError(
-    'invalid_input',
-    `The edited input of call '${callId}' cannot be written as JSON.`,
-    callId,
-  )
 }

@@ -1,8 +1,10 @@
 import { type GuardrailsState, initialGuardrails } from '../../guards/state.js'
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { Fit } from '../../machines/agent/fit.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import { UsageError } from '../errors.js'
+import type { SessionState } from '../sessions/session-state.js'
 import { newId } from './new-id.js'
 
 /** What a session keeps beside its messages; plain JSON. */
@@ -10,6 +12,8 @@ export interface SessionMetadata {
   guardrails: GuardrailsState
   /** Whether the session has had its one budget warning. */
   warnedOfBudget: boolean
+  /** What requests leave out of the transcript; null while all of it fits. */
+  fit: Fit | null
 }
 
 /** A session as it is stored: plain JSON. `version` is that of its schema. */
@@ -31,12 +35,17 @@ export class Session {
   messages: readonly Message[] = []
   /** Totals of all runs. */
   usage: Usage = noUsage
-  metadata: SessionMetadata = { guardrails: initialGuardrails(), warnedOfBudget: false }
+  metadata: SessionMetadata = { guardrails: initialGuardrails(), warnedOfBudget: false, fit: null }
   #runId: string | null = null
 
   constructor(id: string, name?: string) {
     this.id = id
     this.name = name
+  }
+
+  /** What the next run starts from. */
+  get state(): SessionState {
+    return { messages: [...this.messages], usage: this.usage, ...this.metadata }
   }
 
   /** One run at a time: a second one is refused until the first has ended. */
@@ -55,7 +64,8 @@ export class Session {
   update(context: AgentContext): void {
     this.messages = context.messages
     this.usage = context.usage.session
-    this.metadata = { guardrails: context.guardrails, warnedOfBudget: context.warnedOfBudget }
+    const { guardrails, warnedOfBudget, fit } = context
+    this.metadata = { guardrails, warnedOfBudget, fit }
   }
 
   release(): void {

@@ -64,6 +64,11 @@ const usage = z.looseObject(
   'the totals of a session',
 )
 
+const fit = z.looseObject(
+  { head: amount(), from: amount(), note: z.nullable(text()) },
+  'what requests leave out of the transcript',
+)
+
 export const storedSession = z.looseObject(
   {
     version: z.optional(amount()),
@@ -72,7 +77,10 @@ export const storedSession = z.looseObject(
     messages: list(message),
     usage: z.optional(usage),
     metadata: z.optional(
-      z.looseObject({ guardrails: z.unknown(), warnedOfBudget: z.optional(flag()) }, 'an object'),
+      z.looseObject(
+        { guardrails: z.unknown(), warnedOfBudget: z.optional(flag()), fit: z.optional(z.nullable(fit)) },
+        'an object',
+      ),
     ),
   },
   'an object, as session.toJSON() gives it',

@@ -28,6 +28,8 @@ const zeroIsOff = [
   'limits.costLimit',
   'streamIdleMs',
   'toolCalls.timeoutMs',
+  'completion.maxOutputRepairs',
+  'context.window',
   'guardrails.maxTokensRecoveries',
   'guardrails.reserveTokens',
   'guardrails.reserveCostFraction',

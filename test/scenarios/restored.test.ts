@@ -22,12 +22,22 @@ function stage() {
       defineTool({
         name: 'slow',
         description: 'Answers on the second try.',
+        idempotent: true,
         input: z.object({}),
         execute: () => {
           ran.push('slow')
           return ran.filter((name) => name === 'slow').length > 1
             ? 'slow result'
             : new Promise<string>(() => undefined)
+        },
+      }),
+      defineTool({
+        name: 'once',
+        description: 'Must not run twice.',
+        input: z.object({}),
+        execute: () => {
+          ran.push('once')
+          return new Promise<string>(() => undefined)
         },
       }),
     ],
@@ -80,6 +90,29 @@ test('a batch that is restored runs only the calls that have no result yet', asy
     'slow result',
     'Done.',
   ])
+})
+
+test('a call that may not run twice reads that its outcome is unknown', async () => {
+  const { agent, model, ran } = stage()
+  const run = agent.run('Go.')
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'once')] })
+  await settled()
+  const snapshot = stored(run.snapshot())
+  run.cancel()
+  expect(ran).toEqual(['once'])
+
+  const actor = createActor(agent.machine, { snapshot, input: 'not used again' }).start()
+  actor.send({ type: 'RESUMED' })
+  await settled()
+  expect(ran).toEqual(['once'])
+  model.pending?.answer({ text: 'Done.' })
+  await settled()
+  expect(actor.getSnapshot().output?.messages[2]).toMatchObject({
+    tool_call_id: 'a',
+    content: expect.stringContaining('outcome is unknown') as string,
+    data: { status: 'interrupted' },
+  })
 })
 
 test('a run that is restored too late is out of time', async () => {

@@ -8,6 +8,7 @@ import { checkOptions, type OpenAIChatOptions } from './options.js'
 import { providerName } from './provider-name.js'
 import { readAnswer } from './read-answer.js'
 import { createBodyBuilder } from './request-body.js'
+import { structuredOutputAt } from './structured-output-at.js'
 
 export type { OpenAIChatOptions } from './options.js'
 
@@ -69,9 +70,11 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
     }
   }
 
+  const structuredOutput = structuredOutputAt(provider)
   return {
     provider,
     model: options.model,
+    ...(structuredOutput && { structuredOutput }),
     request: (request, { signal, onDelta, onActivity }) =>
       abortable(signal, (own) =>
         attempt(request, { signal: own, onDelta: request.stream ? onDelta : nothing, onActivity }),

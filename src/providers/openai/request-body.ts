@@ -41,12 +41,15 @@ export function createBodyBuilder(options: BodyOptions) {
 
   return {
     body(request: ModelRequest): RequestBody {
-      const { tools, toolChoice, stream } = request
+      const { tools, toolChoice, responseFormat, stream } = request
       const body: Record<string, unknown> = {
         model: options.model,
         messages: messagesOf(request),
         ...(tools.length > 0 && { tools: tools.map(functionOf) }),
         ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: wireChoice(toolChoice) }),
+        ...(responseFormat && {
+          response_format: { type: 'json_schema', json_schema: responseFormat },
+        }),
         ...wireSampling(request.sampling, options.maxTokensField),
         stream,
         ...(stream && options.streamOptions && { stream_options: { include_usage: true } }),

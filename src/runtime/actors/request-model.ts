@@ -10,16 +10,22 @@ import type {
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
+import { kindOf } from '../../../machines/agent/response-kind.js'
 import { checkedResponse } from '../../providers/checked-response.js'
 import { toModelFailure } from '../../providers/failures.js'
 import { ModelError, type ModelRequest } from '../../providers/provider.js'
+import { finalToolOf } from '../../structured/demand-output.js'
+import { droppedCalls, finalAnswer } from '../../structured/final-answer.js'
+import { readOutput } from '../../structured/read-output.js'
 import { prepareCalls } from '../../tools/prepare.js'
 import { estimateRequestTokens, estimateUsage } from '../../usage/estimate.js'
+import { inference } from '../inference.js'
 import { agentOf } from '../live.js'
 import { refuseUnknownPrice } from '../refuse-unknown-price.js'
 import type { Parts } from '../parts.js'
 import { partialUsage } from '../partial-usage.js'
 import { requestOf } from '../request-of.js'
+import { deltaSink } from '../cleared-stream.js'
 import { watchIdle } from './watch-idle.js'
 
 /**
@@ -32,31 +38,47 @@ export const requestModel = (parts: Parts) =>
     const { config } = context
     const request = requestOf(parts, context, input.conclude)
     const stream = live.openStream(stepIdOf(context), context.attempt)
+    const shown = deltaSink(parts, stream, { live, context, signal })
+    // Before anything is timed: a slow store is no silence of the provider.
+    await live.flushed()
     const idle = watchIdle(signal, request.stream ? config.streamIdleMs : 0, live.clock)
     try {
-      await live.flushed()
       signal.throwIfAborted()
-      if (context.steps === 0) await refuseUnknownPrice(parts, config, context.usage.session)
+      if (context.steps === 0) {
+        await refuseUnknownPrice(parts, config, context.usage.session)
+        await parts.output?.ready?.()
+      }
       refuseOverBudget(request, context)
       // An answer that is stopped midway is priced at once: the prices have to be there before its first text.
       void parts.prices.load()
+      live.steps.start(self, inference(context))
+      signal.throwIfAborted()
       const answer = await idle.orSilence(
         parts.model.request(request, {
           signal: idle.signal,
           onActivity: idle.onActivity,
           onDelta: (text, reasoning) => {
-            stream.write(text ?? '', reasoning ?? '')
+            shown.write(text ?? '', reasoning ?? '')
           },
         }),
       )
       const response = checkedResponse(answer)
-      if (!request.stream) stream.write(response.text, response.reasoning)
+      const finalTool = parts.output && finalToolOf(parts.output, request)
+      const final = finalAnswer(response, finalTool)
+      if (!request.stream) shown.write(final.text, final.reasoning)
+      // The arguments of a call are not streamed; where they are the answer, they come as one piece.
+      else if (final !== response && response.text === '') shown.write(final.text, '')
+      await shown.finish()
       if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
-      return await outputOf(parts, request, response, context, live.binding.context)
+      const dropped = droppedCalls(response, finalTool)
+      if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
+      const usage = await usageOf(parts, request, response, context)
+      return await outputOf(parts, { ...final, usage }, live.binding.context)
     } catch (error) {
       const silenced = idle.signal.aborted && !signal.aborted
       const failure = toModelFailure(silenced ? idle.signal.reason : error, live.clock.now())
-      const partialText = failure.partialText || stream.text
+      // What no shield has cleared is not kept either.
+      const partialText = context.features.outputShields ? stream.text : failure.partialText || stream.text
       throw await plainFailure(parts, { ...failure, partialText }, context)
     } finally {
       idle.stop()
@@ -77,20 +99,26 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
 }
 
 async function outputOf(
+  { output, tools }: Parts,
+  response: ModelOutput['response'],
+  appContext: unknown,
+): Promise<ModelOutput> {
+  const calls = await prepareCalls(response.toolCalls, tools, appContext)
+  const kind = kindOf(response)
+  if (output === undefined || (kind !== 'answer' && kind !== 'empty')) return { response, calls }
+  const reading = await readOutput(response.text, output.validate, output.schema)
+  return { response, calls, outputProblem: reading.ok ? null : reading.problem }
+}
+
+async function usageOf(
   parts: Parts,
   request: ModelRequest,
   response: ModelResponse,
   context: AgentContext,
-  appContext: unknown,
-): Promise<ModelOutput> {
-  const { usage: counted, ...rest } = response
-  const estimate = counted === null && context.config.budget.onMissingUsage === 'estimate'
-  const tokens = counted ?? (estimate ? estimateUsage(request, response) : noTokens)
-  const usage = await priced(parts, tokens, counted === null)
-  return {
-    response: { ...rest, usage },
-    calls: await prepareCalls(response.toolCalls, parts.tools, appContext),
-  }
+): Promise<Usage> {
+  const { usage } = response
+  const estimate = context.config.budget.onMissingUsage === 'estimate'
+  return priced(parts, usage ?? (estimate ? estimateUsage(request, response) : noTokens), usage === null)
 }
 
 async function priced(parts: Parts, tokens: TokenUsage, estimated: boolean): Promise<Usage> {

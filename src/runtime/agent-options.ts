@@ -1,0 +1,138 @@
+import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
+import type { AgentInput } from '../../machines/agent/context.js'
+import type { JsonObject } from '../../machines/agent/json.js'
+import type { RunResult } from '../../machines/agent/outcome.js'
+import type { Tokenizer } from '../context/tokenizer.js'
+import type { Retriever } from '../memory/retriever.js'
+import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
+import type { Replayed } from '../sessions/replay.js'
+import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { SessionStore } from '../stores/store.js'
+import type { OutputOptions } from '../structured/structured-output.js'
+import type { InputOf, InputSchema } from '../tools/input-schema.js'
+import type { StandardJsonSchema } from '../tools/standard-schema.js'
+import type { Tool } from '../tools/tool.js'
+import type { ToolEntry } from '../tools/tool-set.js'
+import type { PriceOverrides } from '../usage/prices.js'
+import type { UserGuard } from '../user-guards/guard.js'
+import type { Clock } from './clock.js'
+import type { AsToolOptions } from './delegation/as-tool.js'
+import type { Task } from './delegation/task-schema.js'
+import type { Inspector } from './guarded-inspector.js'
+import type { UserInput } from './input.js'
+import type { Journal } from './journal.js'
+import type { AgentMachine } from './journaled.js'
+import type { Run } from './run.js'
+import type { Session } from './session.js'
+import type { RunAttachment } from './with-attachments.js'
+
+/** `Schema`: of the output; `never` for an agent that answers in free text. */
+export interface AgentOptions<Schema extends InputSchema = InputSchema> extends AgentConfigInput {
+  model: ModelProvider
+  /** The system prompt. */
+  instructions?: string
+  tools?: readonly ToolEntry[]
+  /**
+   * What the answer has to be: a zod object, any other Standard Schema that can say its JSON Schema, or a plain JSON
+   * Schema of an object. `result.object` is the answer, validated. See docs/structured-output.md.
+   */
+  output?: Schema | OutputOptions<Schema>
+  /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
+  guards?: readonly UserGuard[]
+  sampling?: Sampling
+  toolChoice?: ToolChoice
+  /** Merged into every request body last; `null` removes a key. */
+  extraBody?: JsonObject
+  /** Prices of models that the built-in table does not know, or knows wrongly. */
+  prices?: PriceOverrides
+  /** Time for tests. Default: the system's. */
+  clock?: Clock
+  /** Told everything that XState tells inspectors, of every run. See `statewright/inspect` for Stately's. */
+  inspect?: Inspector
+  /**
+   * Where sessions are kept, so that they outlive the process: `memoryStore()`, `fileStore()`, `postgresStore()`, or
+   * one of your own. Default: none; sessions live in memory, as long as the agent does.
+   */
+  store?: SessionStore
+  /** What looks at the content that goes into a run, into a tool, out of a tool, and out of the run. */
+  shields?: ShieldsOptions
+  /** Asked about each user message before the model is; what it finds rides on the turn's requests, as data. */
+  memory?: Retriever
+  /** Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded when needed. */
+  tokenizer?: Tokenizer
+}
+
+export interface RunOptions {
+  /** A session, or the id of one: in the agent's store, or kept in its memory. Default: a new one. */
+  session?: Session | string
+  /** Documents that go with the input, marked as data: what `loadAttachment` gave. */
+  attachments?: readonly RunAttachment[]
+  /** Cancels the run when it aborts. */
+  signal?: AbortSignal
+  /** Override the agent's limits, key by key. */
+  limits?: AgentConfigInput['limits']
+  /** The app's own object, handed to `execute`; never to the model or the journal. */
+  context?: unknown
+  /** Where the run's events are written ahead. */
+  journal?: Journal
+  /** In place of the agent's. */
+  inspect?: Inspector
+}
+
+export interface ResumeOptions {
+  /** Cancels the run when it aborts. */
+  signal?: AbortSignal
+  /** The app's own object, handed to `execute`. */
+  context?: unknown
+  /** In place of the agent's. */
+  inspect?: Inspector
+}
+
+/** `Output` is what `result.object` is. */
+export interface Agent<Output = unknown> {
+  /** Starts a run. Throws a ConfigError or UsageError for options that cannot be run. */
+  run(input: UserInput, options?: RunOptions): Run<Output>
+  /**
+   * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
+   * that was interrupted goes on by itself: finished results are kept, an unfinished model call is made again, an
+   * unfinished tool call runs again only if its tool is `readOnly` or `idempotent` (see `toolCalls.onInterrupted`).
+   * One that rests is at rest: answer it, or `resume()` it. One that has ended is returned as it ended.
+   *
+   * @throws {StoreError} `unknown_session`, `session_busy` (with who has it), `corrupt_log`, `newer_log`, …
+   * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
+   */
+  resume(sessionId: string, options?: ResumeOptions): Promise<Run<Output>>
+  /** A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing. */
+  replay(sessionId: string, options?: { to?: number }): Promise<Replayed>
+  /**
+   * A new session that begins where another stood after record `at`; default: where it stands. Resolves with its id:
+   * `resume` it, or run something else in it. The other session is left as it is.
+   */
+  fork(sessionId: string, at?: number): Promise<string>
+  /**
+   * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
+   * your own. Its input is a text, messages, or what `input()` returns.
+   */
+  readonly machine: AgentMachine
+  /**
+   * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store; only
+   * `run()` writes back to it.
+   */
+  input(input: UserInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
+  /**
+   * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
+   * `run()`; without an output schema, the result as it is.
+   */
+  withObject(result: RunResult): Promise<RunResult<Output>>
+  readonly config: AgentConfig
+  /**
+   * This agent as a tool of another: a call runs it, as a child of the run that calls, on that run's budget. Throws a
+   * ConfigError for what cannot be a tool.
+   *
+   * @example
+   * const lead = createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
+   */
+  asTool<Schema extends InputSchema = StandardJsonSchema<Task>>(
+    options: AsToolOptions<Schema>,
+  ): Tool<InputOf<Schema>>
+}

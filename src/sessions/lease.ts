@@ -1,0 +1,36 @@
+import type { AcquireOptions, Lease, SessionStore } from '../stores/store.js'
+
+/**
+ * Leases that could not be given back: a full disk takes no release, either. Their sessions would stay in use, by runs
+ * that have ended, for as long as the leases last.
+ */
+const kept = new WeakMap<SessionStore, Map<string, Lease>>()
+
+/** Gives a session free. Never fails: what cannot be given back now is when this process next asks for the session. */
+export function releaseLease(store: SessionStore, lease: Lease): Promise<void> | undefined {
+  const keep = (): void => {
+    const leases = kept.get(store) ?? new Map<string, Lease>()
+    kept.set(store, leases.set(lease.sessionId, lease))
+  }
+  try {
+    const released = store.release(lease)
+    return released instanceof Promise ? released.catch(keep) : undefined
+  } catch {
+    keep()
+    return undefined
+  }
+}
+
+/** `store.acquire`, once what this process still had of the session is given back. */
+export function acquireLease(
+  store: SessionStore,
+  sessionId: string,
+  options: AcquireOptions,
+): Lease | Promise<Lease> {
+  const leases = kept.get(store)
+  const left = leases?.get(sessionId)
+  if (!left) return store.acquire(sessionId, options)
+  leases?.delete(sessionId)
+  const released = releaseLease(store, left)
+  return released ? released.then(() => store.acquire(sessionId, options)) : store.acquire(sessionId, options)
+}

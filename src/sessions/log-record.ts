@@ -1,0 +1,51 @@
+import { sha256 } from '../../guards/sha256.js'
+import type { LogRecord } from '../stores/store.js'
+import { StoreError } from '../stores/store-error.js'
+import { type LogEntry, logVersion } from './log-entry.js'
+
+/** An entry as a record that tells when it is damaged. */
+export function sealRecord(seq: number, at: number, { type, ...rest }: LogEntry): LogRecord {
+  const data = JSON.stringify(rest)
+  return { seq, at, type, data, check: checkOf(seq, at, type, data) }
+}
+
+/**
+ * What a record says.
+ * @throws {StoreError} `corrupt_log` for a record that is damaged or does not follow `after`, naming the last good one;
+ * `newer_log` for one that a newer Statewright wrote
+ */
+export function openRecord(record: LogRecord, after: number, sessionId: string): LogEntry {
+  const { seq, at, type, data, check } = record
+  if (seq !== after + 1) throw damaged(sessionId, after, `record ${after + 1} is missing`)
+  if (check !== checkOf(seq, at, type, data)) throw damaged(sessionId, after, `record ${seq} is damaged`)
+  let entry: LogEntry
+  try {
+    entry = { type, ...(JSON.parse(data) as object) } as LogEntry
+  } catch (error) {
+    throw damaged(sessionId, after, `record ${seq} is not JSON`, error)
+  }
+  const version = 'version' in entry ? entry.version : logVersion
+  if (version > logVersion) {
+    throw new StoreError(
+      'newer_log',
+      `Session '${sessionId}' was written with log version ${version}; this Statewright knows versions up to ` +
+        `${logVersion}. Open it with the newer Statewright that wrote it.`,
+      sessionId,
+    )
+  }
+  return entry
+}
+
+function checkOf(seq: number, at: number, type: string, data: string): string {
+  return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
+}
+
+function damaged(sessionId: string, lastGood: number, what: string, cause?: unknown): StoreError {
+  const remedy =
+    lastGood > 0
+      ? `Everything up to record ${lastGood} is good: agent.fork('${sessionId}', ${lastGood}) goes on from there.`
+      : 'No record before it is good: delete the session, or restore it from a backup.'
+  return new StoreError('corrupt_log', `The log of session '${sessionId}': ${what}. ${remedy}`, sessionId, {
+    cause,
+  })
+}
