@@ -1,0 +1,2 @@
+/** Leaves nothing out: a request that does not fit is not sent. */
+export const none = (): null => null
