@@ -7,17 +7,19 @@ export interface RunBatchOptions extends RunCallOptions {
   concurrency: number
   /** Stops the batch. */
   signal: AbortSignal
-  /** Told exactly once a call, in the order in which they end. */
+  /** Told before a call is executed. */
+  onStart?: (callId: string) => void
+  /** Told exactly once a call, in the order in which they end; not of sub-agents that rest. */
   onResult: (callId: string, result: ToolResult) => void
 }
 
 /**
- * Executes calls, `concurrency` at a time, starting them in order. Resolves when each has its result, or as soon as
+ * Executes calls, `concurrency` at a time, starting them in order. Resolves when each has its result or rests, or as soon as
  * `signal` aborts: then nothing is started and nothing is reported any more. Never rejects: what a callback throws is
  * its owner's affair and stops neither the batch nor the process.
  */
 export async function runBatch(calls: readonly RunnableCall[], options: RunBatchOptions): Promise<void> {
-  const { signal, concurrency, onResult } = options
+  const { signal, concurrency, onStart, onResult } = options
   const running = new Set<CallAbort>()
   // Shared by the lanes: each takes the next call when it is free.
   const waiting = calls.values()
@@ -26,10 +28,12 @@ export async function runBatch(calls: readonly RunnableCall[], options: RunBatch
       if (signal.aborted) return
       const abort = new CallAbort()
       running.add(abort)
+      onStart?.(call.id)
       // oxlint-disable-next-line no-await-in-loop -- one call after the other is what a lane is
       const result = await runCall(call, options, abort)
       running.delete(abort)
       if (signal.aborted) return
+      if (result === null) continue
       try {
         onResult(call.id, result)
       } catch {

@@ -1,6 +1,7 @@
 import type { Json } from '../../machines/agent/json.js'
 import type { PendingCall, ResultStatus, ToolErrorKind, ToolResult } from '../../machines/agent/results.js'
 import type { Clock } from '../runtime/clock.js'
+import type { Delegate } from '../runtime/delegation/delegate.js'
 import type { CallAbort } from './call-abort.js'
 import { classifyToolError } from './classify-tool-error.js'
 import { formatValue, limit } from './format-value.js'
@@ -27,14 +28,24 @@ export interface RunCallOptions {
   /** Unique to the batch and the same when it is resumed: ids of calls are unique only within one response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
+  /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
+  delegate?: (
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+  ) => Promise<ToolResult | null>
 }
 
-/** Executes one call. Whatever happens becomes one result that the model can read; never rejects. */
+/**
+ * Executes one call. Whatever happens becomes one result that the model can read, but for a sub-agent that rests: null.
+ * Never rejects.
+ */
 export async function runCall(
   call: RunnableCall,
   options: RunCallOptions,
   abort: CallAbort,
-): Promise<ToolResult> {
+): Promise<ToolResult | null> {
   const { tools, clock, defaultTimeoutMs, maxResultChars } = options
   const tool = tools.get(call.name)
   if (tool === undefined) {
@@ -61,7 +72,7 @@ async function attempt(
   call: RunnableCall,
   options: RunCallOptions,
   abort: CallAbort,
-): Promise<ToolResult> {
+): Promise<ToolResult | null> {
   const { clock, maxResultChars } = options
   let startedAt: number | undefined
   let ended = false
@@ -74,6 +85,8 @@ async function attempt(
   try {
     const parsed = await parseArguments(tool, call.arguments)
     if (!parsed.ok) return failure('invalid_arguments', parsed.message)
+    if (tool.delegate && options.delegate)
+      return await options.delegate(tool, tool.delegate, parsed.input, call)
     if (tool.execute === undefined) {
       return failure(
         'error',

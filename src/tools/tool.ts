@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { ToolTraits } from '../../machines/agent/results.js'
+import type { Delegate } from '../runtime/delegation/delegate.js'
 import type { Validate } from './input-schema.js'
 
 /** What `execute` is told besides its input. `Context` is the app's own object, given to the run. */
@@ -18,7 +19,7 @@ export interface ToolExecution<Context = unknown> {
 }
 
 /** A tool, as `defineTool` makes it. */
-export interface Tool<Input = unknown, Context = unknown> extends ToolTraits {
+export interface Tool<Input = unknown, Context = unknown> extends Omit<ToolTraits, 'delegate'> {
   readonly name: string
   readonly description: string
   /** JSON Schema of the input, as the model sees it. */
@@ -29,8 +30,10 @@ export interface Tool<Input = unknown, Context = unknown> extends ToolTraits {
   readonly client: boolean
   readonly needsApproval: boolean | ApprovalPredicate<Input>
   readonly validate: Validate
-  /** Absent on client tools. */
+  /** Absent on client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined
+  /** Makes it a sub-agent: what `agent.asTool()` returns. */
+  readonly delegate?: Delegate
 }
 
 export type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ConfigError } from '../../src/errors.js'
 import { defineTool } from '../../src/tools/define-tool.js'
 import { defineToolGroup } from '../../src/tools/tool-group.js'
+import type { Tool } from '../../src/tools/tool.js'
 import { type ToolEntry, toolSet } from '../../src/tools/tool-set.js'
 
 const tool = (name: string, description = 'Does.') =>
@@ -91,4 +92,70 @@ test('A group that checks asynchronously or returns no list of tools is refused'
   expect(refusal(() => toolSet([{ group: odd }])).message).toContain('array of tools')
   const wrong = defineToolGroup({ name: 'wrong', args: z.object({}), tools: () => ['a'] as never })
   expect(refusal(() => toolSet([{ group: wrong }])).message).toContain("group 'wrong' is not a tool")
+})
+
+/** A source whose list the test changes. */
+function source(...names: string[]): { name: string; tools: readonly Tool[] } {
+  return { name: 'server', tools: names.map((name) => tool(name) as Tool) }
+}
+
+test('A source brings the tools that it has when somebody asks', () => {
+  const server = source('a', 'b')
+  const set = toolSet([tool('own'), server])
+  expect(set.names).toEqual(['own', 'a', 'b'])
+  server.tools = [tool('b', 'Does more.') as Tool, tool('c') as Tool]
+  expect(set.names).toEqual(['own', 'b', 'c'])
+  expect(set.specs.map(({ description }) => description)).toEqual(['Does.', 'Does more.', 'Does.'])
+  expect(Object.keys(set.traits)).toEqual(['own', 'b', 'c'])
+  expect(set.get('a')).toBeUndefined()
+  expect(set.get('c')).toBe(server.tools[1])
+})
+
+test('The specs are one array until a source brings another one', () => {
+  const server = source('a')
+  const set = toolSet([server])
+  const { specs } = set
+  expect(set.specs).toBe(specs)
+  server.tools = [...server.tools]
+  expect(set.specs).not.toBe(specs)
+  expect(set.specs).toEqual(specs)
+})
+
+test('Whoever has a name keeps it when a source brings another tool of that name', () => {
+  const [first, second, own] = [source('a'), source('b'), tool('own')]
+  const set = toolSet([first, second, own])
+  first.tools = [...source('b', 'own', 'c').tools, ...source('c').tools]
+  expect(set.names).toEqual(['c', 'b', 'own'])
+  expect(set.get('own')).toBe(own)
+  expect(set.get('b')).toBe(second.tools[0])
+  expect(set.get('c')).toBe(first.tools[2])
+  second.tools = []
+  expect(set.get('b')).toBe(first.tools[0])
+})
+
+test('What a source brings later is never thrown about: bad entries are left out, a bad list changes nothing', () => {
+  const server = source('a')
+  const set = toolSet([server])
+  server.tools = [null, 'b', {}, tool('b')] as unknown as Tool[]
+  expect(set.names).toEqual(['b'])
+  for (const bad of [undefined, 'tools', { length: 1 }]) {
+    server.tools = bad as unknown as Tool[]
+    expect(set.names).toEqual(['b'])
+  }
+  Object.defineProperty(server, 'tools', {
+    get: () => {
+      throw new Error('no list')
+    },
+  })
+  expect(set.names).toEqual(['b'])
+})
+
+test('What a source brings at first is held to the same rules as everything else', () => {
+  expect(refusal(() => toolSet([tool('a'), source('a')]))).toMatchObject({
+    code: 'duplicate_tool',
+    message:
+      "Two tools are named 'a' (tools[0] and tools[1], 'server'). Rename one: the model calls tools by name.",
+  })
+  const junk = { name: 'server', tools: [{}] } as unknown as ToolEntry
+  expect(refusal(() => toolSet([junk])).message).toContain("tools[0], 'server' is not a tool")
 })

@@ -1,0 +1,150 @@
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js'
+import { describeError } from '../tools/describe-error.js'
+import { cappedResponse, isEventStream } from './capped-response.js'
+import { within } from './deadline.js'
+import { httpStatus } from './failures.js'
+import type { McpAddress } from './options.js'
+import { loadHttp } from './sdk.js'
+import type { Wire, WireEvents } from './wire.js'
+
+/** How the SDK takes up a stream that broke off. */
+const reconnectionOptions = {
+  initialReconnectionDelay: 500,
+  maxReconnectionDelay: 5_000,
+  reconnectionDelayGrowFactor: 2,
+  maxRetries: 2,
+}
+
+interface SendOptions {
+  resumptionToken?: string
+  onresumptiontoken?: (token: string) => void
+}
+
+/** Milliseconds for the end of a session. */
+const farewellMs = 1_000
+
+/**
+ * A server at an address. The SDK says nothing when the stream with an answer ends too early and cannot be taken up
+ * again, and reads bodies of any length: both are seen to here.
+ */
+export async function httpWire(
+  { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
+  { onLost }: WireEvents,
+): Promise<Wire> {
+  const Transport = await loadHttp()
+  const address = new URL(url)
+  /** Requests without an answer; true once their stream can be taken up again. */
+  const open = new Map<RequestId, boolean>()
+  let failedStreams = 0
+
+  const onExceeded = (): void => {
+    onLost({
+      reason: `sent a message of more than ${maxMessageBytes} bytes and was cut off`,
+      transient: false,
+    })
+  }
+
+  const answer = (response: Response, onEnd: () => void): Response =>
+    cappedResponse(response, maxMessageBytes, { onExceeded, onEnd })
+
+  const ask = async (to: string | URL, init: RequestInit = {}): Promise<Response> => {
+    if (init.method === 'GET') {
+      const response = await fetch(to, init).catch((error: unknown) => {
+        if (init.signal?.aborted !== true) countFailure()
+        throw error
+      })
+      if (response.ok) failedStreams = 0
+      // 405: it has no such stream, which is its right.
+      else if (response.status !== 405) countFailure()
+      return answer(response, () => undefined)
+    }
+    const id = requestIn(init.body)
+    const response = await fetch(to, init).catch((error: unknown) => {
+      if (init.signal?.aborted !== true) {
+        onLost({ reason: `cannot be reached (${describeError(error)})`, transient: true })
+      }
+      throw error
+    })
+    return answer(response, () => {
+      if (id !== undefined && isEventStream(response)) setTimeout(closeUnanswered, 0, id)
+    })
+  }
+
+  const countFailure = (): void => {
+    failedStreams += 1
+    // With nobody waiting for a stream, the next request finds out what is the matter.
+    const isAwaited = [...open.values()].includes(true)
+    if (isAwaited && failedStreams >= reconnectionOptions.maxRetries) {
+      onLost({ reason: 'cannot be reached any more', transient: true })
+    }
+  }
+
+  /** After the last piece of a stream has been read: an answer that is not there now will not come. */
+  const closeUnanswered = (id: RequestId): void => {
+    if (open.get(id) !== false) return
+    const error = { code: brokenOff, message: 'The connection was closed before the answer was complete.' }
+    transport.onmessage?.({ jsonrpc: '2.0', id, error })
+  }
+
+  class WatchedTransport extends Transport {
+    override async send(message: JSONRPCMessage, options?: SendOptions): Promise<void> {
+      if (!('method' in message)) return super.send(message, options)
+      if (!('id' in message)) {
+        if (message.method === 'notifications/cancelled') open.delete(message.params?.requestId as RequestId)
+        return super.send(message, options)
+      }
+      const { id } = message
+      open.set(id, false)
+      const onresumptiontoken = (): void => {
+        if (open.has(id)) open.set(id, true)
+      }
+      try {
+        await super.send(message, { ...options, onresumptiontoken })
+      } catch (error) {
+        open.delete(id)
+        throw error
+      }
+    }
+  }
+
+  const transport = new WatchedTransport(address, {
+    requestInit: { headers: { ...headers } },
+    fetch: ask,
+    reconnectionOptions,
+  })
+  // The SDK's client calls this before it reads a message itself.
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
+  transport.onmessage = (message: JSONRPCMessage) => {
+    if (!('method' in message) && message.id !== undefined) open.delete(message.id)
+  }
+  const place = `${address.origin}${address.pathname}`
+  return {
+    transport,
+    place,
+    lastWords: () => '',
+    explain,
+    farewell: () => within(farewellMs, transport.terminateSession()).catch(() => undefined),
+    kill: () => undefined,
+  }
+}
+
+/** JSON-RPC's code for a server error of no other kind. */
+const brokenOff = -32_000
+
+/** The id of the request in a body that the SDK wrote. */
+function requestIn(body: unknown): RequestId | undefined {
+  if (typeof body !== 'string') return undefined
+  const { id, method } = JSON.parse(body) as { id?: RequestId; method?: string }
+  return method === undefined ? undefined : id
+}
+
+function explain(error: unknown): string | undefined {
+  const status = httpStatus(error)
+  if (status === 401 || status === 403) {
+    return `It answered ${status}: give it what it asks for with headers: { Authorization: 'Bearer …' }.`
+  }
+  if (status === 404 || status === 405) {
+    return `It answered ${status}: there is no MCP endpoint at this path.`
+  }
+  return undefined
+}

@@ -1,0 +1,195 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import { StatewrightError } from '../errors.js'
+import { describeError } from '../tools/describe-error.js'
+import type { Tool } from '../tools/tool.js'
+import { ToolError } from '../tools/tool-error.js'
+import type { ToolSource } from '../tools/tool-source.js'
+import { connect, type Connection, type McpCall } from './connection.js'
+import { within } from './deadline.js'
+import { SessionExpiredError } from './failures.js'
+import { listTools } from './list-tools.js'
+import { type CheckedMcpOptions, checkedMcpOptions, type McpOptions } from './options.js'
+import { offeredTools } from './offered-tools.js'
+import { ToolNames } from './tool-names.js'
+
+/** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
+export interface McpServer extends ToolSource {
+  /** `options.name`, or the name that the server gives itself. */
+  readonly name: string
+  /** The tools that it offers now. */
+  readonly tools: readonly Tool[]
+  /** Ends the connection, and the child process of a server that was started. May be called more than once. */
+  close(): Promise<void>
+}
+
+/**
+ * Starts an MCP server, or connects to one over streamable HTTP, and gives its tools to agents. Close it when no agent
+ * needs it any more: a child process keeps this process alive. A server that is lost is started or reached anew by the
+ * next call.
+ *
+ * ```ts
+ * const files = await mcpTools({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv'] })
+ * const agent = createAgent({ model, tools: [files] })
+ * const result = await agent.run('What is in notes.txt?').result
+ * await files.close()
+ * ```
+ *
+ * Needs the optional package `@modelcontextprotocol/sdk`.
+ *
+ * @throws {ConfigError} `invalid_config`
+ * @throws {StatewrightError} `mcp_unavailable` when it cannot be started or reached, `mcp_timeout` when it does not
+ * answer within `startTimeoutMs`, `missing_package`
+ */
+export async function mcpTools(options: McpOptions): Promise<McpServer> {
+  const server = new Server(checkedMcpOptions(options))
+  await server.open()
+  return server
+}
+
+/** Lists that are asked for in a row when the server keeps saying that its list has changed. */
+const maxRounds = 2
+
+class Server implements McpServer {
+  readonly #options: CheckedMcpOptions
+  #connection: Connection | undefined
+  #opening: Promise<Connection> | undefined
+  #isClosed = false
+  #closing: Promise<void> | undefined
+  #name = ''
+  #names = new ToolNames('')
+  #tools: readonly Tool[] = []
+  /** The list that `#tools` was made from, as JSON. */
+  #listed = ''
+  #refreshing: Promise<void> | undefined
+  #hasChanged = false
+
+  constructor(options: CheckedMcpOptions) {
+    this.#options = options
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  get tools(): readonly Tool[] {
+    return this.#tools
+  }
+
+  async open(): Promise<Connection> {
+    const { name, startTimeoutMs } = this.#options
+    const connection = await connect(this.#options, {
+      onToolsChanged: () => {
+        void this.#refresh()
+      },
+    })
+    if (this.#name === '') {
+      this.#name = name ?? (connection.serverName || 'mcp')
+      this.#names = new ToolNames(this.#name)
+    }
+    try {
+      await within(startTimeoutMs, this.#readList(connection))
+    } catch (error) {
+      await connection.close()
+      const message = `The MCP server '${this.#name}' did not list its tools. ${describeError(error)}`
+      throw new StatewrightError('mcp_unavailable', message, this.#name, { cause: error })
+    }
+    this.#connection = connection
+    if (this.#hasChanged) void this.#refresh()
+    return connection
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true
+    return (this.#closing ??= this.#close())
+  }
+
+  async #close(): Promise<void> {
+    // One that is just being started anew must not be left behind.
+    await this.#opening?.catch(() => undefined)
+    await this.#connection?.close()
+  }
+
+  async #call(call: McpCall): Promise<JsonObject> {
+    try {
+      return await this.#callOnce(call)
+    } catch (error) {
+      if (!(error instanceof SessionExpiredError)) throw error
+      return await this.#callOnce(call)
+    }
+  }
+
+  async #callOnce(call: McpCall): Promise<JsonObject> {
+    const connection = await this.#connected()
+    const result = await connection.callTool(call)
+    // A call may have changed the list: the next request is to show the new one.
+    await this.#refreshing
+    return result
+  }
+
+  /** The connection; a new one when the old one is lost. */
+  async #connected(): Promise<Connection> {
+    this.#refuseWhenClosed()
+    if (this.#connection?.isLost === false) return this.#connection
+    const opening = (this.#opening ??= this.open().finally(() => {
+      this.#opening = undefined
+    }))
+    try {
+      await opening
+    } catch (error) {
+      const message = `The MCP server '${this.#name}' is gone, and could not be started again. ${describeError(error)}`
+      throw new ToolError('transient', message, { cause: error })
+    }
+    this.#refuseWhenClosed()
+    return opening
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#isClosed) throw new ToolError('failed', `The MCP server '${this.#name}' was closed.`)
+  }
+
+  /** Brings the list up to date. Never rejects: without a new list the old one stays. */
+  #refresh(): Promise<void> {
+    this.#hasChanged = true
+    const connection = this.#connection
+    if (connection === undefined || connection.isLost) return Promise.resolve()
+    this.#refreshing ??= this.#readChanges(connection).finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  async #readChanges(connection: Connection): Promise<void> {
+    try {
+      for (let round = 0; round < maxRounds && this.#hasChanged; round += 1) {
+        this.#hasChanged = false
+        // oxlint-disable-next-line no-await-in-loop -- a change while the list was read needs another look
+        await within(this.#options.startTimeoutMs, this.#readList(connection))
+      }
+    } catch (error) {
+      this.#warn(`Its new list of tools could not be read. ${describeError(error)}`)
+    }
+  }
+
+  async #readList(connection: Connection): Promise<void> {
+    const { maxMessageBytes } = this.#options
+    const warn = (warning: string): void => {
+      this.#warn(warning)
+    }
+    const listed = connection.hasTools ? await listTools(connection, maxMessageBytes, warn) : []
+    const json = JSON.stringify(listed)
+    // The array stays the same while its tools do: see ToolSource.
+    if (json === this.#listed) return
+    this.#listed = json
+    const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
+    const maker = { server: this.#name, options: this.#options, call }
+    this.#tools = Object.freeze(offeredTools(listed, this.#names, maker, warn))
+  }
+
+  #warn(warning: string): void {
+    try {
+      this.#options.onWarning?.(`MCP server '${this.#name}': ${warning}`)
+    } catch {
+      // A listener's mistake is not the server's.
+    }
+  }
+}

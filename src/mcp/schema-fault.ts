@@ -1,0 +1,75 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+
+/** Characters of a schema as JSON. */
+const maxSchema = 64 * 1024
+
+/** Levels of a schema; what is deeper is an attack, or nothing that a provider would take. */
+const maxDepth = 100
+
+/**
+ * Why a model cannot be shown this input schema; undefined when it can. One bad schema would make the provider refuse
+ * every request of the agent. Completes a sentence that begins with the schema.
+ */
+export function schemaFault(schema: unknown): string | undefined {
+  if (!isObject(schema) || schema.type !== 'object') return 'is not of type "object"'
+  if (isDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
+  if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`
+  const { properties = {}, required = [] } = schema
+  if (!isObject(properties) || !Object.values(properties).every(isSchema)) {
+    return 'has properties that are not schemas'
+  }
+  if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
+    return 'has a list of required properties that is no list of names'
+  }
+  return refFault(schema)
+}
+
+/** Looks no deeper than `levels`, for a server decides how deep its schemas are. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
+/** Every `$ref` has to lead to something inside. */
+function refFault(schema: JsonObject): string | undefined {
+  const queue: unknown[] = [schema]
+  for (const value of queue) {
+    if (typeof value !== 'object' || value === null) continue
+    for (const key of ['$ref', '$dynamicRef']) {
+      const ref = (value as JsonObject)[key]
+      if (typeof ref !== 'string') continue
+      if (!ref.startsWith('#')) return `refers to something outside itself ('${ref.slice(0, 100)}')`
+      if (!leadsSomewhere(schema, ref)) return `refers to '${ref.slice(0, 100)}', which it does not have`
+    }
+    queue.push(...Object.values(value))
+  }
+  return undefined
+}
+
+/** A JSON pointer is followed; an anchor (`#name`) is believed. */
+function leadsSomewhere(schema: JsonObject, ref: string): boolean {
+  if (ref === '#' || !ref.startsWith('#/')) return true
+  let value: unknown = schema
+  for (const part of ref.slice(2).split('/')) {
+    const key = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~')
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
+    value = (value as JsonObject)[key]
+  }
+  return true
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+function isSchema(value: unknown): boolean {
+  return typeof value === 'boolean' || isObject(value)
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

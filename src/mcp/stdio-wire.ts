@@ -1,0 +1,82 @@
+import { peek } from '../tools/peek.js'
+import type { McpCommand } from './options.js'
+import { loadStdio } from './sdk.js'
+import { TextTail } from './text-tail.js'
+import type { Wire, WireEvents } from './wire.js'
+
+/** Characters of the child's stderr that are kept. */
+const maxLastWords = 4096
+
+/** A server as a child process. Its stderr is kept, not printed. */
+export async function stdioWire(
+  { command, args = [], env, cwd, maxMessageBytes }: McpCommand & { maxMessageBytes: number },
+  { onLost }: WireEvents,
+): Promise<Wire> {
+  const StdioClientTransport = await loadStdio()
+  const transport = new StdioClientTransport({
+    command,
+    args: [...args],
+    ...(env && { env: { ...env } }),
+    ...(cwd !== undefined && { cwd }),
+    stderr: 'pipe',
+    maxBufferSize: maxMessageBytes,
+  })
+  const tail = new TextTail(maxLastWords)
+  transport.stderr?.on('data', (chunk: Uint8Array) => {
+    tail.add(chunk)
+  })
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
+  transport.onerror = ({ message }) => {
+    // The one error after which the SDK gives the child up; it waits for seconds until that is done.
+    if (!message.startsWith('ReadBuffer exceeded')) return
+    onLost({
+      reason: `sent a message of more than ${maxMessageBytes} bytes and was stopped`,
+      transient: false,
+    })
+  }
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener
+  transport.onclose = () => {
+    onLost({ reason: 'has ended', transient: true })
+  }
+  return {
+    transport,
+    place: command,
+    lastWords: () => {
+      const words = tail.text.trim()
+      return words === '' ? '' : `It last wrote to stderr: ${words}`
+    },
+    explain: (error) => explain(error, command, cwd),
+    // Closing its stdin, which the transport does first, is how a child is asked to leave.
+    farewell: () => Promise.resolve(),
+    kill: () => {
+      const { pid } = transport
+      if (pid === null) return
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It is gone already.
+      }
+    },
+  }
+}
+
+function explain(error: unknown, command: string, cwd: string | undefined): string | undefined {
+  switch (peek(error, 'code')) {
+    case 'ENOENT':
+      return cwd !== undefined && !isFolder(cwd)
+        ? `The folder '${cwd}' (cwd) does not exist.`
+        : `The command '${command}' was not found. Install it, or give its full path.`
+    case 'EACCES':
+      return `The command '${command}' may not be executed.`
+    case 'ENOTDIR':
+      return `'${cwd}' (cwd) is not a folder.`
+    default:
+      return undefined
+  }
+}
+
+function isFolder(path: string): boolean {
+  // Asked for when it is needed: the rest of this entry also runs, and bundles, where there is no Node.
+  const { statSync } = process.getBuiltinModule('node:fs')
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}

@@ -1,0 +1,68 @@
+import type { Json, JsonObject } from '../../machines/agent/json.js'
+import { defineTool } from '../tools/define-tool.js'
+import { peek } from '../tools/peek.js'
+import type { Tool } from '../tools/tool.js'
+import type { McpCall } from './connection.js'
+import type { CheckedMcpOptions } from './options.js'
+import { cut, plainText } from './plain-text.js'
+import { readResult } from './read-result.js'
+import { schemaFault } from './schema-fault.js'
+
+/** Characters of a description; some providers refuse longer ones. */
+const maxDescription = 1_024
+
+/** Progress notifications that are passed on, a call. */
+const maxProgress = 1_000
+
+/** What a listed tool is made into. */
+export interface Maker {
+  /** The server's, for people. */
+  server: string
+  options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations'>
+  call: (call: McpCall) => Promise<JsonObject>
+}
+
+/** Why a listed tool cannot be offered; completes a sentence that begins with the tool. */
+export function toolFault(listed: Json): string | undefined {
+  if (peek(peek(listed, 'execution'), 'taskSupport') === 'required') {
+    return 'runs only as a task, which is not supported'
+  }
+  const fault = schemaFault(peek(listed, 'inputSchema'))
+  return fault === undefined ? undefined : `has an input schema that ${fault}`
+}
+
+/** A tool that passed `toolFault`, as agents take it. `name` is what the model calls it by. */
+export function toTool(listed: Json, toolName: string, name: string, { server, options, call }: Maker): Tool {
+  const { needsApproval, trustAnnotations } = options
+  const hint = (key: string): boolean => trustAnnotations && peek(peek(listed, 'annotations'), key) === true
+  return defineTool({
+    name,
+    description: describe(listed, toolName, server),
+    input: peek(listed, 'inputSchema') as { type: 'object' },
+    readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
+    idempotent: hint('idempotentHint'),
+    // The connection keeps the time itself, for only it sees that the server makes progress.
+    timeoutMs: 0,
+    needsApproval:
+      typeof needsApproval === 'function'
+        ? (args: JsonObject) => needsApproval(toolName, args)
+        : needsApproval,
+    execute: async (args, { signal, progress }) => {
+      let reports = 0
+      const onProgress = (report: JsonObject): void => {
+        reports += 1
+        if (reports <= maxProgress) progress(report)
+      }
+      return readResult(await call({ name: toolName, args, signal, onProgress }))
+    },
+  }) as Tool
+}
+
+/** Whose words these are is said first: they are the server's, and may try to give the model orders. */
+function describe(listed: Json, toolName: string, server: string): string {
+  const words = [peek(listed, 'description'), peek(listed, 'title')].find(
+    (text): text is string => typeof text === 'string' && text.trim() !== '',
+  )
+  const text = plainText(words ?? `The tool '${toolName}'.`).trim()
+  return cut(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
+}

@@ -1,0 +1,72 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+interface Request {
+  id?: number
+  method: string
+  params?: { name?: string; protocolVersion?: string }
+}
+
+export interface HttpServer {
+  url: string
+  /** What arrived, oldest first. */
+  requests: { method: string; rpc: string | undefined; headers: IncomingMessage['headers'] }[]
+  close: () => void
+}
+
+type Answer = (request: Request, response: ServerResponse, headers: IncomingMessage['headers']) => void
+
+const closing: (() => void)[] = []
+
+afterEach(() => {
+  for (const close of closing.splice(0)) close()
+})
+
+/** A streamable HTTP server without any library. `call` answers tools/call; `before` may answer anything else first. */
+export async function httpServer(
+  call: Answer,
+  before?: (...args: Parameters<Answer>) => boolean,
+): Promise<HttpServer> {
+  const requests: HttpServer['requests'] = []
+  const server = createServer((message, response) => {
+    let body = ''
+    message.on('data', (chunk) => (body += String(chunk)))
+    message.on('end', () => {
+      const request = (body === '' ? { method: '' } : JSON.parse(body)) as Request
+      requests.push({ method: message.method ?? '', rpc: request.method, headers: message.headers })
+      if (message.method !== 'POST') response.writeHead(message.method === 'DELETE' ? 200 : 405).end()
+      else if (before?.(request, response, message.headers) === true) return
+      else if (request.id === undefined) response.writeHead(202).end()
+      else if (request.method === 'tools/call') call(request, response, message.headers)
+      else json(response, request, request.method === 'initialize' ? greeting(request) : { tools })
+    })
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const close = (): void => {
+    server.closeAllConnections()
+    server.close()
+  }
+  closing.push(close)
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, requests, close }
+}
+
+export function json(response: ServerResponse, { id }: Request, result: object, headers = {}): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 'one', ...headers })
+  response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+}
+
+export function sse(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { 'content-type': 'text/event-stream' })
+}
+
+const tools = [{ name: 'go', inputSchema: { type: 'object' } }]
+
+function greeting({ params }: Request): object {
+  return {
+    protocolVersion: params?.protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: 'web', version: '1' },
+  }
+}

@@ -1,0 +1,80 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { McpOptions } from '../../src/mcp/index.js'
+import { checkedMcpOptions } from '../../src/mcp/options.js'
+import { failureOf, odd, open, oddCommand, toolNamed } from './support.js'
+
+describe('the options of mcpTools', () => {
+  it.each<[unknown, RegExp]>([
+    [undefined, /either \{ command, args \}/],
+    [{}, /either \{ command, args \}/],
+    [{ command: 'a', url: 'http://a' }, /either/],
+    [{ command: '' }, /command must be a text that is not empty/],
+    [{ command: 'a', args: 'b' }, /args must be a list of texts \(is 'b'\)/],
+    [{ command: 'a', env: { A: 1 } }, /env\.A must be a text\.$/],
+    [{ command: 'a', headers: {} }, /headers is not a known key/],
+    [{ command: 'a', timeoutms: 1 }, /Did you mean timeoutMs\?/],
+    [{ command: 'a', timeoutMs: -1 }, /timeoutMs must be a number of milliseconds from 0/],
+    [{ command: 'a', startTimeoutMs: 0 }, /startTimeoutMs must be a whole number from 1/],
+    [{ command: 'a', needsApproval: 'yes' }, /needsApproval must be true, false or a function/],
+    [{ command: 'a', only: [1] }, /only\[0\] must be a text/],
+    [{ command: 'a', onWarning: true }, /onWarning must be a function/],
+    [{ url: 'file:///a' }, /url must be an http\(s\) URL/],
+    [{ url: 'http://me:pw@host/' }, /url must be .* without user name and password \(use headers\)\.$/],
+    [{ url: 'http://a', headers: { A: 'b\nsecret' } }, /headers must be .* that HTTP can carry\.$/],
+    [{ url: 'http://a', cwd: '/' }, /cwd is not a known key/],
+  ])('%j are refused before anything is started', async (options, message) => {
+    const failure = await failureOf(open(options as McpOptions))
+    expect(failure).toMatchObject({ name: 'ConfigError', code: 'invalid_config' })
+    expect(failure.message).toMatch(message)
+    expect(failure.message).not.toMatch(/secret|pw/)
+  })
+
+  it('have defaults that undefined does not take away', () => {
+    expect(checkedMcpOptions({ command: 'a', timeoutMs: undefined, name: undefined })).toEqual({
+      command: 'a',
+      needsApproval: false,
+      trustAnnotations: false,
+      timeoutMs: 60_000,
+      startTimeoutMs: 30_000,
+      maxMessageBytes: 10_485_760,
+    })
+  })
+
+  it('name a command that is not there', async () => {
+    const failure = await failureOf(open({ command: 'no-such-mcp-server' }))
+    expect(failure).toMatchObject({
+      name: 'StatewrightError',
+      code: 'mcp_unavailable',
+      subject: 'no-such-mcp-server',
+      message:
+        "The MCP server 'no-such-mcp-server' cannot be used. The command 'no-such-mcp-server' was not found. " +
+        'Install it, or give its full path.',
+    })
+  })
+
+  it('name a folder that is not there', async () => {
+    const cwd = join(tmpdir(), 'no-such-folder')
+    const failure = await failureOf(open({ ...oddCommand('dies'), cwd }))
+    expect(failure.message).toContain(`The folder '${cwd}' (cwd) does not exist.`)
+  })
+
+  it('decide about approval by the name that the server gives the tool', async () => {
+    const asked: unknown[] = []
+    const server = await odd('names', {
+      needsApproval: (name, args) => {
+        asked.push([name, args])
+        return name === 'a.b'
+      },
+    })
+    const ask = (name: string): unknown => {
+      const { needsApproval } = toolNamed(server, name)
+      return typeof needsApproval === 'function' && needsApproval({ x: 1 }, { context: undefined })
+    }
+    expect([ask('odd_names_of_mine_a_b'), ask('odd_names_of_mine_a_b_2')]).toEqual([true, false])
+    expect(asked).toEqual([
+      ['a.b', { x: 1 }],
+      ['a/b', { x: 1 }],
+    ])
+  })
+})

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { cappedResponse } from '../../src/mcp/capped-response.js'
+import { cut, plainText } from '../../src/mcp/plain-text.js'
+import { TextTail } from '../../src/mcp/text-tail.js'
+import { ToolNames } from '../../src/mcp/tool-names.js'
+
+const anyText = fc.string({ unit: 'binary', maxLength: 200 })
+
+describe('ToolNames', () => {
+  it('gives every tool a name of its own that providers take, and always the same one', () => {
+    fc.assert(
+      fc.property(anyText, fc.uniqueArray(anyText, { maxLength: 50 }), (server, tools) => {
+        const names = new ToolNames(server)
+        const first = tools.map((tool) => names.of(tool))
+        for (const name of first) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
+        expect(new Set(first).size).toBe(tools.length)
+        expect(tools.toReversed().map((tool) => names.of(tool))).toEqual(first.toReversed())
+      }),
+    )
+  })
+
+  it('gives no more names than a server can need, and keeps those', () => {
+    const names = new ToolNames('a')
+    for (let i = 0; i < 10_000; i += 1) names.of(`${i}`)
+    expect(names.of('one more')).toBeUndefined()
+    expect(names.of('9999')).toBe('a_9999')
+  })
+})
+
+describe('plainText', () => {
+  it('leaves nothing invisible, and all that can be seen', () => {
+    expect(plainText('a\u0000\u001b[31mb\u200b\u202e\u{e0041}\ud800\n\tc👩‍🚀é')).toBe('a[31mb\n\tc👩🚀é')
+  })
+})
+
+describe('cut', () => {
+  it('keeps to the limit without splitting a character', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 50 }), (text, limit) => {
+        const short = cut(text, limit)
+        expect(short.length).toBeLessThanOrEqual(limit)
+        expect(/\p{Cs}/u.test(short)).toBe(false)
+        expect(text.startsWith(short.replace(/…$/, '')) || short === text).toBe(true)
+      }),
+    )
+  })
+})
+
+describe('TextTail', () => {
+  it('keeps the end, whatever the pieces', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 9 }), (text, size) => {
+        const tail = new TextTail(20)
+        const bytes = new TextEncoder().encode(text)
+        for (let at = 0; at < bytes.length; at += size) tail.add(bytes.subarray(at, at + size))
+        expect(tail.text).toBe(text.slice(-20))
+      }),
+    )
+  })
+})
+
+describe('cappedResponse', () => {
+  it('lets an event stream through exactly when no event is longer than the limit, whatever the pieces', async () => {
+    const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
+    const event = fc.record({
+      lines: fc.array(fc.string({ minLength: 1, unit: fc.constantFrom('a', 'b') })),
+      lineEnd,
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(event), fc.integer({ min: 1, max: 9 }), async (events, size) => {
+        const texts = events.map(
+          ({ lines, lineEnd }) => lines.map((line) => line + lineEnd).join('') + lineEnd,
+        )
+        const longest = Math.max(
+          0,
+          ...events.map(({ lines }) => lines.reduce((sum, line) => sum + line.length + 1, 0)),
+        )
+        const read = (limit: number): Promise<string> => {
+          const chunks = texts.join('').match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
+          const body = new ReadableStream<Uint8Array>({
+            start: (controller) => {
+              for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk))
+              controller.close()
+            },
+          })
+          const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+          return cappedResponse(response, limit, {
+            onExceeded: () => undefined,
+            onEnd: () => undefined,
+          }).text()
+        }
+        expect(await read(longest)).toBe(texts.join(''))
+        if (longest > 0) await expect(read(longest - 1)).rejects.toThrow('bytes in one message')
+      }),
+      { numRuns: 50 },
+    )
+  })
+})

@@ -1,0 +1,137 @@
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { JsonObject } from '../../machines/agent/json.js'
+import { failureOf, odd, use } from './support.js'
+
+describe('the result of a call', () => {
+  const png = { type: 'image', mimeType: 'image/png', data: 'AAAA' }
+
+  it.each<[string, JsonObject, unknown]>([
+    [
+      'texts one below the other',
+      {
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+      'a\nb',
+    ],
+    ['an image by type and size', { content: [png] }, '[image: image/png, 3 bytes]'],
+    [
+      'sound by type and size, without the padding',
+      { content: [{ type: 'audio', mimeType: 'audio/wav', data: 'AAA=' }] },
+      '[audio: audio/wav, 2 bytes]',
+    ],
+    [
+      'a resource that is a text, whole',
+      {
+        content: [{ type: 'resource', resource: { uri: 'file:///a', mimeType: 'text/plain', text: 'Hi.' } }],
+      },
+      '[resource: file:///a, text/plain, 3 characters]\nHi.',
+    ],
+    [
+      'a resource that is binary, by size',
+      { content: [{ type: 'resource', resource: { uri: 'file:///a', blob: 'AA==' } }] },
+      '[resource: file:///a, unknown type, 1 bytes]',
+    ],
+    [
+      'a link to a resource',
+      { content: [{ type: 'resource_link', uri: 'file:///a', name: 'A', mimeType: 'text/plain', size: 7 }] },
+      '[resource: A, file:///a, text/plain, 7 bytes]',
+    ],
+    ['structured content as it is', { content: [], structuredContent: { a: 1 } }, { a: 1 }],
+    [
+      'structured content beside an image',
+      { content: [png], structuredContent: { a: 1 } },
+      '{"a":1}\n[image: image/png, 3 bytes]',
+    ],
+    [
+      'the text and not the structured content, which says the same',
+      { content: [{ type: 'text', text: 'one' }], structuredContent: { a: 1 } },
+      'one',
+    ],
+    [
+      'content of a kind that is not known by its name',
+      { content: [{ type: 'smell' }] },
+      "[content of type 'smell']",
+    ],
+    [
+      'parts that are no parts',
+      { content: [null, 3, {}] },
+      Array(3).fill("[content of type 'unknown']").join('\n'),
+    ],
+    ['nothing', { content: [] }, undefined],
+    ['content that is no list', { content: 'text' }, undefined],
+  ])('shows %s', async (_, result, expected) => {
+    const server = await odd('results')
+    expect(await use(server, 'results_answer', { result })).toEqual(expected)
+  })
+
+  it.each<[string, JsonObject, string]>([
+    ['its words', { isError: true, content: [{ type: 'text', text: 'No such file.' }] }, 'No such file.'],
+    ['its structured content', { isError: true, structuredContent: { a: 1 } }, '{"a":1}'],
+    ['a sentence when it says nothing', { isError: true }, 'The server did not say why.'],
+  ])('that is an error fails with %s', async (_, result, message) => {
+    const server = await odd('results')
+    const failure = await failureOf(use(server, 'results_answer', { result }))
+    expect(failure).toMatchObject({ name: 'ToolError', kind: 'failed', message })
+  })
+
+  it('that the protocol refuses fails with the server and its words', async () => {
+    const server = await odd('results')
+    const failure = await failureOf(use(server, 'results_refuse', { message: 'Rate limit reached.' }))
+    expect(failure.message).toBe("The MCP server 'results': MCP error -32603: Rate limit reached.")
+  })
+})
+
+describe('a call that takes its time', () => {
+  it('reports its progress, a thousand times at most', async () => {
+    const server = await odd('results', { timeoutMs: 200 })
+    const seen: unknown[] = []
+    const reports = Array.from({ length: 1200 }, (_, i) => ({ progress: i, total: 1200, message: `${i}` }))
+    await failureOf(use(server, 'results_hang', { reports }, { progress: (value) => void seen.push(value) }))
+    expect(seen).toEqual(reports.slice(0, 1000))
+  })
+
+  it('ends with a transient error after timeoutMs without progress, and is cancelled at the server', async () => {
+    const server = await odd('results', { timeoutMs: 100 })
+    const failure = await failureOf(use(server, 'results_hang'))
+    expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
+    expect(failure.message).toContain("The MCP server 'results' gave no sign of progress for 100 ms.")
+    expect(await use(server, 'results_cancelled')).toBe('1')
+  })
+
+  it('is cancelled at the server when the run is', async () => {
+    const server = await odd('results')
+    const controller = new AbortController()
+    const progress = (): void => controller.abort(new Error('Enough.'))
+    await failureOf(use(server, 'results_hang', {}, { signal: controller.signal, progress }))
+    expect(await use(server, 'results_cancelled')).toBe('1')
+  })
+})
+
+describe('the child process', () => {
+  it('gets the variables and the folder that it is given, and no other secrets of this process', async () => {
+    const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')))
+    process.env.NOT_FOR_SERVERS = 'secret'
+    try {
+      const server = await odd('results', { env: { GIVEN: 'yes' }, cwd: folder })
+      const { env, cwd } = JSON.parse(String(await use(server, 'results_env')))
+      expect(env).toMatchObject({ GIVEN: 'yes', PATH: process.env.PATH })
+      expect(env).not.toHaveProperty('NOT_FOR_SERVERS')
+      expect(cwd).toBe(folder)
+    } finally {
+      delete process.env.NOT_FOR_SERVERS
+      await rm(folder, { recursive: true })
+    }
+  })
+
+  it('is gone when close resolves', async () => {
+    const server = await odd('dies')
+    const pid = Number(await use(server, 'mortal_pid'))
+    await server.close()
+    expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+  })
+})
