@@ -1,0 +1,54 @@
+import { availableParallelism } from 'node:os'
+import { abortable } from '../../providers/openai/abortable.js'
+import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
+import { AttachmentError } from './attachment-error.js'
+import { convertHtml, convertPdf } from './convert.js'
+import { cutText } from './cut-text.js'
+import { decodeContent } from './decode-content.js'
+import { mediaTypeOf } from './media-type.js'
+import { resolveLimits } from './options.js'
+import { sourceOf } from './source.js'
+import { Turns } from './turns.js'
+import { withDeadline } from './with-deadline.js'
+
+/** Each takes a thread and its memory; waiting for a place does not count against `timeoutMs`. */
+const conversions = new Turns(Math.min(4, availableParallelism()))
+
+/**
+ * Loads an attachment and makes text of it: plain text, Markdown, CSV and JSON as they are, HTML (package
+ * `html-to-text`) and PDF (package `pdfjs-dist`) as the text in them. Its type is held against its content.
+ *
+ * ```ts
+ * const report = await loadAttachment({ path: 'report.pdf' }, { root: './uploads' })
+ * const handbook = memory({ documents: [report] })
+ * ```
+ *
+ * @throws {AttachmentError} which names the attachment and says what is wrong; {ConfigError} for options; the signal's
+ * reason when it aborts
+ */
+export async function loadAttachment(
+  attachment: Attachment,
+  options: AttachmentOptions = {},
+): Promise<LoadedAttachment> {
+  const limits = resolveLimits(options)
+  const source = sourceOf(attachment)
+  const { name } = source
+  const { signal: outer, timeoutMs, maxChars } = limits
+  const within = async <Result>(task: string, work: (signal: AbortSignal) => Promise<Result>) => {
+    const message = `took longer than ${timeoutMs} ms to be ${task}. Raise timeoutMs to wait longer.`
+    return await withDeadline(timeoutMs, outer, () => new AttachmentError('timeout', name, message), work)
+  }
+
+  const { bytes, contentType } = await within('read', (signal) => source.read(limits, signal))
+  const type = mediaTypeOf(name, source.mimeType, contentType)
+  const decoded = decodeContent(bytes, type, name, contentType)
+  const convert = async () =>
+    await within('converted', (signal) =>
+      decoded === undefined ? convertPdf(bytes, name, limits, signal) : convertHtml(decoded, name, signal),
+    )
+  const text =
+    decoded !== undefined && type.kind !== 'html'
+      ? decoded
+      : await abortable(outer, () => conversions.take(convert))
+  return { name, mimeType: type.mimeType, bytes: bytes.length, text: cutText(text, maxChars) }
+}

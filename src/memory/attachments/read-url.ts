@@ -1,0 +1,148 @@
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import { isIP } from 'node:net'
+import { pipeline } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { StatewrightError } from '../../errors.js'
+import { AttachmentError } from './attachment-error.js'
+import { collect } from './collect.js'
+import { guardedLookup, type Resolve } from './guarded-lookup.js'
+import type { Limits } from './options.js'
+import { tooLarge } from './too-large.js'
+
+const maxRedirects = 5
+const redirects = new Set([301, 302, 303, 307, 308])
+
+export interface Fetched {
+  bytes: Uint8Array
+  /** The Content-Type header as it was sent. */
+  contentType: string | undefined
+}
+
+/**
+ * What a URL has, from public addresses only: each address is checked when the socket connects to it, and on every
+ * redirect anew. `fetch` is not used because it does not let us; proxies from the environment are not used because they
+ * would connect for us.
+ */
+export async function readUrl(
+  url: URL,
+  name: string,
+  limits: Limits,
+  signal: AbortSignal,
+  resolve?: Resolve,
+): Promise<Fetched> {
+  try {
+    let target = url
+    for (let followed = 0; followed <= maxRedirects; followed += 1) {
+      const response = await get(target, name, limits, signal, resolve)
+      const next = redirectOf(response, target, name)
+      if (next === undefined) return await readBody(response, name, limits.maxBytes)
+      response.destroy()
+      target = next
+    }
+    throw new AttachmentError('too_many_redirects', name, `redirects more than ${maxRedirects} times.`)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof StatewrightError) throw error
+    throw new AttachmentError('unreachable', name, `cannot be loaded (${reasonOf(error)}). Check the URL.`, {
+      cause: error,
+    })
+  }
+}
+
+/** @throws {AttachmentError} `invalid_url` */
+export function parseUrl(url: string, name: string, base?: URL): URL {
+  if (!URL.canParse(url, base)) throw new AttachmentError('invalid_url', name, 'has no valid URL.')
+  const parsed = new URL(url, base)
+  if (!/^https?:$/.test(parsed.protocol)) {
+    throw new AttachmentError(
+      'invalid_url',
+      name,
+      `has a ${parsed.protocol} URL. Only http and https are loaded.`,
+    )
+  }
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw new AttachmentError('invalid_url', name, 'has a URL with a user or a password in it. Remove them.')
+  }
+  return parsed
+}
+
+async function get(
+  url: URL,
+  name: string,
+  { addresses }: Limits,
+  signal: AbortSignal,
+  resolve?: Resolve,
+): Promise<IncomingMessage> {
+  const client = url.protocol === 'https:' ? https : http
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const refuse = (address: string) =>
+    new AttachmentError(
+      'blocked_address',
+      name,
+      `leads to ${host}${address === host ? '' : ` (${address})`}, which is not public. Allow it with allowAddresses if it is meant to be.`,
+    )
+  // A host that is an address is never looked up.
+  if (isIP(host) !== 0 && !addresses.allows(host, host)) throw refuse(host)
+  return await new Promise((done, fail) => {
+    client
+      .get(url, {
+        // One of its own: the global one may use a proxy or an open connection.
+        agent: new client.Agent({ keepAlive: false }),
+        lookup: guardedLookup(addresses, refuse, resolve),
+        signal,
+        headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'statewright' },
+      })
+      .on('response', done)
+      .on('error', fail)
+  })
+}
+
+function redirectOf({ statusCode = 0, headers }: IncomingMessage, from: URL, name: string): URL | undefined {
+  if (!redirects.has(statusCode) || headers.location === undefined) return undefined
+  return parseUrl(headers.location, name, from)
+}
+
+/** What servers send although they were asked not to. */
+const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+}
+
+async function readBody(response: IncomingMessage, name: string, maxBytes: number): Promise<Fetched> {
+  try {
+    const { statusCode = 0, headers } = response
+    if (statusCode < 200 || statusCode > 299) {
+      throw new AttachmentError('http_status', name, `cannot be loaded: the server answered ${statusCode}.`)
+    }
+    const refusal = () => tooLarge(name, maxBytes)
+    if (Number(headers['content-length']) > maxBytes) throw refusal()
+    const body = decoded(response, name)
+    return { bytes: await collect(body, maxBytes, refusal), contentType: headers['content-type'] }
+  } finally {
+    response.destroy()
+  }
+}
+
+function decoded(response: IncomingMessage, name: string): AsyncIterable<Uint8Array> {
+  const encoding = response.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (encoding === 'identity' || encoding === '') return response
+  const decoder = decoders[encoding]
+  if (decoder === undefined) {
+    throw new AttachmentError(
+      'unreadable',
+      name,
+      `is sent in the encoding '${encoding.slice(0, 50)}', which is unknown.`,
+    )
+  }
+  // What goes wrong on either side comes out where the decoded bytes are read.
+  return pipeline(response, decoder(), () => {}) as unknown as AsyncIterable<Uint8Array>
+}
+
+function reasonOf(error: unknown): string {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error
+  const { code, message } = first as { code?: unknown; message?: unknown }
+  return String(code ?? message ?? first).slice(0, 200)
+}

@@ -1,0 +1,20 @@
+/** Memory and attachments: documents that can be searched, and files and URLs that become text. Node only. */
+export { retrievedText, type RetrievedTextOptions } from './as-data.js'
+export { AttachmentError, type AttachmentErrorCode } from './attachments/attachment-error.js'
+export type {
+  Attachment,
+  AttachmentOptions,
+  DataAttachment,
+  FileAttachment,
+  LoadedAttachment,
+  UrlAttachment,
+} from './attachments/attachment.js'
+export { loadAttachment } from './attachments/load-attachment.js'
+export type { MemoryDocument } from './documents.js'
+export type { EmbeddingOptions } from './embedder.js'
+export { type Memory, type MemoryOptions, memory, restoreMemory } from './memory.js'
+export { MemoryError, type MemoryErrorCode } from './memory-error.js'
+export type { SearchOptions } from './options.js'
+export type { RetrievedSnippet, Retriever } from './retriever.js'
+export { plainSnippets } from './snippets.js'
+export type { StoredMemory } from './stored-memory.js'

@@ -1,0 +1,124 @@
+import * as z from 'zod'
+import { cut } from '../../guards/cut.js'
+import { defineTool } from '../tools/define-tool.js'
+import type { Tool } from '../tools/tool.js'
+import { retrievedText } from './as-data.js'
+import { type MemoryDocument, readDocuments, type StoredDocument } from './documents.js'
+import { Library } from './library.js'
+import { resolveSearchOptions, type SearchOptions } from './options.js'
+import type { RetrievedSnippet, Retriever } from './retriever.js'
+import { readStoredMemory, type StoredMemory } from './stored-memory.js'
+
+export interface MemoryOptions extends SearchOptions {
+  /** What it knows from the beginning; `add` brings more. Loaded attachments can stand here as they are. */
+  documents?: readonly MemoryDocument[]
+}
+
+/** Documents that can be searched. Nothing is indexed before the first search. */
+export interface Memory extends Retriever {
+  /** As a retriever's; both options can be left out. */
+  retrieve(
+    query: string,
+    options?: { signal?: AbortSignal; limit?: number },
+  ): Promise<readonly RetrievedSnippet[]>
+  /** Adds documents; the same one again changes nothing, another text under a known source replaces it. */
+  add(documents: readonly MemoryDocument[]): void
+  /** Forgets a document. False when there was none. */
+  remove(source: string): boolean
+  /** Documents that it knows. */
+  readonly size: number
+  /** A tool that searches this memory. Its name is `search_memory` unless told otherwise. */
+  tool(options?: { name?: string; description?: string }): Tool<{ query: string; limit?: number | undefined }>
+  /** Everything that `restoreMemory` needs, embeddings included. */
+  toJSON(): StoredMemory
+}
+
+/** Characters of a query that are used. Whole documents as a query find nothing better, and embeddings refuse them. */
+const maxQueryChars = 4000
+
+/**
+ * A memory of documents on an index inside the process, without a service. Needs the package `@orama/orama`.
+ *
+ * ```ts
+ * const handbook = memory({ documents: [{ source: 'leave.md', text: 'Everyone has 30 days of leave.' }] })
+ * const agent = createAgent({ model, tools: [handbook.tool()] })
+ * ```
+ *
+ * `retrieve` rejects with what the embeddings client throws when it has given up; the next call tries again.
+ * @throws {ConfigError} for options, {MemoryError} for documents that cannot be used
+ */
+export function memory({ documents = [], ...options }: MemoryOptions = {}): Memory {
+  return memoryOf(readDocuments(documents).values(), options)
+}
+
+/**
+ * A memory from what `toJSON()` gave. Pass the options that it had: they are not stored. Embeddings are used again as
+ * far as model and division are the same.
+ * @throws {MemoryError} `invalid_stored_memory`
+ */
+export function restoreMemory(json: unknown, options: SearchOptions = {}): Memory {
+  const stored = readStoredMemory(json)
+  const reusable = stored.model === options.embeddings?.model
+  return memoryOf(stored.documents, options, reusable ? stored.vectors : new Map())
+}
+
+function memoryOf(
+  documents: Iterable<StoredDocument>,
+  options: SearchOptions,
+  vectors: ReadonlyMap<string, readonly number[]> = new Map(),
+): Memory {
+  const resolved = resolveSearchOptions(options)
+  const { topK, minScore, maxChars } = resolved
+  const library = new Library(resolved, documents, vectors)
+
+  const self: Memory = {
+    async retrieve(query, { signal = new AbortController().signal, limit = topK } = {}) {
+      const text = cut(query.trim(), maxQueryChars)
+      if (text === '' || library.size === 0) return []
+      const found = await library.search(text, limit, signal)
+      return fitting(
+        found.filter(({ score }) => score >= minScore),
+        maxChars,
+      )
+    },
+    add(added) {
+      for (const document of readDocuments(added).values()) library.put(document)
+    },
+    remove: (source) => library.delete(source),
+    get size() {
+      return library.size
+    },
+    tool: ({
+      name = 'search_memory',
+      description = 'Searches the documents that are known here. Returns the passages that fit the query best, with their sources.',
+    } = {}) =>
+      defineTool({
+        name,
+        description,
+        input: z.object({
+          query: z.string().min(1).describe('What to look for, in a few words or as a question'),
+          limit: z.int().min(1).max(20).optional().describe(`Passages at most. Default ${topK}`),
+        }),
+        readOnly: true,
+        idempotent: true,
+        async execute({ query, limit = topK }, { signal }) {
+          const snippets = await self.retrieve(query, { signal, limit })
+          return retrievedText(snippets) || 'Nothing was found. Try other words.'
+        },
+      }),
+    toJSON: () => library.toJSON(),
+  }
+  return self
+}
+
+/** The best snippets that fit into `maxChars` together; the first that does not is cut. */
+function fitting(snippets: readonly Required<RetrievedSnippet>[], maxChars: number): RetrievedSnippet[] {
+  const kept: RetrievedSnippet[] = []
+  let left = maxChars
+  for (const snippet of snippets) {
+    if (left <= 0) break
+    kept.push({ ...snippet, text: cut(snippet.text, left) })
+    left -= snippet.text.length
+  }
+  return kept
+}

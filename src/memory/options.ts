@@ -1,0 +1,67 @@
+import * as z from 'zod/mini'
+import { check, refusal } from '../config/check.js'
+import { choice, count, record, section, text } from '../config/values.js'
+import type { EmbeddingOptions } from './embedder.js'
+
+/** How a memory divides its documents and searches them. */
+export interface SearchOptions {
+  /** Snippets that one search finds at most. Default 5. */
+  topK?: number
+  /**
+   * Snippets below this score are left out. Text: BM25, from 0 and without an upper end. `vector`: the cosine, up to 1.
+   * `hybrid`: 0 to 1, relative to the best. Default: none are left out.
+   */
+  minScore?: number
+  /** Characters of all snippets of one search together; the last one that fits is cut. Default: as many as there are. */
+  maxChars?: number
+  /** Characters of the pieces that documents are divided into, 50 to 10 000. Default 1500. */
+  chunkChars?: number
+  /** Characters that a piece shares with the one before, less than half of `chunkChars`. Default: a tenth of it. */
+  overlap?: number
+  /** Finds by meaning, too. Without it, by words alone. */
+  embeddings?: EmbeddingOptions
+}
+
+const chunkPhrase = 'a whole number from 50 to 10000'
+
+const client = z.custom<EmbeddingOptions['client']>(
+  (value) => typeof (value as EmbeddingOptions['client'] | null)?.embeddings?.create === 'function',
+  'an OpenAI client, such as new OpenAI()',
+)
+
+const schema = section({
+  topK: count(1),
+  minScore: z.number('a number'),
+  maxChars: count(1),
+  chunkChars: z.int(chunkPhrase).check(z.gte(50, chunkPhrase), z.lte(10_000, chunkPhrase)),
+  overlap: count(0),
+  embeddings: record({
+    client,
+    model: text(),
+    dimensions: z.optional(count(1)),
+    batch: z.optional(count(1)),
+    mode: z.optional(choice('hybrid', 'vector')),
+  }),
+})
+
+export type ResolvedSearchOptions = ReturnType<typeof resolveSearchOptions>
+
+/** @throws {ConfigError} for options that no memory can have */
+export function resolveSearchOptions(options: SearchOptions) {
+  const checked = check(schema, options, 'memory options')
+  const { topK = 5, minScore, maxChars = Infinity, chunkChars = 1500 } = checked
+  const overlap = checked.overlap ?? Math.floor(chunkChars / 10)
+  if (overlap * 2 >= chunkChars) {
+    throw refusal('memory options', [
+      { path: 'overlap', sentence: `overlap must be less than half of chunkChars (${chunkChars}).` },
+    ])
+  }
+  return {
+    topK,
+    minScore: minScore ?? -Infinity,
+    maxChars,
+    chunkChars,
+    overlap,
+    embeddings: options.embeddings,
+  }
+}

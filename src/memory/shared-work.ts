@@ -1,0 +1,38 @@
+import { abortable } from '../providers/openai/abortable.js'
+
+/**
+ * Work that several wait for and that runs once at a time. It is stopped when the last of those who wait has given up,
+ * so that nothing goes on for nobody.
+ */
+export class SharedWork {
+  readonly #work: (signal: AbortSignal) => Promise<void>
+  #running: { done: Promise<void>; controller: AbortController; waiting: number } | undefined
+
+  constructor(work: (signal: AbortSignal) => Promise<void>) {
+    this.#work = work
+  }
+
+  /** Waits for the work that is running, or starts it. Rejects with the signal's reason as soon as it aborts. */
+  async join(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const running = (this.#running ??= this.#start())
+    running.waiting += 1
+    try {
+      await abortable(signal, () => running.done)
+    } finally {
+      running.waiting -= 1
+      if (running.waiting === 0 && this.#running === running) {
+        this.#running = undefined
+        running.controller.abort()
+      }
+    }
+  }
+
+  #start() {
+    const controller = new AbortController()
+    const done = this.#work(controller.signal)
+    // Whoever has given up does not hear of its failure.
+    done.catch(() => {})
+    return { done, controller, waiting: 0 }
+  }
+}

@@ -1,0 +1,97 @@
+import fc from 'fast-check'
+import { chunkText } from '../../src/memory/chunk-text.js'
+
+const options = fc.integer({ min: 50, max: 120 }).chain((chunkChars) =>
+  fc.record({
+    chunkChars: fc.constant(chunkChars),
+    overlap: fc.integer({ min: 0, max: Math.ceil(chunkChars / 2) - 1 }),
+  }),
+)
+
+/** Texts full of what chunks are divided at, and of what they must not be divided in. */
+const text = fc
+  .array(fc.constantFrom('word', ' ', '\n\n', '. ', '。', '😀', '\n', '\t', 'x'.repeat(60), '𝒳'.repeat(40)), {
+    maxLength: 80,
+  })
+  .map((parts) => parts.join(''))
+
+describe('every text and every size', () => {
+  it('each chunk is a piece of the text, not empty, not too long, without space around it', () => {
+    fc.assert(
+      fc.property(text, options, (whole, size) => {
+        for (const chunk of chunkText(whole, size)) {
+          expect(whole.slice(chunk.start, chunk.start + chunk.text.length)).toBe(chunk.text)
+          expect(chunk.text.length).toBeLessThanOrEqual(size.chunkChars)
+          expect(chunk.text).not.toBe('')
+          expect(chunk.text.trim()).toBe(chunk.text)
+        }
+      }),
+    )
+  })
+
+  it('only whitespace is left out between chunks, and each begins and ends further on than the last', () => {
+    fc.assert(
+      fc.property(text, options, (whole, size) => {
+        let end = 0
+        let start = -1
+        for (const chunk of chunkText(whole, size)) {
+          expect(chunk.start).toBeGreaterThan(start)
+          expect(whole.slice(end, chunk.start).trim()).toBe('')
+          start = chunk.start
+          const next = chunk.start + chunk.text.length
+          expect(next).toBeGreaterThan(end)
+          end = next
+        }
+        expect(whole.slice(end).trim()).toBe('')
+      }),
+    )
+  })
+
+  it('no chunk holds half a surrogate pair', () => {
+    fc.assert(
+      fc.property(text, options, (whole, size) => {
+        for (const chunk of chunkText(whole, size)) expect(chunk.text).not.toMatch(/\p{Cs}/u)
+      }),
+    )
+  })
+
+  it('chunks share at most `overlap` characters', () => {
+    fc.assert(
+      fc.property(text, options, (whole, size) => {
+        const chunks = chunkText(whole, size)
+        chunks.slice(1).forEach(({ start }, index) => {
+          const before = chunks[index]
+          // One more where a pair would be divided.
+          const end = (before?.start ?? 0) + (before?.text.length ?? 0)
+          expect(end - start).toBeLessThanOrEqual(size.overlap + 1)
+        })
+      }),
+    )
+  })
+})
+
+const divide = (whole: string, chunkChars: number, overlap = 0) =>
+  chunkText(whole, { chunkChars, overlap }).map((chunk) => chunk.text)
+
+it('a paragraph is a better end than a sentence, a sentence than a word, a word than none', () => {
+  expect(divide('One two three. Four.\n\nFive. Six seven.', 30)).toEqual([
+    'One two three. Four.',
+    'Five. Six seven.',
+  ])
+  expect(divide('One two three four. Five six seven eight', 30)).toEqual([
+    'One two three four.',
+    'Five six seven eight',
+  ])
+  expect(divide('One two three four five six seven eight', 30)).toEqual([
+    'One two three four five six',
+    'seven eight',
+  ])
+  expect(divide('x'.repeat(70), 30)).toEqual(['x'.repeat(30), 'x'.repeat(30), 'x'.repeat(10)])
+})
+
+it('an overlap begins with a whole word', () => {
+  expect(divide('One two three four five six seven eight', 30, 9)).toEqual([
+    'One two three four five six',
+    'five six seven eight',
+  ])
+})

@@ -1,0 +1,15 @@
+import { resolvePeer } from '../../src/memory/attachments/resolve-peer.js'
+
+it('a package that is there has a file', () => {
+  expect(resolvePeer('html-to-text', 'html-to-text', 'Reading HTML')).toMatch(/html-to-text/)
+})
+
+it('a package that is not there is an error that says how to get it', () => {
+  expect(() => resolvePeer('no-such-package/deep.mjs', 'no-such-package', 'Reading runes')).toThrow(
+    expect.objectContaining({
+      code: 'missing_package',
+      message:
+        'Reading runes needs the package no-such-package, which is not installed. Run: npm install no-such-package',
+    }),
+  )
+})

@@ -1,0 +1,21 @@
+import { plainSnippets } from '../../src/memory/snippets.js'
+
+it('of what a retriever gives, source, text and a finite score stay', () => {
+  const found = [
+    { source: 'a', text: 'x', score: 1, vector: [1] },
+    { source: 'b', text: 'y', score: Number.NaN },
+  ]
+  expect(plainSnippets(found)).toEqual([
+    { source: 'a', text: 'x', score: 1 },
+    { source: 'b', text: 'y' },
+  ])
+})
+
+it.each([[undefined], ['text'], [{}], [[null]], [[{ text: 'x' }]], [[{ source: 'a', text: 1 }]]])(
+  '%p is refused',
+  (found) => {
+    expect(() => plainSnippets(found)).toThrow(
+      expect.objectContaining({ name: 'MemoryError', code: 'invalid_snippets' }),
+    )
+  },
+)

@@ -1,0 +1,15 @@
+import {
+  AttachmentError,
+  type AttachmentErrorCode,
+} from '../../../src/memory/attachments/attachment-error.js'
+
+/** Waits for the AttachmentError that a load ends with. */
+export async function refusal(load: Promise<unknown>, code: AttachmentErrorCode): Promise<AttachmentError> {
+  const error: unknown = await load.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(AttachmentError)
+  expect(error).toMatchObject({ code })
+  return error as AttachmentError
+}

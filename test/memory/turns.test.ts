@@ -1,0 +1,24 @@
+import { Turns } from '../../src/memory/attachments/turns.js'
+
+it('no more than the places are taken at once, and all have their turn in order, failures included', async () => {
+  const turns = new Turns(2)
+  const begun: number[] = []
+  let running = 0
+  let most = 0
+  const results = await Promise.allSettled(
+    [0, 1, 2, 3, 4, 5].map((number) =>
+      turns.take(async () => {
+        begun.push(number)
+        running += 1
+        most = Math.max(most, running)
+        await Promise.resolve()
+        running -= 1
+        if (number === 1) throw new Error('failed')
+        return number
+      }),
+    ),
+  )
+  expect(most).toBe(2)
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5])
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(5)
+})
