@@ -1,0 +1,26 @@
+/** Shields: what looks at the content that goes into a run, into a tool, out of a tool, and out of the run. */
+export { defineShield } from './define-shield.js'
+export { HoldBack, type HeldBack, type HoldBackOptions } from './hold-back.js'
+export { llamaGuard, type LlamaGuardOptions } from './llama-guard.js'
+export { llamaGuardCategories, type LlamaGuardCategory } from './llama-guard-prompt.js'
+export {
+  type ModerationCategory,
+  openaiModeration,
+  type OpenAIModerationOptions,
+} from './openai-moderation.js'
+export type { ShieldFinding, ShieldOutcome } from './outcome.js'
+export { patternShield, type PatternShieldOptions } from './pattern-shield.js'
+export { type PiiKind, piiKinds } from './pii.js'
+export { piiShield, type PiiShieldOptions } from './pii-shield.js'
+export { runShields, type RunShieldsOptions } from './run-shields.js'
+export { type SecretKind, secretKinds } from './secrets.js'
+export { secretsShield, type SecretsShieldOptions } from './secrets-shield.js'
+export type {
+  Shield,
+  ShieldAction,
+  ShieldPoint,
+  ShieldQuestion,
+  ShieldScene,
+  ShieldVerdict,
+} from './shield.js'
+export { type ShieldSet, shieldSet, type ShieldsOptions } from './shield-set.js'

@@ -1,0 +1,26 @@
+import { finderShield, type FinderShieldOptions } from './finder-shield.js'
+import { checkKeys, chosenKinds } from './options.js'
+import { piiFinders, type PiiKind, piiKinds } from './pii.js'
+import type { Shield } from './shield.js'
+
+export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
+  /** Default `pii`. */
+  name?: string
+  /** Default `redact`. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What to look for. Default: everything. */
+  kinds?: readonly PiiKind[]
+}
+
+const keys = ['name', 'action', 'kinds', 'replacement', 'message']
+
+/**
+ * Finds personal data that can be told by its form: e-mail addresses, IBANs, payment cards, US social security
+ * numbers and phone numbers. Names and postal addresses have none. Linear time. Throws a ConfigError `invalid_shield`.
+ */
+export function piiShield(options: PiiShieldOptions = {}): Shield {
+  checkKeys('pii', options, keys)
+  const { name = 'pii' } = options
+  const finders = piiFinders(chosenKinds(name, piiKinds, options.kinds))
+  return finderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
+}

@@ -1,0 +1,31 @@
+import { finderShield, type FinderShieldOptions } from './finder-shield.js'
+import { checkKeys, chosenKinds } from './options.js'
+import { secretFinders, type SecretKind, secretKinds } from './secrets.js'
+import type { Shield } from './shield.js'
+
+export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
+  /** Default `secrets`. */
+  name?: string
+  /** Default `redact`. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What to look for. Default: everything. */
+  kinds?: readonly SecretKind[]
+}
+
+const keys = ['name', 'action', 'kinds', 'replacement', 'message']
+
+/**
+ * Finds API keys, tokens, private keys and passwords that can be told by their form: see `SecretKind`. Linear time.
+ * Throws a ConfigError `invalid_shield`.
+ */
+export function secretsShield(options: SecretsShieldOptions = {}): Shield {
+  checkKeys('secrets', options, keys)
+  const { name = 'secrets' } = options
+  const finders = secretFinders(chosenKinds(name, secretKinds, options.kinds))
+  return finderShield(
+    name,
+    finders,
+    'The text contains what looks like a secret',
+    options as FinderShieldOptions,
+  )
+}
