@@ -1,16 +1,25 @@
 import { StatewrightError } from '../errors.js'
 import { badUsage, CliError } from './cli-error.js'
-import type { CliIO, Command } from './command.js'
+import type { CliIO, Command, CommandGroup } from './command.js'
 import { diagramCommand } from './commands/diagram.js'
 import { pathsCommand } from './commands/paths.js'
+import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
+import { sessionsCommands } from './commands/sessions/index.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
-import { commandHelp, globalHelp } from './help.js'
+import { commandHelp, globalHelp, groupHelp } from './help.js'
+import { inCommands } from './in-commands.js'
 import { nearest } from '../config/nearest.js'
 import { type OptionSpecs, parseOptions } from './options.js'
 import { packageVersion } from './package-info.js'
 
-const commands: readonly Command[] = [runCommand, diagramCommand, pathsCommand]
+const commands: readonly (Command | CommandGroup)[] = [
+  runCommand,
+  resumeCommand,
+  sessionsCommands,
+  diagramCommand,
+  pathsCommand,
+]
 
 const globalOptions = {
   help: { short: 'h', about: 'show this help' },
@@ -22,13 +31,18 @@ const globalOptions = {
  * one sentence on `stderr`.
  */
 export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCode> {
-  const [first] = argv
-  const command = commands.find(({ name }) => name === first)
+  const [first, second] = argv
+  const named = commands.find(({ name }) => name === first)
+  const group = named !== undefined && 'commands' in named ? named : undefined
+  const command = group
+    ? group.commands.find(({ name }) => name === `${group.name} ${second ?? ''}`)
+    : (named as Command | undefined)
   try {
-    return command ? await execute(command, argv.slice(1), io) : global(argv, io)
+    if (command) return await execute(command, argv.slice(group ? 2 : 1), io)
+    return group ? withoutCommand(group, argv.slice(1), io) : global(argv, io)
   } catch (error) {
     if (io.signal.aborted) return exitCodes.cancelled
-    return explain(error, command, io)
+    return explain(error, command ?? group, io)
   }
 }
 
@@ -52,20 +66,33 @@ function global(argv: readonly string[], io: CliIO): ExitCode {
     io.stderr.write(globalHelp(commands, globalOptions))
     return exitCodes.usage
   }
-  if (first !== 'help' && !first.startsWith('-')) {
-    const names = commands.map(({ name }) => name)
-    const meant = nearest(first, names)
-    const hint = meant === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${meant}'?`
-    throw badUsage(`Unknown command '${first}'. ${hint}`, first)
-  }
+  if (first !== 'help' && !first.startsWith('-')) throw unknownCommand(first, commands)
   const { values } = parseOptions(first === 'help' ? [] : argv, globalOptions)
   io.stdout.write(values.has('version') ? `${packageVersion()}\n` : globalHelp(commands, globalOptions))
   return exitCodes.completed
 }
 
-function explain(error: unknown, command: Command | undefined, io: CliIO): ExitCode {
-  const message = error instanceof Error ? error.message || error.name : String(error)
-  io.stderr.write(`statewright: ${message}\n`)
+/** The first word of a group alone, or with something that is none of its commands. */
+function withoutCommand(group: CommandGroup, [first, ...rest]: readonly string[], io: CliIO): ExitCode {
+  if (asksForHelp([first ?? '', ...rest]) || first === 'help') {
+    io.stdout.write(groupHelp(group))
+    return exitCodes.completed
+  }
+  if (first !== undefined && !first.startsWith('-'))
+    throw unknownCommand(`${group.name} ${first}`, group.commands)
+  io.stderr.write(groupHelp(group))
+  return exitCodes.usage
+}
+
+function unknownCommand(word: string, known: readonly { name: string }[]): Error {
+  const names = known.map(({ name }) => name)
+  const meant = nearest(word, names)
+  const hint = meant === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${meant}'?`
+  return badUsage(`Unknown command '${word}'. ${hint}`, word)
+}
+
+function explain(error: unknown, command: { name: string } | undefined, io: CliIO): ExitCode {
+  io.stderr.write(`statewright: ${inCommands(error)}\n`)
   if (error instanceof CliError && error.code === 'bad_usage') {
     io.stderr.write(`See 'statewright ${command ? `${command.name} ` : ''}--help'.\n`)
   }

@@ -10,6 +10,8 @@ export interface CliIO {
   env: Readonly<Record<string, string | undefined>>
   /** What relative paths are relative to. */
   cwd: string
+  /** The folder for this user's data; null when there is no such place. */
+  dataFolder: () => Promise<string | null>
   /** Aborts when the person interrupts (Ctrl-C). */
   signal: AbortSignal
 }
@@ -25,4 +27,12 @@ export interface Command {
   notes: readonly string[]
   /** Throws a CliError or ConfigError for what cannot be run. */
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
+}
+
+/** Commands with a first word in common: `statewright sessions list`. */
+export interface CommandGroup {
+  name: string
+  about: string
+  /** Their names are whole: `sessions list`. */
+  commands: readonly Command[]
 }

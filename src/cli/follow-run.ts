@@ -1,59 +1,112 @@
+import type { AgentConfig } from '../../machines/agent/config.js'
 import type { RunResult } from '../../machines/agent/outcome.js'
+import type { LocalInspector } from '../inspect/node.js'
+import type { ResumeOptions } from '../runtime/agent-options.js'
 import type { Run } from '../runtime/run.js'
-import { answerRest } from './answer-rest.js'
+import { askForAnswer } from './ask-for-answer.js'
 import { asker } from './ask.js'
 import type { CliIO } from './command.js'
+import type { CommonOptions } from './commands/common-options.js'
+import { type Answer, Conversation } from './conversation.js'
 import { type ExitCode, exitCodeOf } from './exit-codes.js'
-import type { Renderer } from './render/renderer.js'
-import { shorten, shownArguments } from './render/words.js'
+import { goingOn, whatItWaitsFor } from './going-on.js'
+import { openInspector } from './open-inspector.js'
+import { rendererFor } from './render/renderer-for.js'
 
 export interface FollowOptions {
-  start: (signal: AbortSignal) => Run
-  renderer: Renderer
+  start: (given: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
+  /** What is said to the run where it rests, in order, before anybody is asked. */
+  answers?: readonly Answer[]
+  /** Whether its result comes only at its end. */
+  isInteractive?: boolean
+  limits: AgentConfig['limits']
+  view: Pick<CommonOptions, 'output' | 'inspect'>
+  /** What the person should know before the run. */
+  opening?: string | undefined
+  /** The options that a later command needs; null when the session is gone with this one. */
+  carried: string | null
   io: CliIO
-  /** Whether there is a person at the terminal who can answer what the run asks. */
-  canAsk: boolean
+}
+
+/** Whether there is a person at the terminal who can answer what a run asks. */
+export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdout }: CliIO): boolean {
+  return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
 }
 
 /** Shows a run from its start to the rest at which nobody answers any more. Rejects when the run is refused. */
-export async function followRun({ start, renderer, io, canAsk }: FollowOptions): Promise<ExitCode> {
+export async function followRun(options: FollowOptions): Promise<ExitCode> {
+  const { view, opening, carried, io } = options
+  let inspector: LocalInspector | undefined
+  try {
+    if (view.inspect) inspector = await openInspector(io)
+    if (opening !== undefined) (view.output === 'human' ? io.stdout : io.stderr).write(`${opening}\n`)
+    const result = await watch(options, inspector)
+    showRest(result, { isHuman: view.output === 'human', carried, io })
+    return exitCodeOf(result)
+  } finally {
+    await inspector?.close()
+  }
+}
+
+async function watch(options: FollowOptions, inspector: LocalInspector | undefined): Promise<RunResult> {
+  const { start, answers = [], isInteractive = false, limits, view, io } = options
+  const renderer = rendererFor(view.output, limits, io)
   const gone = new AbortController()
   // Nobody reads any more (`| head`): no reason to spend more on it.
   const onGone = () => {
     gone.abort(new Error('The reader of stdout has gone.'))
   }
   io.stdout.on('error', onGone)
-  const run = start(AbortSignal.any([io.signal, gone.signal]))
-  const events = run.events$.subscribe({
-    next: (event) => {
-      const text = renderer.event(event)
-      if (text !== '') io.stdout.write(text)
-    },
-    // A refused run rejects `result` too.
-    error: () => undefined,
-  })
+  let stop = (): void => undefined
   try {
-    let result = await run.result
-    if (canAsk && result.resumable) result = await talk(run, result, io)
+    const signal = AbortSignal.any([io.signal, gone.signal])
+    const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
+    const events = run.events$.subscribe({
+      next: (event) => {
+        const text = renderer.event(event)
+        if (text !== '') io.stdout.write(text)
+      },
+      // A refused run rejects `result` too.
+      error: () => undefined,
+    })
+    stop = () => {
+      events.unsubscribe()
+    }
+    const conversation = new Conversation(run, isInteractive)
+    let result = await conversation.rest()
+    for (const answer of answers) {
+      if (!result.resumable) break
+      // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
+      result = await conversation.say(answer)
+    }
+    if (canAsk(view, io)) result = await talk(conversation, result, signal, io)
     io.stdout.write(renderer.result(result))
-    if (result.resumable) io.stderr.write(`statewright: ${whatItWaitsFor(result)}\n`)
-    return exitCodeOf(result)
+    return result
   } finally {
-    events.unsubscribe()
+    stop()
     io.stdout.off('error', onGone)
   }
 }
 
 /** Asks and goes on until a final state, or until there is no answer. */
-async function talk(run: Run, rest: RunResult, io: CliIO): Promise<RunResult> {
+async function talk(
+  conversation: Conversation,
+  rest: RunResult,
+  signal: AbortSignal,
+  io: CliIO,
+): Promise<RunResult> {
+  if (!rest.resumable) return rest
   const { ask, close } = asker(io)
-  let result = rest
-  let isAnswered = true
   try {
-    while (isAnswered && result.resumable) {
-      isAnswered = await answerRest(run, result, ask)
-      // In either case: a run that was cancelled meanwhile has come to another rest.
-      result = await run.result
+    let result = rest
+    while (result.resumable) {
+      // oxlint-disable no-await-in-loop -- one question at a time
+      const answer = await askForAnswer(result, ask)
+      // Meanwhile it may have been cancelled, which is an end.
+      if (signal.aborted) return await conversation.run.result
+      if (answer === null) return result
+      result = await conversation.say(answer)
+      // oxlint-enable no-await-in-loop
     }
     return result
   } finally {
@@ -61,11 +114,14 @@ async function talk(run: Run, rest: RunResult, io: CliIO): Promise<RunResult> {
   }
 }
 
-function whatItWaitsFor({ state, pending = [] }: RunResult): string {
-  if (state === 'PAUSED') return 'the run is paused, and nobody said that it may go on.'
-  const calls = pending.map(
-    ({ callId, name, arguments: json, needs }) =>
-      `${shorten(name, 64)}(${shownArguments(json, 200)}) [${callId}] needs ${needs === 'approval' ? 'approval' : 'the client to run it'}`,
-  )
-  return `the run waits: ${calls.join('; ') || 'for a message'}. Approvals are asked for when stdin and stdout are a terminal.`
+/** Says under a result which session it is, what it waits for, and how to go on. */
+export function showRest(
+  result: RunResult,
+  { isHuman, carried, io }: { isHuman: boolean; carried: string | null; io: CliIO },
+): void {
+  if (isHuman && carried !== null) io.stdout.write(`Session ${result.sessionId}\n`)
+  if (result.resumable) io.stderr.write(`statewright: ${whatItWaitsFor(result)}\n`)
+  const next = goingOn(result, carried)
+  if (next !== null && (isHuman || result.resumable))
+    (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
 }

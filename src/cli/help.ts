@@ -1,7 +1,10 @@
-import type { Command } from './command.js'
+import type { Command, CommandGroup } from './command.js'
 import type { OptionSpec, OptionSpecs } from './options.js'
 
-export function globalHelp(commands: readonly Command[], options: OptionSpecs): string {
+export function globalHelp(
+  commands: readonly Pick<Command, 'name' | 'about'>[],
+  options: OptionSpecs,
+): string {
   return [
     'Runs LLM agents as explicit statecharts, with guardrails built in.',
     '',
@@ -18,11 +21,25 @@ export function globalHelp(commands: readonly Command[], options: OptionSpecs): 
   ].join('\n')
 }
 
+export function groupHelp({ name, about, commands }: CommandGroup): string {
+  return [
+    about,
+    '',
+    `Usage: statewright ${name} <command> [options]`,
+    '',
+    'Commands:',
+    ...columns(commands.map((command) => [command.name, command.about])),
+    '',
+    `'statewright ${name} <command> --help' says more about a command.`,
+    '',
+  ].join('\n')
+}
+
 export function commandHelp({ name, about, positional, options, notes }: Command): string {
   return [
     about,
     '',
-    `Usage: statewright ${name} [options] ${positional}`,
+    `Usage: statewright ${name} [options] ${positional}`.trimEnd(),
     '',
     'Options:',
     ...columns(Object.entries(options).map(([option, spec]) => [label(option, spec), spec.about])),

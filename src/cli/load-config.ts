@@ -3,7 +3,8 @@ import { ConfigError } from '../errors.js'
 import { loadFile } from './load-file.js'
 
 /** The configuration file that `--config` names. Throws a CliError or ConfigError that says what is wrong with it. */
-export async function loadConfig(path: string, cwd: string): Promise<ConfigFile> {
+export async function loadConfig(path: string | undefined, cwd: string): Promise<ConfigFile> {
+  if (path === undefined) return {}
   const config = parseConfigFile(await loadFile(path, cwd, '--config'), path)
   if (config.interactive) {
     throw new ConfigError(

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { runCli } from './cli.js'
+import { dataFolder } from './data-folder.js'
 import { exitCodes } from './exit-codes.js'
 
 /** The bin: the process's own streams, signals and exit code around `runCli`. */
@@ -32,6 +33,7 @@ const code = await runCli(process.argv.slice(2), {
   stderr: process.stderr,
   env: process.env,
   cwd: process.cwd(),
+  dataFolder,
   signal: interrupt.signal,
 })
 

@@ -2,7 +2,7 @@ import type { ConfigFile } from '../config/file.js'
 import { isHttp, type OpenAIChatOptions } from '../providers/openai/options.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
-import type { RunOptions } from './commands/run-options.js'
+import type { CommonOptions } from './commands/common-options.js'
 
 const defaultModel = 'gpt-5-mini'
 
@@ -15,7 +15,7 @@ const noKey = 'no-key-needed'
  * has none gets no key at all.
  */
 export function modelOptions(
-  options: Pick<RunOptions, 'model' | 'baseURL'>,
+  options: Pick<CommonOptions, 'model' | 'baseURL'>,
   file: ConfigFile,
   env: CliIO['env'],
 ): OpenAIChatOptions | null {

@@ -17,8 +17,16 @@ export type OptionSpecs = Readonly<Record<string, OptionSpec>>
 export interface ParsedOptions<Name extends string = string> {
   /** The value of an option; true for a switch that is set. The last one counts. */
   values: ReadonlyMap<Name, string | true>
+  /** Every value of an option, in order, for those that may be given more than once. */
+  all: (name: Name) => readonly string[]
+  /** The value of an option; undefined for a switch, too. */
+  text: (name: Name) => string | undefined
+  has: (name: Name) => boolean
   positionals: readonly string[]
 }
+
+/** What a reader of some of the options needs to be given. */
+export type GivenOptions<Name extends string> = Pick<ParsedOptions<Name>, 'all' | 'text' | 'has'>
 
 /**
  * Reads a command's arguments with `node:util` parseArgs, told to accept everything, so that what is wrong is said in
@@ -43,17 +51,36 @@ export function parseOptions<Specs extends OptionSpecs>(
     strict: false,
     tokens: true,
   })
-  const values = new Map<keyof Specs & string, string | true>()
+  type Name = keyof Specs & string
+  const given: [Name, string | true][] = []
   const positionals: string[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value)
     else if (token.kind === 'option') {
       const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
       if (!spec) throw unknownOption(token.rawName, Object.keys(specs))
-      values.set(token.name, valueOf(token, spec))
+      given.push([token.name, valueOf(token, spec)])
     }
   }
-  return { values, positionals }
+  const values = new Map(given)
+  return {
+    values,
+    all: (name) => given.flatMap(([option, value]) => (option === name && value !== true ? value : [])),
+    text: (name) => {
+      const value = values.get(name)
+      return value === true ? undefined : value
+    },
+    has: (name) => values.has(name),
+    positionals,
+  }
+}
+
+/** A whole number of at least `from`. */
+export function wholeNumber(option: string, text: string | undefined, from: number): number | undefined {
+  if (text === undefined) return undefined
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isSafeInteger(value) && value >= from) return value
+  throw badUsage(`${option} must be a whole number of at least ${from} (is '${text}').`, option)
 }
 
 interface OptionToken {

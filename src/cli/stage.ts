@@ -4,8 +4,9 @@ import { openaiChat } from '../providers/openai/openai-chat.js'
 import type { ModelProvider } from '../providers/provider.js'
 import type { ToolEntry } from '../tools/tool-set.js'
 import type { PriceOverrides } from '../usage/prices.js'
+import { CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
-import type { RunOptions } from './commands/run-options.js'
+import type { CommonOptions } from './commands/common-options.js'
 import { modelOptions } from './model-options.js'
 
 /** What a run is played with: a real model, or a rehearsal. */
@@ -23,8 +24,24 @@ export interface Stage {
   close(): Promise<void>
 }
 
+/** Whether no model will be called: a rehearsal was asked for, or nothing is said of any model. */
+export function isRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): boolean {
+  return options.rehearsal !== false || modelOptions(options, file, env) === null
+}
+
+/** What is played in place of a model by default has no place in a session that somebody keeps. */
+export function refuseUnaskedRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): void {
+  if (options.rehearsal !== false || modelOptions(options, file, env) !== null) return
+  throw new CliError(
+    'no_model',
+    'There is no OPENAI_API_KEY and no base URL, so no model can go on with this session. Set the key, name a ' +
+      'server with --base-url, or play a scenario with --rehearsal=FILE.',
+    'model',
+  )
+}
+
 /** Throws a CliError or ConfigError when the model is not fully said, a RehearsalError for a bad scenario. */
-export async function openStage(options: RunOptions, file: ConfigFile, io: CliIO): Promise<Stage> {
+export async function openStage(options: CommonOptions, file: ConfigFile, io: CliIO): Promise<Stage> {
   if (options.rehearsal !== false) return openRehearsal(options.rehearsal, io)
   const model = modelOptions(options, file, io.env)
   if (model === null) {

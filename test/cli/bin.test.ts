@@ -22,10 +22,19 @@ function run(
   cwd: string,
   onText?: (text: string, child: ReturnType<typeof spawn>) => unknown,
 ) {
+  return command(['run', ...args], cwd, onText)
+}
+
+/** The home of its user is the folder. */
+function command(
+  args: string[],
+  cwd: string,
+  onText?: (text: string, child: ReturnType<typeof spawn>) => unknown,
+) {
   const { PATH } = process.env
-  const child = spawn(process.execPath, [bin, 'run', ...args], {
+  const child = spawn(process.execPath, [bin, ...args], {
     cwd,
-    env: { PATH },
+    env: { PATH, HOME: cwd, XDG_DATA_HOME: cwd, LOCALAPPDATA: cwd },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = { out: '', err: '' }
@@ -62,6 +71,34 @@ whenBuilt('the statewright command', () => {
     })
     expect({ code, err }).toEqual({ code: 130, err: '' })
     expect(out).toContain('CANCELLED · cancelled')
+  })
+
+  test('a run that is killed is interrupted, and resume goes on with it', async () => {
+    const slow = `
+      import { defineTool } from ${JSON.stringify(join(process.cwd(), 'dist/src/index.js'))}
+      const execute = async () => {
+        await new Promise((resolve) => { process.stdout.write('at work'); setTimeout(resolve, 60_000) })
+      }
+      export default [defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, execute, readOnly: true })]`
+    const cwd = await folder({
+      'play.json': { turns: [{ toolCalls: [{ name: 'look' }] }] },
+      'end.json': { turns: [{ text: 'All done.', expect: { toolResultsInclude: ['seen'] } }] },
+      'slow.mjs': slow,
+      'quick.mjs': slow.replace(/await new .*/, "return 'seen'"),
+    })
+    const killed = await run(
+      ['--rehearsal=play.json', '-t', 'slow.mjs', '--session', 's', 'Go'],
+      cwd,
+      (text, child) => {
+        if (text.includes('at work')) child.kill('SIGKILL')
+      },
+    )
+    expect(killed.code).toBeNull()
+    const listed = await command(['sessions', 'list', '--json'], cwd)
+    expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
+    const { code, out } = await command(['resume', 's', '--rehearsal=end.json', '-t', 'quick.mjs'], cwd)
+    expect(out).toMatch(/✓ look[^]*All done\.[^]*COMPLETED/)
+    expect(code).toBe(0)
   })
 
   test('a second Ctrl-C leaves at once, whatever is still going on', async () => {

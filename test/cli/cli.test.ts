@@ -27,10 +27,39 @@ describe('the command line', () => {
       'rehearsal',
       'max-steps',
       'timeout',
+      'store',
+      'mcp',
     ]) {
       expect(out).toContain(`--${option}`)
     }
-    expect(out).not.toContain('--store')
+  })
+
+  test.each([
+    [['sessions', '--help'], 0],
+    [['sessions', 'help'], 0],
+    [['sessions'], 2],
+    [['sessions', '--json'], 2],
+  ])('%j shows the commands on sessions, with exit code %d', async (args, expected) => {
+    const { code, out, err } = await cli(args)
+    expect(code).toBe(expected)
+    expect(expected === 0 ? out : err).toMatch(
+      /Usage: statewright sessions <command>[^]*\n {2}sessions fork /,
+    )
+  })
+
+  test.each([
+    ['resume', ['approve', 'reject', 'output', 'mcp', 'store', 'tools']],
+    ['sessions list', ['json', 'limit', 'store']],
+    ['sessions show', ['at', 'events']],
+    ['sessions export', ['markdown', 'out', 'force']],
+    ['sessions fork', ['at']],
+    ['sessions delete', ['yes']],
+  ])('%s --help explains its options, and opens no store', async (command, options) => {
+    const args = [...command.split(' '), '--store', 'nonsense', '--help']
+    const { code, out } = await cli(args)
+    expect(code).toBe(0)
+    expect(out).toContain(`Usage: statewright ${command}`)
+    for (const option of options) expect(out).toContain(`--${option}`)
   })
 
   test('--version is the version of the package', async () => {

@@ -81,7 +81,8 @@ describe('statewright paths', () => {
     const stderr = Object.assign(new PassThrough(), { isTTY })
     const { stdin, stdout } = { stdin: new PassThrough(), stdout: new PassThrough() }
     const { signal } = new AbortController()
-    await runCli(['paths', 'door.mjs'], { stdin, stdout, stderr, env: {}, cwd, signal })
+    const dataFolder = () => Promise.resolve(null)
+    await runCli(['paths', 'door.mjs'], { stdin, stdout, stderr, env: {}, cwd, dataFolder, signal })
     const shown = String(stderr.read() ?? '')
     expect(shown).toMatch(isTTY ? /3 states, 9 events, 0 waiting\r\u001B\[K$/ : /^$/)
   })

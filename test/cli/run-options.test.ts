@@ -10,11 +10,13 @@ describe('the options of run', () => {
 
   test('every option reaches its place', () => {
     const args =
-      '-c c.json -t t.mjs --session s -m gpt --base-url http://h/v1 -i Be --max-steps 3 --timeout 0 --no-stream --json hi'
+      '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 -i Be --max-steps 3 --timeout 0 --no-stream --json hi'
     expect(readRunOptions(args.split(' '))).toEqual({
       prompt: 'hi',
       config: 'c.json',
       tools: 't.mjs',
+      mcp: ['a', 'b'],
+      store: 'memory:',
       session: 's',
       model: 'gpt',
       baseURL: 'http://h/v1',
@@ -45,7 +47,7 @@ describe('the options of run', () => {
     [['--instr', 'x'], 'Did you mean --instructions?'],
     [['--zzz'], 'Unknown option --zzz.'],
     [['-x'], 'Unknown option -x.'],
-    [['--store', 'memory:'], 'Unknown option --store.'],
+    [['--store'], '--store needs a value: --store URL.'],
     [['--config'], '--config needs a value: --config FILE.'],
     [['--config='], '--config needs a value'],
     [['--config', '--json'], "'--json' looks like an option"],

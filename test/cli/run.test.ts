@@ -184,6 +184,7 @@ describe('a call that needs approval', () => {
     expect(code).toBe(4)
     expect(resultIn(out)).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval', resumable: true })
     expect(err).toContain('send_mail(to: "ann") [call_1] needs approval')
+    expect(err).toContain('Its session is not kept.')
   })
 
   test.each([

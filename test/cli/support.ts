@@ -12,6 +12,8 @@ export interface CliCall {
   tty?: boolean
   env?: Record<string, string>
   cwd?: string
+  /** Where this user's data goes; default: a folder of the call's own. Null: the user has no home. */
+  dataFolder?: string | null
   signal?: AbortSignal
   /** Sees every piece of stdout as it comes, and may write to stdin or destroy stdout. */
   onOutput?: (text: string, io: CliIO & { stdin: PassThrough; stdout: PassThrough }) => void
@@ -26,12 +28,14 @@ export interface CliOutcome {
 /** The command line with a world of its own: no network but loopback, no environment, no terminal. */
 export async function cli(args: readonly string[], call: CliCall = {}): Promise<CliOutcome> {
   const { input = '', tty = false, env = {}, cwd = process.cwd(), onOutput } = call
+  const { dataFolder = await folder({}) } = call
   const io = {
     stdin: Object.assign(new PassThrough(), { isTTY: tty }),
     stdout: Object.assign(new PassThrough(), { isTTY: tty, columns: 100 }),
     stderr: new PassThrough(),
     env,
     cwd,
+    dataFolder: () => Promise.resolve(dataFolder),
     signal: call.signal ?? new AbortController().signal,
   }
   const outcome = { out: '', err: '' }

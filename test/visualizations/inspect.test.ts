@@ -184,6 +184,7 @@ test('statewright run --inspect starts when somebody looks, shows the run to its
     env: {},
     cwd: '.',
     signal: new AbortController().signal,
+    dataFolder: () => Promise.resolve(null),
   }
   expect(await runCli(args, io)).toBe(0)
   expect(events[0]?.type).toBe('@xstate.actor')

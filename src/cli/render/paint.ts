@@ -1,15 +1,4 @@
-import { styleText } from 'node:util'
-
-export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
-
-export type Paint = (style: Style, text: string) => string
-
-/** Colours text, or leaves it alone. */
-export function painter(color: boolean): Paint {
-  return color
-    ? (style, text) => (text === '' ? '' : styleText(style, text, { validateStream: false }))
-    : (_style, text) => text
-}
+export { type Paint, painter, type Style } from '../../format/paint.js'
 
 /** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
 export function wantsColor(

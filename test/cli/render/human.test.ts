@@ -107,7 +107,7 @@ describe('a run for people', () => {
       shown([
         { type: 'guardrail', guard: 'cycle', action: 'nudge', evidence: 'e', message: 'Going in circles.' },
         { type: 'budget_warning', message: 'Nearly spent.', remainingTokens: 1, remainingCost: null },
-        { type: 'approval_requested', callId: 'c1', name: 'send', arguments: '{"to":"x"}' },
+        { type: 'approval_requested', callId: 'c1', name: 'send', arguments: '{"to":"x"}', fingerprint: 'f' },
         { type: 'error', code: 'timeout', message: 'Too long.', recoverable: true },
       ]),
     ).toBe(

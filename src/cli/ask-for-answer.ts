@@ -1,0 +1,77 @@
+import type { RunResult } from '../../machines/agent/outcome.js'
+import type { Ask } from './ask.js'
+import type { Answer } from './conversation.js'
+import { printable, shorten, shownArguments } from './render/words.js'
+
+/**
+ * Asks the person for what the run waits for. Null when it goes on waiting: a call that only a program can answer, or
+ * nobody answered.
+ */
+export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
+  if (result.state === 'PAUSED') return askToResume(ask)
+  if (result.reason === 'message') return askForMessage(ask)
+  const call = result.pending?.find(({ needs }) => needs === 'approval')
+  if (!call) return null
+  const { callId, fingerprint } = call
+  const name = shorten(call.name, 64)
+  const doubt = call.interrupted ? 'It may have run already, as the process ended. ' : ''
+  for (;;) {
+    const shown = shownArguments(call.arguments, 2_000)
+    const hint = shown.endsWith('…') ? ' (shortened; edit shows all of it)' : ''
+    const answer = (await ask(`${doubt}Run ${name}(${shown})${hint}? (y)es, (n)o, (e)dit: `))?.toLowerCase()
+    if (answer === undefined) return null
+    if (answer === 'y' || answer === 'yes') {
+      return (run) => {
+        run.approve(callId, undefined, { fingerprint })
+      }
+    }
+    if (answer === 'n' || answer === 'no') {
+      const why = await ask('Why not? The model reads it (Enter for no reason): ')
+      return (run) => {
+        run.reject(callId, why ?? '', { fingerprint })
+      }
+    }
+    if (answer === 'e' || answer === 'edit') {
+      const edited = await askForArguments(call.arguments, ask)
+      if (edited === undefined) continue
+      return (run) => {
+        run.approve(callId, edited, { fingerprint })
+      }
+    }
+  }
+}
+
+/** New arguments as a value; undefined when the person thinks better of it. */
+async function askForArguments(present: string, ask: Ask): Promise<unknown> {
+  let question = `Now: ${printable(present)}\nNew arguments as JSON (Enter to go back): `
+  for (;;) {
+    const text = await ask(question)
+    if (text === null || text === '') return undefined
+    try {
+      return JSON.parse(text) as unknown
+    } catch {
+      question = 'That is not JSON. New arguments as JSON (Enter to go back): '
+    }
+  }
+}
+
+async function askToResume(ask: Ask): Promise<Answer | null> {
+  for (;;) {
+    const answer = (await ask('The run is paused. Go on? (y)es, (n)o: '))?.toLowerCase()
+    if (answer === 'y' || answer === 'yes') {
+      return (run) => {
+        run.resume()
+      }
+    }
+    if (answer === undefined || answer === 'n' || answer === 'no') return null
+  }
+}
+
+/** The next message; an empty one, or the end of input, ends the conversation for now. */
+async function askForMessage(ask: Ask): Promise<Answer | null> {
+  const message = await ask('Your message (Enter to leave): ')
+  if (message === null || message === '') return null
+  return (run) => {
+    run.reply(message)
+  }
+}

@@ -1,0 +1,121 @@
+import { badUsage } from '../cli-error.js'
+import { checkedURL } from '../model-options.js'
+import type { GivenOptions, OptionSpecs } from '../options.js'
+import { shellWord } from '../shell-word.js'
+
+/** What the commands that play a run have in common: which agent plays it, where its session is, how it is shown. */
+
+export const agentOptionSpecs = {
+  config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
+  tools: {
+    short: 't',
+    value: 'MODULE',
+    about: 'a .js or .mjs module with a list of tools as its default export',
+  },
+  mcp: { value: 'SERVER', about: 'an MCP server, as a command line or URL; may be repeated' },
+  model: { short: 'm', value: 'NAME', about: 'the model (OPENAI_MODEL)' },
+  'base-url': { value: 'URL', about: 'an OpenAI-compatible API, up to and including /v1 (OPENAI_BASE_URL)' },
+  instructions: { short: 'i', value: 'TEXT', about: 'the system prompt' },
+  rehearsal: { value: 'FILE', optional: true, about: 'play a scenario instead of calling a model' },
+} satisfies OptionSpecs
+
+export const storeOptionSpec = {
+  store: {
+    value: 'URL',
+    about:
+      "where sessions are: file:DIR, postgres://… or memory: (STATEWRIGHT_STORE; a folder of this user's)",
+  },
+} satisfies OptionSpecs
+
+export const outputOptionSpecs = {
+  json: { about: 'print one line: the RunResult' },
+  events: { about: 'print one AgentEvent a line, as it happens' },
+  inspect: { about: "watch the run in Stately's inspector, in a browser on this machine" },
+  help: { short: 'h', about: 'show this help' },
+} satisfies OptionSpecs
+
+type CommonOption =
+  | keyof typeof agentOptionSpecs
+  | keyof typeof storeOptionSpec
+  | keyof typeof outputOptionSpecs
+
+export type OutputForm = 'human' | 'json' | 'events'
+
+export interface CommonOptions {
+  config: string | undefined
+  tools: string | undefined
+  mcp: readonly string[]
+  model: string | undefined
+  baseURL: string | undefined
+  instructions: string | undefined
+  /** True: the built-in scenario; a string: a scenario file; false: not asked for. */
+  rehearsal: boolean | string
+  store: string | undefined
+  output: OutputForm
+  inspect: boolean
+}
+
+/** Throws a CliError for what contradicts itself or makes no sense. */
+export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>): CommonOptions {
+  const refuseBoth = (one: CommonOption, other: CommonOption, why: string): void => {
+    if (has(one) && has(other)) throw badUsage(`--${one} and --${other} exclude each other: ${why}.`)
+  }
+  refuseBoth('json', 'events', 'choose one form of output')
+  refuseBoth('rehearsal', 'model', 'a rehearsal calls no model')
+  refuseBoth('rehearsal', 'base-url', 'a rehearsal calls no model')
+
+  const baseURL = text('base-url')
+  if (baseURL !== undefined) checkedURL(baseURL, '--base-url')
+  return {
+    config: text('config'),
+    tools: text('tools'),
+    mcp: all('mcp'),
+    model: text('model'),
+    baseURL,
+    instructions: text('instructions'),
+    rehearsal: text('rehearsal') ?? has('rehearsal'),
+    store: text('store'),
+    output: has('json') ? 'json' : has('events') ? 'events' : 'human',
+    inspect: has('inspect'),
+  }
+}
+
+/** `--rehearsal FILE.json` is `--rehearsal=FILE.json`; after `--rehearsal`, anything else is the prompt. */
+export function scenarioInline(args: readonly string[]): string[] {
+  const at = args.indexOf('--rehearsal')
+  const file = args[at + 1]
+  const end = args.indexOf('--')
+  const isOption = at >= 0 && (end < 0 || at < end)
+  if (!isOption || file === undefined || !/^[^-\s]\S*\.json$/.test(file)) return [...args]
+  return args.toSpliced(at, 2, `--rehearsal=${file}`)
+}
+
+/**
+ * The options that a later command needs, too, as one would type them; each with a space before it. What may hold a
+ * secret is left to the person: output ends up in logs.
+ */
+export function carriedOptions(options: Partial<CommonOptions>): string {
+  const { store, config, tools, mcp = [], model, baseURL, instructions, rehearsal } = options
+  const given: [string, string | undefined][] = [
+    ['store', store],
+    ['config', config],
+    ['tools', tools],
+    ...mcp.map((server): [string, string] => ['mcp', server]),
+    ['model', model],
+    ['base-url', baseURL],
+    ['instructions', instructions],
+    ['rehearsal', rehearsal === true ? '' : rehearsal || undefined],
+  ]
+  return given
+    .map(([name, value]) => {
+      if (value === undefined) return ''
+      if (value === '') return ` --${name}`
+      return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${shellWord(value)}`
+    })
+    .join('')
+}
+
+/** A URL with a password or a query, or a variable before a command. */
+function mayHoldSecret(value: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:\/\/.*[?]|^[A-Za-z_]\w*=/i.test(value)
+}

@@ -1,0 +1,52 @@
+import { badUsage } from '../cli-error.js'
+import { type OptionSpecs, parseOptions } from '../options.js'
+import {
+  agentOptionSpecs,
+  type CommonOptions,
+  outputOptionSpecs,
+  readCommonOptions,
+  scenarioInline,
+  storeOptionSpec,
+} from './common-options.js'
+
+export const resumeOptionSpecs = {
+  approve: { value: 'CALL[=JSON]', about: 'let a call run, with other arguments if given; may be repeated' },
+  reject: { value: 'CALL[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
+  output: { value: 'CALL=TEXT', about: 'the result of a call that you carried out; may be repeated' },
+  ...agentOptionSpecs,
+  ...storeOptionSpec,
+  ...outputOptionSpecs,
+} satisfies OptionSpecs
+
+export type AnswerKind = 'approve' | 'reject' | 'output'
+
+/** An answer as it was typed. Where the call's id ends is known once the calls that wait are. */
+export interface GivenAnswer {
+  kind: AnswerKind
+  text: string
+}
+
+export interface ResumeOptions extends CommonOptions {
+  id: string
+  /** Undefined: none was given. `-` is stdin. */
+  message: string | undefined
+  answers: readonly GivenAnswer[]
+}
+
+/** What `statewright resume` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
+export function readResumeOptions(args: readonly string[]): ResumeOptions {
+  const given = parseOptions(scenarioInline(args), resumeOptionSpecs)
+  const [id, ...words] = given.positionals
+  if (id === undefined) {
+    throw badUsage("Which session? Give its id: 'statewright sessions list' shows them.", 'ID')
+  }
+  const answers = (['approve', 'reject', 'output'] as const).flatMap((kind) =>
+    given.all(kind).map((text): GivenAnswer => ({ kind, text })),
+  )
+  return {
+    ...readCommonOptions(given),
+    id,
+    message: words.length === 0 ? undefined : words.join(' '),
+    answers,
+  }
+}

@@ -1,0 +1,147 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { nothingToResume } from '../../sessions/refusals.js'
+import { replay } from '../../sessions/replay.js'
+import { busy } from '../../stores/refusals.js'
+import type { SessionStore } from '../../stores/store.js'
+import { answersTo } from '../answers.js'
+import { badUsage } from '../cli-error.js'
+import type { CliIO, Command } from '../command.js'
+import type { Answer } from '../conversation.js'
+import { type ExitCode, exitCodeOf } from '../exit-codes.js'
+import { findSession } from '../find-session.js'
+import { canAsk, followRun, showRest } from '../follow-run.js'
+import { loadConfig } from '../load-config.js'
+import { withSessionStore } from '../open-session-store.js'
+import { readPiped } from '../read-piped.js'
+import { errorLine } from '../render/error-line.js'
+import { painter, wantsColor } from '../render/paint.js'
+import { rendererFor } from '../render/renderer-for.js'
+import { printable, shorten } from '../render/words.js'
+import { shellWord } from '../shell-word.js'
+import { refuseUnaskedRehearsal } from '../stage.js'
+import { withAgent } from '../with-agent.js'
+import { carriedOptions } from './common-options.js'
+import { readResumeOptions, type ResumeOptions, resumeOptionSpecs } from './resume-options.js'
+
+export const resumeCommand: Command = {
+  name: 'resume',
+  about: 'Brings back the latest run of a session, and goes on with it.',
+  positional: 'ID [MESSAGE]',
+  options: resumeOptionSpecs,
+  notes: [
+    'A run that was interrupted or paused goes on; MESSAGE, or what is piped in for -, is told to the model. One that\n' +
+      'waits for calls goes on once all are answered, one that waits for a message with MESSAGE. At a terminal, you are\n' +
+      'asked. One that has ended is shown. Give the model, tools and instructions that it had; limits stay its own.',
+    'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
+      '4 waits for input, 130 cancelled.',
+    'Examples:\n' +
+      '  statewright resume 6f1c… --tools ./tools.mjs\n' +
+      "  statewright resume 6f1c… --tools ./tools.mjs --approve call_1 --reject 'call_2=Not on a Friday.'\n" +
+      '  statewright resume 6f1c… --approve \'call_1={"to":"bob@example.com"}\'\n' +
+      '  statewright resume 6f1c… "Use the newer file."',
+  ],
+  execute: async (args, io) => {
+    const options = readResumeOptions(args)
+    return withSessionStore(options.store, io, (store) => resumeIn(store, options, io))
+  },
+}
+
+async function resumeIn(store: SessionStore, options: ResumeOptions, io: CliIO): Promise<ExitCode> {
+  const { id, holder } = await findSession(store, options.id)
+  if (holder !== null) throw busy(id, holder)
+  const { run: result, snapshot } = await replay(store, id)
+  if (result === null || snapshot === null) throw nothingToResume(id)
+  const { limits, interactive } = (snapshot.context as AgentContext).config
+  const carried = carriedOptions(options)
+  const message = await messageIn(options, io)
+  const answers = answersFor(result, message, options)
+  if (!isAtWork(result) && answers.length === 0 && !(result.resumable && canAsk(options, io))) {
+    show(result, { limits, carried, options, io })
+    return exitCodeOf(result)
+  }
+
+  const file = await loadConfig(options.config, io.cwd)
+  refuseUnaskedRehearsal(options, file, io)
+  return withAgent({ options, file, store }, io, (agent, stage) =>
+    followRun({
+      start: async (given) => {
+        const run = await agent.resume(id, given)
+        // Told to a run at work, it is heard at the next safe point.
+        if (isAtWork(result) && message !== undefined) run.steer(message)
+        return run
+      },
+      answers,
+      isInteractive: interactive,
+      limits,
+      view: options,
+      opening: stage.opening,
+      carried,
+      io,
+    }),
+  )
+}
+
+async function messageIn({ message }: ResumeOptions, io: CliIO): Promise<string | undefined> {
+  const text = message === '-' ? await readPiped(io) : message
+  if (text?.trim() === '') throw badUsage('The message is empty: say something, or leave it out.', 'MESSAGE')
+  return text
+}
+
+/** What is said to the run as it rests, in order. */
+function answersFor(result: RunResult, message: string | undefined, { answers }: ResumeOptions): Answer[] {
+  const toCalls = answersTo(result, answers)
+  if (message === undefined) return result.state === 'PAUSED' ? [resume] : toCalls
+  if (isAtWork(result)) return []
+  if (!result.resumable) {
+    throw badUsage(
+      `The run has ended (${result.state}), so it takes no message. Begin another in its session: ` +
+        `statewright run --session ${result.sessionId} ${shellWord(shorten(message, 60))}`,
+      'MESSAGE',
+    )
+  }
+  if (result.reason === 'message')
+    return [
+      (run) => {
+        run.reply(message)
+      },
+    ]
+  return [
+    (run) => {
+      run.steer(message)
+    },
+    ...toCalls,
+  ]
+}
+
+const resume: Answer = (run) => {
+  run.resume()
+}
+
+/** A run that was at work when its process ended goes on by itself. */
+function isAtWork({ state }: RunResult): boolean {
+  return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+}
+
+/** How a run stands that does not go on now. */
+function show(
+  result: RunResult,
+  {
+    limits,
+    carried,
+    options,
+    io,
+  }: {
+    limits: AgentConfig['limits']
+    carried: string
+    options: ResumeOptions
+    io: CliIO
+  },
+): void {
+  const isHuman = options.output === 'human'
+  if (isHuman && result.output !== '') io.stdout.write(`${printable(result.output)}\n`)
+  if (isHuman) io.stdout.write(errorLine(result, painter(wantsColor(io.stdout, io.env))))
+  io.stdout.write(rendererFor(options.output, limits, io).result(result))
+  showRest(result, { isHuman, carried, io })
+}

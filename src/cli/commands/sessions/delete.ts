@@ -1,0 +1,58 @@
+import { asker } from '../../ask.js'
+import { badUsage, CliError } from '../../cli-error.js'
+import type { CliIO, Command } from '../../command.js'
+import { exitCodes } from '../../exit-codes.js'
+import { findSession } from '../../find-session.js'
+import { withSessionStore } from '../../open-session-store.js'
+import { parseOptions } from '../../options.js'
+import { count, shorten } from '../../render/words.js'
+import type { SessionEntry } from '../../../stores/store.js'
+import { onlyId, sessionOptionSpecs } from './options.js'
+
+const options = {
+  yes: { short: 'y', about: 'do not ask' },
+  ...sessionOptionSpecs,
+}
+
+export const deleteCommand: Command = {
+  name: 'sessions delete',
+  about: 'Deletes a session with all its records, after asking.',
+  positional: 'ID',
+  options,
+  notes: ['It cannot be brought back: statewright sessions export ID keeps a copy.'],
+  execute: async (args, io) => {
+    const { positionals, has, text } = parseOptions(args, options)
+    const id = onlyId(positionals)
+    if (!has('yes') && !(io.stdin.isTTY === true && io.stdout.isTTY === true)) {
+      throw badUsage(
+        'Nobody can be asked here: say --yes to delete the session without being asked.',
+        '--yes',
+      )
+    }
+    return withSessionStore(text('store'), io, async (store) => {
+      const entry = await findSession(store, id)
+      if (!has('yes') && !(await isSure(entry, io))) {
+        io.stdout.write('Nothing was deleted.\n')
+        return io.signal.aborted ? exitCodes.cancelled : exitCodes.completed
+      }
+      if (!(await store.delete(id))) {
+        throw new CliError('unknown_session', `Session '${id}' was deleted by somebody else.`, id)
+      }
+      io.stdout.write(`Deleted ${id}.\n`)
+      return exitCodes.completed
+    })
+  },
+}
+
+async function isSure({ id, head, summary }: SessionEntry, io: CliIO): Promise<boolean> {
+  const { ask, close } = asker(io)
+  const title = shorten(summary?.name ?? summary?.title ?? '', 60)
+  try {
+    const answer = await ask(
+      `Delete session ${id}${title && ` (${title})`} with its ${count(head)} records? (y)es, (n)o: `,
+    )
+    return /^y(es)?$/i.test(answer ?? '')
+  } finally {
+    close()
+  }
+}

@@ -1,0 +1,39 @@
+import { systemClock } from '../../../runtime/clock.js'
+import { fork } from '../../../sessions/fork.js'
+import { badUsage } from '../../cli-error.js'
+import type { Command } from '../../command.js'
+import { exitCodes } from '../../exit-codes.js'
+import { findSession } from '../../find-session.js'
+import { withSessionStore } from '../../open-session-store.js'
+import { parseOptions, wholeNumber } from '../../options.js'
+import { onlyId, sessionOptionSpecs } from './options.js'
+
+const options = {
+  at: { value: 'N', about: 'where it stood after record N of its log (default: where it stands)' },
+  ...sessionOptionSpecs,
+}
+
+export const forkCommand: Command = {
+  name: 'sessions fork',
+  about:
+    'Makes a new session that begins where another one stood, and prints its id. The other stays as it is.',
+  positional: 'ID',
+  options,
+  notes: [
+    'The records are numbered in: statewright sessions show ID --events',
+    'Example:\n  statewright resume "$(statewright sessions fork 6f1c… --at 12)" "Try it without the cache."',
+  ],
+  execute: async (args, io) => {
+    const { positionals, text } = parseOptions(args, options)
+    const id = onlyId(positionals)
+    const at = wholeNumber('--at', text('at'), 1)
+    await withSessionStore(text('store'), io, async (store) => {
+      const { head } = await findSession(store, id)
+      if (at !== undefined && at > head) {
+        throw badUsage(`--at: session '${id}' has ${head} records; there is no ${at}.`, '--at')
+      }
+      io.stdout.write(`${await fork(store, id, at, systemClock)}\n`)
+    })
+    return exitCodes.completed
+  },
+}

@@ -1,0 +1,12 @@
+import type { CommandGroup } from '../../command.js'
+import { deleteCommand } from './delete.js'
+import { exportCommand } from './export.js'
+import { forkCommand } from './fork.js'
+import { listCommand } from './list.js'
+import { showCommand } from './show.js'
+
+export const sessionsCommands: CommandGroup = {
+  name: 'sessions',
+  about: 'Lists, shows, exports, forks and deletes the sessions that are kept.',
+  commands: [listCommand, showCommand, exportCommand, forkCommand, deleteCommand],
+}

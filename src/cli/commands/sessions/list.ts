@@ -1,0 +1,61 @@
+import { badUsage } from '../../cli-error.js'
+import type { CliIO, Command } from '../../command.js'
+import { exitCodes } from '../../exit-codes.js'
+import { withSessionStore } from '../../open-session-store.js'
+import { parseOptions, wholeNumber } from '../../options.js'
+import { jsonLine } from '../../render/json.js'
+import { painter, wantsColor } from '../../render/paint.js'
+import { sessionTable } from '../../render/session-table.js'
+import { type SessionRow, sessionRow } from '../../session-row.js'
+import { sessionOptionSpecs } from './options.js'
+
+const defaultLimit = 20
+
+const options = {
+  json: { about: 'print one line of JSON for each session' },
+  limit: { value: 'N', about: `how many, the newest first; 0 is all (default: ${defaultLimit})` },
+  ...sessionOptionSpecs,
+}
+
+export const listCommand: Command = {
+  name: 'sessions list',
+  about: 'Lists the sessions that are kept, the one that was written last first.',
+  positional: '',
+  options,
+  notes: [
+    "A session whose state is 'interrupted' was at work when its process ended: statewright resume ID.",
+  ],
+  execute: async (args, io) => {
+    const { positionals, has, text } = parseOptions(args, options)
+    if (positionals.length > 0) throw badUsage(`There is nothing to name here: '${positionals.join(' ')}'.`)
+    const limit = wholeNumber('--limit', text('limit'), 0) ?? defaultLimit
+    await withSessionStore(text('store'), io, async (store) => {
+      const entries = await store.list()
+      const shown = limit === 0 ? entries : entries.slice(0, limit)
+      const rows: SessionRow[] = []
+      for (const entry of shown) {
+        // oxlint-disable-next-line no-await-in-loop -- however many there are, one log at a time is in memory
+        const row = await sessionRow(store, entry)
+        if (row !== null) rows.push(row)
+      }
+      if (has('json')) for (const row of rows) io.stdout.write(jsonLine(withDates(row)))
+      else showTable(rows, entries.length - shown.length, io)
+    })
+    return exitCodes.completed
+  },
+}
+
+function withDates({ id, createdAt, updatedAt, ...rest }: SessionRow): object {
+  const [created, updated] = [createdAt, updatedAt].map((at) => new Date(at).toISOString())
+  return { id, createdAt: created, updatedAt: updated, ...rest }
+}
+
+function showTable(rows: readonly SessionRow[], more: number, { stdout, env }: CliIO): void {
+  if (rows.length === 0) {
+    stdout.write('There are no sessions yet. Begin one: statewright run "What changed last week?"\n')
+    return
+  }
+  const paint = painter(wantsColor(stdout, env))
+  stdout.write(sessionTable(rows, { now: Date.now(), width: stdout.columns ?? 160, paint }))
+  if (more > 0) stdout.write(paint('dim', `${more} older: --limit 0 shows all.`) + '\n')
+}

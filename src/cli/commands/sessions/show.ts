@@ -1,0 +1,105 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import { openRecord } from '../../../sessions/log-record.js'
+import { replay, type Replayed } from '../../../sessions/replay.js'
+import type { SessionEntry, SessionStore } from '../../../stores/store.js'
+import { badUsage } from '../../cli-error.js'
+import type { CliIO, Command } from '../../command.js'
+import { exitCodes } from '../../exit-codes.js'
+import { findSession } from '../../find-session.js'
+import { goingOn, whatItWaitsFor } from '../../going-on.js'
+import { withSessionStore } from '../../open-session-store.js'
+import { parseOptions, wholeNumber } from '../../options.js'
+import { ago, timestamp } from '../../render/ago.js'
+import { errorLine } from '../../render/error-line.js'
+import { logLine } from '../../render/log-line.js'
+import { type Paint, painter, wantsColor } from '../../render/paint.js'
+import { summary } from '../../render/summary.js'
+import { transcript } from '../../render/transcript.js'
+import { shorten } from '../../render/words.js'
+import { stateOf } from '../../session-row.js'
+import { carriedOptions } from '../common-options.js'
+import { onlyId, sessionOptionSpecs } from './options.js'
+
+const options = {
+  at: { value: 'N', about: 'as it stood after record N of its log' },
+  events: { about: 'list the records of its log: number, time, type and a short content' },
+  ...sessionOptionSpecs,
+}
+
+export const showCommand: Command = {
+  name: 'sessions show',
+  about: 'Shows a session: the conversation, what it took, where it stands and what it waits for.',
+  positional: 'ID',
+  options,
+  notes: [
+    'Examples:\n' +
+      '  statewright sessions show 6f1c…\n' +
+      '  statewright sessions show 6f1c… --events\n' +
+      '  statewright sessions show 6f1c… --at 12',
+  ],
+  execute: async (args, io) => {
+    const { positionals, has, text } = parseOptions(args, options)
+    const id = onlyId(positionals)
+    const at = wholeNumber('--at', text('at'), 1)
+    await withSessionStore(text('store'), io, async (store) => {
+      const entry = await findSession(store, id)
+      if (at !== undefined && at > entry.head) {
+        throw badUsage(`--at: session '${id}' has ${entry.head} records; there is no ${at}.`, '--at')
+      }
+      if (has('events')) await showEvents(store, id, at, io)
+      else showSession(entry, await replay(store, id, at), text('store'), io)
+    })
+    return exitCodes.completed
+  },
+}
+
+/** Those up to a damaged record are shown; then it is said what is wrong with that one. */
+async function showEvents(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
+  const records = await store.read(id, to === undefined ? {} : { to })
+  let last = 0
+  for (const record of records) {
+    const { seq, at } = record
+    const entry = openRecord(record, last, id)
+    io.stdout.write(`${logLine({ seq, at, entry }, io.stdout.columns ?? 160)}\n`)
+    last = seq
+  }
+}
+
+function showSession(entry: SessionEntry, replayed: Replayed, store: string | undefined, io: CliIO): void {
+  const { stdout, env } = io
+  const paint = painter(wantsColor(stdout, env))
+  const { messages } = replayed
+  const spoken = transcript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
+  stdout.write(
+    `${head(entry, replayed, paint)}\n${spoken}${spoken === '' ? '' : '\n'}${standing(entry, replayed, store, paint)}`,
+  )
+}
+
+function head({ id, createdAt, updatedAt }: SessionEntry, { name }: Replayed, paint: Paint): string {
+  const title = name === undefined ? '' : ` · ${shorten(name, 80)}`
+  const when = `begun ${timestamp(createdAt)} UTC, written ${ago(updatedAt, Date.now())}`
+  return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
+}
+
+/** The totals of all runs, how the latest one stands, and what can be done with it. */
+function standing(entry: SessionEntry, replayed: Replayed, store: string | undefined, paint: Paint): string {
+  const { at, run, usage, snapshot } = replayed
+  const { id, head: last, holder } = entry
+  const carried = carriedOptions({ store })
+  if (run === null || snapshot === null) {
+    return `No run has started. Begin one: statewright run --session ${id}${carried} 'Your prompt'\n`
+  }
+  const { limits } = (snapshot.context as AgentContext).config
+  const told = errorLine(run, paint) + summary({ ...run, usage }, limits, null, paint)
+  const record = `  ${paint('dim', 'record')}  ${at} of ${last}\n`
+  if (at < last) {
+    return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${at}\n`
+  }
+  if (holder !== null) return `${told}${record}At work: ${shorten(holder, 200)}\n`
+  if (stateOf(run.state, holder) === 'interrupted') {
+    return `${told}${record}It was interrupted. Go on with: statewright resume ${id}${carried}\n`
+  }
+  const waits = run.resumable ? `${whatItWaitsFor(run).replace(/^the/, 'The')}\n` : ''
+  const next = goingOn(run, carried)
+  return told + record + waits + (next === null ? '' : `${next}\n`)
+}

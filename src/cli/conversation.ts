@@ -1,0 +1,59 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { filter, firstValueFrom } from 'rxjs'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
+import { resultOf } from '../../machines/agent/result-of.js'
+import type { Run } from '../runtime/run.js'
+
+/** Something that a person says to a run that rests. */
+export type Answer = (run: Run) => void
+
+/** A run, from rest to rest. The result of an interactive one comes only at its end; its states tell of the rests before. */
+export class Conversation {
+  readonly run: Run
+  readonly #isInteractive: boolean
+
+  constructor(run: Run, isInteractive: boolean) {
+    this.run = run
+    this.#isInteractive = isInteractive
+  }
+
+  /** The rest that comes next, or at which the run is. */
+  rest(): Promise<RunResult> {
+    return this.#isInteractive ? Promise.race([this.run.result, this.#waiting()]) : this.run.result
+  }
+
+  async say(answer: Answer): Promise<RunResult> {
+    const before = this.#isInteractive ? this.#standing() : ''
+    answer(this.run)
+    if (this.#isInteractive) {
+      // An answer may have to wait until the session is ours again; no event tells that it was taken.
+      // oxlint-disable-next-line no-await-in-loop
+      while (this.#standing() === before) await nextTurn()
+    }
+    return this.rest()
+  }
+
+  async #waiting(): Promise<RunResult> {
+    const isResting = (state: AgentState): boolean => state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
+    await firstValueFrom(this.run.state$.pipe(filter(isResting)), { defaultValue: null })
+    // The state is told in the middle of a transition.
+    await nextTurn()
+    return isResting(this.run.state) ? resultOf(this.#context()) : this.run.result
+  }
+
+  #standing(): string {
+    const context = this.#context()
+    const { state, pending = [] } = resultOf(context)
+    return [
+      state,
+      context.messages.length,
+      context.steering.length,
+      ...pending.map(({ callId }) => callId),
+    ].join(' ')
+  }
+
+  #context(): AgentContext {
+    return (this.run.snapshot() as { context: AgentContext }).context
+  }
+}

@@ -1,0 +1,37 @@
+import { nearest } from '../config/nearest.js'
+import { checkedSessionId } from '../stores/session-id.js'
+import type { SessionEntry, SessionStore } from '../stores/store.js'
+import { CliError } from './cli-error.js'
+
+const mostNames = 3
+
+/**
+ * A session of the store.
+ * @throws {CliError} `unknown_session`, naming ids that may be meant
+ * @throws {UsageError} `invalid_session`
+ */
+export async function findSession(store: SessionStore, sessionId: string): Promise<SessionEntry> {
+  const id = checkedSessionId(sessionId)
+  const entries = await store.list()
+  const found = entries.find((entry) => entry.id === id)
+  if (found) return found
+  const near = idsNear(
+    id,
+    entries.map((entry) => entry.id),
+  )
+  const hint =
+    near.length > 0
+      ? `Did you mean ${near.map((one) => `'${one}'`).join(' or ')}?`
+      : entries.length === 0
+        ? 'The store is empty.'
+        : "'statewright sessions list' shows those that there are."
+  throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
+}
+
+/** Ids that begin with what was given, else the one that it is a typo of. */
+function idsNear(id: string, ids: readonly string[]): string[] {
+  const begun = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
+  if (begun.length > 0) return begun.slice(0, mostNames)
+  const meant = nearest(id, ids)
+  return meant === undefined ? [] : [meant]
+}

@@ -1,0 +1,46 @@
+import type { PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
+import { shorten, shownArguments } from './render/words.js'
+import { shellWord } from './shell-word.js'
+
+/** What a run that rests waits for, as a sentence. */
+export function whatItWaitsFor({ state, pending = [] }: RunResult): string {
+  if (state === 'PAUSED') return 'the run is paused, and nobody said that it may go on.'
+  return `the run waits: ${pending.map(whatItNeeds).join('; ') || 'for a message'}.`
+}
+
+export function whatItNeeds({ callId, name, arguments: json, needs, interrupted }: PendingAnswer): string {
+  const call = `${shorten(name, 64)}(${shownArguments(json, 200)}) [${shorten(callId, 64)}]`
+  if (needs === 'client') return `${call} needs the client to run it`
+  return `${call} needs approval${interrupted ? ': it was interrupted, and may have run already' : ''}`
+}
+
+/**
+ * The command with which a run goes on, or after one that was cancelled its session, as a line of its own; null when
+ * there is nothing to go on with. `carried`: the options that it needs; null: the session is gone with the command.
+ */
+export function goingOn(
+  { state, sessionId, pending = [], resumable }: RunResult,
+  carried: string | null,
+): string | null {
+  if (carried === null) {
+    return resumable
+      ? 'Its session is not kept. To go on with such a run later, name a store: --store file:DIR'
+      : null
+  }
+  if (resumable) return `Go on with: ${resumeCommand(sessionId, { state, pending })}${carried}`
+  if (state === 'CANCELLED') return `Go on with: statewright run --session ${sessionId}${carried} 'Go on.'`
+  return null
+}
+
+/** Answers come as an example: the person decides. */
+export function resumeCommand(
+  sessionId: string,
+  { state, pending = [] }: Pick<RunResult, 'state' | 'pending'>,
+): string {
+  const command = `statewright resume ${sessionId}`
+  if (state === 'WAITING_FOR_INPUT' && pending.length === 0) return `${command} 'Your message'`
+  const answers = pending.map(({ callId, needs }) =>
+    needs === 'approval' ? ` --approve ${shellWord(callId)}` : ` --output ${shellWord(`${callId}=RESULT`)}`,
+  )
+  return command + answers.join('')
+}

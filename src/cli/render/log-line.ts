@@ -1,0 +1,68 @@
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { LogEntry } from '../../sessions/log-entry.js'
+import { messageText } from '../../format/message-text.js'
+import { shorten, shownArguments } from '../../format/words.js'
+
+/** A record of a session's log. */
+export interface NumberedEntry {
+  seq: number
+  at: number
+  entry: LogEntry
+}
+
+/** A record as one line: its number (for `--at`), when, what kind, and the beginning of what it says. */
+export function logLine({ seq, at, entry }: NumberedEntry, width: number): string {
+  const when = new Date(at).toISOString().slice(0, 23).replace('T', ' ')
+  const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
+  const head = `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
+  const room = Math.max(40, width - head.length - 2)
+  return `${head}  ${shorten(contentOf(entry), room)}`.trimEnd()
+}
+
+function contentOf(entry: LogEntry): string {
+  switch (entry.type) {
+    case 'opened': {
+      const { name, state, forkedFrom } = entry
+      const from = forkedFrom ? `from ${forkedFrom.sessionId} at ${forkedFrom.seq}` : ''
+      const brought = state ? `with ${state.messages.length} messages` : ''
+      return [name ?? '', from, brought].filter((part) => part !== '').join(', ')
+    }
+    case 'start':
+      return entry.input.input.map((message) => messageText(message)).join(' ')
+    case 'event':
+      return eventContent(entry.event)
+    default:
+      return JSON.stringify(entry.state.value)
+  }
+}
+
+type Loose = AgentMachineEvent & { now?: number; fingerprint?: string }
+
+function eventContent(event: AgentMachineEvent): string {
+  switch (event.type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion': {
+      const { text, toolCalls } = event.output.response
+      const calls = toolCalls.map(
+        ({ function: call }) => `→ ${call.name}(${shownArguments(call.arguments, 80)})`,
+      )
+      return [text, ...calls].filter((part) => part !== '').join(' ')
+    }
+    case 'xstate.error.actor.model':
+    case 'xstate.error.actor.conclusion':
+      return `${event.error.code}: ${event.error.message}`
+    case 'TOOL_RESULT':
+      return `${event.callId} ${event.result.status}: ${event.result.content}`
+    case 'STORE_FAILED':
+      return `${event.failure.code}: ${event.failure.message}`
+    case 'REPLY':
+      return event.messages.map((message) => messageText(message)).join(' ')
+    default: {
+      // An answer's fingerprint tells a person nothing.
+      const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as Loose
+      return Object.values(rest)
+        .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+        .join(' ')
+    }
+  }
+}

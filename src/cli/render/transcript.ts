@@ -1,0 +1,68 @@
+import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
+import { messageText } from '../../format/message-text.js'
+import type { Paint } from '../../format/paint.js'
+import { firstLine, printable, shorten, shownArguments } from '../../format/words.js'
+
+/** What providers allow a tool's name. */
+const longestName = 64
+
+/** A conversation for people: who said what, with calls and their results on a line each. */
+export function transcript(
+  messages: readonly Message[],
+  { paint, width }: { paint: Paint; width: number },
+): string {
+  const names = toolNames(messages)
+  let speaker = ''
+  const lines: string[] = []
+  const say = (who: string, note: string, text: string): void => {
+    if (who !== speaker) lines.push(...(lines.length > 0 ? [''] : []), paint('bold', who))
+    speaker = who
+    if (text !== '') lines.push(printable(text).trimEnd() + (note && ` ${paint('dim', note)}`))
+  }
+  for (const message of messages) {
+    if (message.internal) continue
+    switch (message.role) {
+      case 'system':
+        lines.push(
+          ...messageText(message)
+            .split('\n')
+            .map((line) => paint('dim', printable(line))),
+        )
+        break
+      case 'user':
+        say('You', message.data?.reason === 'steering' ? '(while it ran)' : '', messageText(message))
+        break
+      case 'assistant':
+        say('Assistant', noteOf(message), message.content || message.refusal || '')
+        for (const { function: call } of message.tool_calls ?? []) {
+          const shown = `(${shownArguments(call.arguments, width - 12)})`
+          lines.push(`  ${paint('cyan', '→')} ${shorten(call.name, longestName)}${paint('dim', shown)}`)
+        }
+        break
+      case 'tool':
+        lines.push(resultLine(message, names.get(message.tool_call_id) ?? '', paint, width))
+    }
+  }
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+function noteOf({ data, refusal }: AssistantMessage): string {
+  if (data?.partial === true) return '(cut off)'
+  if (data?.reason === 'shield') return '(a shield)'
+  return refusal ? '(refused)' : ''
+}
+
+function resultLine({ content, data }: ToolMessage, name: string, paint: Paint, width: number): string {
+  const status = typeof data?.status === 'string' ? data.status : 'ok'
+  const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${printable(status)}`)
+  const shown = shorten(firstLine(content), Math.max(20, width - name.length - 12))
+  return `  ${mark} ${shorten(name, longestName)}  ${paint('dim', shown)}`
+}
+
+/** Results tell only the id of their call. */
+export function toolNames(messages: readonly Message[]): Map<string, string> {
+  const calls = messages.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []) : [],
+  )
+  return new Map(calls.map(({ id, function: { name } }) => [id, name]))
+}

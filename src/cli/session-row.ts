@@ -1,0 +1,57 @@
+import type { AgentState, Reason } from '../../machines/agent/outcome.js'
+import { standingAt } from '../sessions/replay.js'
+import { summaryOf } from '../sessions/summary.js'
+import { StoreError, type StoreErrorCode } from '../stores/store-error.js'
+import type { SessionEntry, SessionStore, SessionSummary } from '../stores/store.js'
+
+/**
+ * - `interrupted`: its run was at work, and nobody works on it any more
+ * - `new`: no run has started · `corrupt_log` and other codes: it cannot be read, and why
+ */
+export type SessionState = AgentState | 'interrupted' | 'new' | StoreErrorCode
+
+/** A session in a list, as it stands now. */
+export interface SessionRow extends Omit<SessionSummary, 'state'> {
+  id: string
+  state: SessionState
+  reason: Reason | null
+  createdAt: number
+  updatedAt: number
+  head: number
+  holder: string | null
+}
+
+/** A summary in the store is as old as the last rest of a run: how a session stands now, its log tells. */
+export async function sessionRow(store: SessionStore, entry: SessionEntry): Promise<SessionRow | null> {
+  const { summary, ...place } = entry
+  try {
+    const { run, name, runs, state } = await standingAt(store, entry.id)
+    if (run !== null) {
+      const now = summaryOf(run.context, name, runs)
+      return { ...now, ...place, state: stateOf(now.state, entry.holder) }
+    }
+    const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]
+    const named = name === undefined ? {} : { name }
+    return { ...empty, ...place, ...named, messages, totalTokens, cost, state: 'new' }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    // It was deleted in the meantime.
+    if (error.code === 'unknown_session') return null
+    return { ...(summary ?? empty), ...place, state: error.code }
+  }
+}
+
+/** How a run stands, told by its own state and by who works on it. */
+export function stateOf(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
+  const isAtWork = state === null || state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  return isAtWork && holder === null ? 'interrupted' : (state ?? 'RUNNING')
+}
+
+const empty: Omit<SessionSummary, 'state'> = {
+  title: '',
+  reason: null,
+  runs: 0,
+  messages: 0,
+  totalTokens: 0,
+  cost: null,
+}

@@ -1,0 +1,48 @@
+import type { ConfigFile } from '../config/file.js'
+import type { Agent, AgentOptions } from '../runtime/agent-options.js'
+import { createAgent } from '../runtime/agent.js'
+import type { SessionStore } from '../stores/store.js'
+import type { CliIO } from './command.js'
+import type { CommonOptions } from './commands/common-options.js'
+import { loadTools } from './load-tools.js'
+import { openMcp, type OpenMcp } from './open-mcp.js'
+import { openStage, type Stage } from './stage.js'
+
+export interface AgentParts {
+  options: CommonOptions
+  file: ConfigFile
+  store: SessionStore
+  /** Settings that go before those of the file. */
+  overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
+}
+
+/** Makes the agent that the options describe, and what it needs; what was opened is closed again in any case. */
+export async function withAgent<Value>(
+  { options, file, store, overrides = {} }: AgentParts,
+  io: CliIO,
+  use: (agent: Agent, stage: Stage) => Promise<Value>,
+): Promise<Value> {
+  const tools = options.tools === undefined ? undefined : await loadTools(options.tools, io.cwd)
+  const stage = await openStage(options, file, io)
+  let mcp: OpenMcp | undefined
+  try {
+    mcp = await openMcp(options.mcp, io.cwd, (warning) => io.stderr.write(`statewright: ${warning}\n`))
+    const { $schema: _schema, model: _model, ...written } = file
+    // What was read from JSON has no keys that are undefined.
+    const settings = written as Omit<AgentOptions, 'model'>
+    const agent = createAgent({
+      ...settings,
+      ...(options.instructions !== undefined && { instructions: options.instructions }),
+      ...(stage.prices && { prices: stage.prices }),
+      ...overrides,
+      limits: { ...file.limits, ...overrides.limits },
+      model: stage.model,
+      tools: [...(tools ?? stage.tools), ...mcp.entries],
+      store,
+    })
+    return await use(agent, stage)
+  } finally {
+    await mcp?.close()
+    await stage.close()
+  }
+}

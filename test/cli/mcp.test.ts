@@ -1,0 +1,41 @@
+import { reference } from '../mcp/support.js'
+import { kept, says, toolsModule } from './kept.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+const quoted = ({ command, args }: { command: string; args: string[] }) =>
+  [command, ...args].map((word) => `'${word}'`).join(' ')
+
+const everything = quoted(reference('everything'))
+const echo = { name: 'mcp-servers_everything_echo', arguments: { message: 'Hello' } }
+
+describe('--mcp', () => {
+  test('gives a run the tools of a server beside its own, and resume, too', async () => {
+    const { run } = await kept({
+      'play.json': { turns: [{ toolCalls: [{ id: 'm', name: 'send_mail' }, echo] }] },
+      'end.json': {
+        turns: [{ toolCalls: [echo] }, { text: 'Done.', expect: { toolResultsInclude: ['Echo: Hello'] } }],
+      },
+      'tools.mjs': toolsModule,
+    })
+    const more = ['-t', 'tools.mjs', '--mcp', everything]
+    const first = await run(['run', '--session', 's', '--rehearsal=play.json', ...more, 'Go'])
+    expect(first.out).toMatch(/✓ \S*echo .*Echo: Hello/)
+    expect(first.code).toBe(4)
+    const { code, out } = await run(['resume', 's', '--rehearsal=end.json', ...more, '--reject', 'm'])
+    expect(out).toMatch(/✓ \S*echo .*Echo: Hello/)
+    expect(code).toBe(0)
+  })
+
+  test.each([
+    ['a server that cannot be started', 'no-such-command-here', /--mcp: .*no-such-command-here/],
+    ['a quote that is not closed', `"npx`, /--mcp: a quote is not closed/],
+  ])('%s is an error before anything runs', async (_what, server, message) => {
+    const { run } = await kept({ 'play.json': says('Hi.') })
+    const { code, err } = await run(['run', '--rehearsal=play.json', '--mcp', server, 'Go'])
+    expect(code).toBe(2)
+    expect(err).toMatch(message)
+    expect((await run(['sessions', 'list'])).out).toContain('There are no sessions yet')
+  })
+})

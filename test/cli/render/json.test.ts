@@ -1,0 +1,17 @@
+import * as fc from 'fast-check'
+import { jsonLine } from '../../../src/cli/render/json.js'
+
+test('a line of JSON is the same value, and holds nothing that a terminal obeys', () => {
+  const unit = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 5 }),
+    fc.constantFrom('\u001b', '\u009b', '\u007f', '\u202e', '\u2066', '\\', '"', '\n'),
+  )
+  fc.assert(
+    fc.property(fc.array(unit), (parts) => {
+      const value = { text: parts.join('') }
+      const line = jsonLine(value)
+      expect(JSON.parse(line)).toEqual(value)
+      expect(line.slice(0, -1)).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u)
+    }),
+  )
+})

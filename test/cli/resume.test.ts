@@ -1,0 +1,288 @@
+import { filter, firstValueFrom } from 'rxjs'
+import type { RunResult } from '../../machines/agent/outcome.js'
+import type { Scenario } from '../../src/rehearsal/index.js'
+import { systemClock } from '../../src/runtime/clock.js'
+import { fork } from '../../src/sessions/fork.js'
+import { calls, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
+import { tool } from '../support/tools.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+const resultIn = (out: string) => JSON.parse(out) as RunResult
+const lastTold = ({ messages }: RunResult) =>
+  messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
+
+const end = { 'end.json': says('All done.'), 'tools.mjs': toolsModule }
+const go = ['--rehearsal=end.json', '--tools', 'tools.mjs']
+
+/** A session 's' whose run waits for these calls. */
+async function waitingFor(...asked: Parameters<typeof calls>): Promise<Kept> {
+  const place = await kept({ ...end, 'play.json': calls(...asked) })
+  const { code } = await place.run([
+    'run',
+    '--session',
+    's',
+    '--rehearsal=play.json',
+    '-t',
+    'tools.mjs',
+    'Go',
+  ])
+  expect(code).toBe(4)
+  return place
+}
+
+const mail = (id: string, to: string) => [id, 'send_mail', { to }] as const
+
+describe('resume answers the calls that wait', () => {
+  test('several at once, approved, changed and rejected', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'), mail('c', 'cy'))
+    const answers = ['--approve', 'a', '--approve=b={"to":"bea"}', '--reject', 'c=Not today.']
+    const { code, out } = await run(['resume', 's', ...go, ...answers, '--json'])
+    expect(code).toBe(0)
+    expect(resultIn(out)).toMatchObject({ state: 'COMPLETED', output: 'All done.', sessionId: 's' })
+    expect(lastTold(resultIn(out))).toEqual([
+      'sent to ann',
+      expect.stringContaining('sent to bea'),
+      'Rejected by the user: Not today.',
+    ])
+  })
+
+  test('one of two: it goes on waiting for the other, and says how to answer that one', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'))
+    const first = await run(['resume', 's', ...go, '--approve', 'a'])
+    expect(first.code).toBe(4)
+    expect(first.err).toContain('the run waits: send_mail(to: "bob") [b] needs approval.')
+    expect(first.err).toMatch(/\nGo on with: statewright resume s --approve b .*--tools=tools\.mjs/)
+    expect((await run(['resume', 's', ...go, '--reject', 'b'])).code).toBe(0)
+  })
+
+  test('with the result of a call that the client carries out', async () => {
+    const { run } = await waitingFor(['q', 'ask_client', {}])
+    const { code, out } = await run(['resume', 's', ...go, '--output', 'q=forty=two', '--json'])
+    expect(code).toBe(0)
+    expect(lastTold(resultIn(out))).toEqual(['forty=two'])
+  })
+
+  test('whose id has a = in it', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'), mail('a=b', 'bob'))
+    const { out } = await run(['resume', 's', ...go, '--reject', 'a=b=No.', '--approve', 'a', '--json'])
+    expect(lastTold(resultIn(out))).toEqual(['sent to ann', 'Rejected by the user: No.'])
+  })
+
+  test.each([
+    [
+      ['--reject=a', '--approve=x'],
+      /no call 'x' that waits; what waits: send_mail\(to: "ann"\) \[a\] needs approval/,
+    ],
+    [['--output=q=x', '--approve=a={"to":'], /the arguments for call 'a' are not JSON/],
+    [['--approve=a', '--reject=a'], /Call 'a' is answered twice\./],
+    [
+      ['--output=q=x', '--output=a=x'],
+      /--output does not fit call 'a': answer it with --approve a or --reject a\./,
+    ],
+    [['--reject=a', '--approve=q'], /--approve does not fit call 'q': answer it with --output 'q=TEXT'\./],
+    [['--reject=a', '--output=q'], /--output needs the result, too/],
+    [['--reject=a', '--approve'], /--approve needs a value/],
+  ])('%j is refused before anything is said', async (answers, message) => {
+    const { run } = await waitingFor(mail('a', 'ann'), ['q', 'ask_client', {}])
+    const { code, out, err } = await run(['resume', 's', ...go, ...answers])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(message)
+    expect((await run(['sessions', 'show', 's'])).out).toContain('[a] needs approval; ask_client() [q]')
+  })
+
+  test('at a terminal, the person is asked', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'))
+    const { code, out } = await run(['resume', 's', ...go], {
+      tty: true,
+      input: 'y\n',
+      env: { NO_COLOR: '1' },
+    })
+    expect(out).toContain('Run send_mail(to: "ann")? (y)es, (n)o, (e)dit: ')
+    expect(out).toContain('sent to ann')
+    expect(code).toBe(0)
+  })
+
+  test('without answers and without a terminal it says what it waits for, and needs no model for that', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'))
+    const { code, out, err } = await run(['resume', 's'])
+    expect(code).toBe(4)
+    expect(out).toMatch(/^Let me see\.\n\nWAITING_FOR_INPUT · approval\n/)
+    expect(err).toBe(
+      'statewright: the run waits: send_mail(to: "ann") [a] needs approval.\n' +
+        'Go on with: statewright resume s --approve a --store=file:kept\n',
+    )
+  })
+})
+
+describe('resume brings back a run', () => {
+  test('that has ended, and shows its result with the exit code of its state', async () => {
+    const { run } = await kept({ 'play.json': calls(['l', 'look', {}]), 'tools.mjs': toolsModule })
+    const args = ['--rehearsal=play.json', '-t', 'tools.mjs', '--max-steps', '1', 'Go']
+    expect((await run(['run', '--session', 's', ...args])).code).toBe(3)
+    const { code, out, err } = await run(['resume', 's'])
+    expect({ code, err }).toEqual({ code: 3, err: '' })
+    expect(out).toMatch(/^Let me see\.\n✗ max_steps .*\n\nMAX_STEPS · max_steps\n {2}steps {3}1 of 1\n/)
+    expect(out).not.toContain('time')
+    expect(resultIn((await run(['resume', 's', '--json'])).out)).toMatchObject({ state: 'MAX_STEPS' })
+  })
+
+  test('that has ended, and refuses to tell it anything', async () => {
+    const { run } = await kept({ 'play.json': says('Hi.') })
+    await run(['run', '--session', 's', '--rehearsal=play.json', 'Go'])
+    const { code, err } = await run(['resume', 's', 'And', 'then?'])
+    expect(code).toBe(2)
+    expect(err).toContain('has ended (COMPLETED), so it takes no message')
+    expect(err).toContain("statewright run --session s 'And then?'")
+  })
+
+  /** A session that stands in the middle of the work of another one. */
+  async function interrupted(): Promise<Kept & { id: string }> {
+    const place = await kept({ ...end, 'play.json': calls(['l', 'look', {}]) })
+    await place.run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
+    const id = await place.withStore((store) => fork(store, 's', 3, systemClock))
+    return { ...place, id }
+  }
+
+  test('that was interrupted, and goes on by itself', async () => {
+    const { run, id } = await interrupted()
+    const { code, out } = await run(['resume', id, ...go])
+    expect(code).toBe(0)
+    expect(out).toContain('✓ look')
+    expect(out).toMatch(/All done\.\n\nCOMPLETED[^]*Session /)
+  })
+
+  test('that was interrupted, and tells it a message at the next safe point', async () => {
+    const { run, id } = await interrupted()
+    const { out } = await run(['resume', id, ...go, '--json', 'Be', 'brief.'])
+    expect(resultIn(out).messages.map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'Go'],
+      ['assistant', 'Let me see.'],
+      ['tool', 'seen'],
+      ['user', 'Be brief.'],
+      ['assistant', 'All done.'],
+    ])
+  })
+
+  test('that was interrupted only with a model', async () => {
+    const { run, id } = await interrupted()
+    const { code, err } = await run(['resume', id])
+    expect(code).toBe(2)
+    expect(err).toContain('no model can go on with this session')
+    const answered = await run(['resume', id, ...go, '--approve', 'l'])
+    expect(answered.err).toContain('no call waits for an answer: the run is WAITING_FOR_TOOL')
+  })
+
+  test('that is paused: it goes on, with a message it is steered', async () => {
+    const place = await kept(end)
+    const turns = [{ toolCalls: [{ id: 'n', name: 'nothing' }] }]
+    await withProgram(place, [...turns, ...turns], {}, async (agent) => {
+      for (const session of ['a', 'b']) {
+        const run = agent.run('Go', { session })
+        run.pause()
+        // oxlint-disable-next-line no-await-in-loop
+        expect((await run.result).state).toBe('PAUSED')
+      }
+    })
+    const plain = await place.run(['resume', 'a', ...go, '--json'])
+    expect(resultIn(plain.out)).toMatchObject({ state: 'COMPLETED', output: 'All done.' })
+    const steered = await place.run(['resume', 'b', ...go, '--json', '-'], { input: 'In one word.' })
+    expect(resultIn(steered.out).messages[3]).toMatchObject({ role: 'user', content: 'In one word.' })
+  })
+})
+
+describe('a session that waits for messages', () => {
+  async function interactive(turns: Scenario['turns'] = [{ text: 'One.' }]): Promise<Kept> {
+    const place = await kept({ ...end, 'chat.json': { turns: [{ text: 'Two.' }, { text: 'Three.' }] } })
+    const sendMail = tool('send_mail', () => 'sent', { needsApproval: true })
+    await withProgram(place, turns, { interactive: true, tools: [sendMail] }, async (agent) => {
+      const run = agent.run('Count.', { session: 's' })
+      await firstValueFrom(run.state$.pipe(filter((state) => state === 'WAITING_FOR_INPUT')))
+      await new Promise(setImmediate)
+    })
+    return place
+  }
+
+  test('takes answers to its calls one by one, too', async () => {
+    const toolCalls = ['a', 'b'].map((id) => ({ id, name: 'send_mail', arguments: {} }))
+    const { run } = await interactive([{ toolCalls }])
+    const first = await run(['resume', 's', ...go, '--approve', 'a'])
+    expect(first.code).toBe(4)
+    expect(first.err).toContain('the run waits: send_mail() [b] needs approval.')
+    const second = await run(['resume', 's', ...go, '--reject', 'b=No.'])
+    expect(second.out).toMatch(/Rejected by the user: No\.[^]*All done\./)
+    expect(second.err).toContain('the run waits: for a message.')
+  })
+
+  test('takes one from the command line, and waits for the next', async () => {
+    const { run } = await interactive()
+    const { code, out, err } = await run(['resume', 's', '--rehearsal=chat.json', 'Next.'])
+    expect(code).toBe(4)
+    expect(out).toMatch(/> Next\.\nTwo\.\n/)
+    expect(err).toMatch(/the run waits: for a message\.\nGo on with: statewright resume s 'Your message' /)
+    const shown = (await run(['sessions', 'show', 's'])).out
+    expect(shown).toContain('You\nCount.\n\nAssistant\nOne.\n\nYou\nNext.\n\nAssistant\nTwo.\n')
+  })
+
+  test('is a conversation at a terminal, until an empty line', async () => {
+    const { run } = await interactive()
+    const { code, out } = await run(['resume', 's', '--rehearsal=chat.json'], {
+      tty: true,
+      input: 'Next.\nMore.\n\n',
+      env: { NO_COLOR: '1' },
+    })
+    expect(code).toBe(4)
+    expect(out).toMatch(/Your message[^]*Two\.[^]*Your message[^]*Three\.[^]*Your message/)
+  })
+})
+
+describe('resume refuses', () => {
+  test.each([
+    [['resume'], "Which session? Give its id: 'statewright sessions list' shows them."],
+    [['resume', 'nobody'], "There is no session 'nobody' here. The store is empty."],
+    [['resume', '../x'], '"../x" is no session id.'],
+    [['resume', 's', '--json', '--events'], 'exclude each other'],
+  ])('%j', async (args, message) => {
+    const { code, out, err } = await (await kept()).run(args)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain(message)
+  })
+
+  test('an empty message', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'))
+    expect(await run(['resume', 's', ' '])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('The message is empty'),
+    })
+  })
+
+  test('a session that somebody else works on, naming them and the command that shows it', async () => {
+    const { run, withStore } = await waitingFor(mail('a', 'ann'))
+    await withStore((store) => store.acquire('s', { holder: 'run 4711', ttlMs: 60_000 }))
+    for (const args of [
+      ['resume', 's', '--approve', 'a'],
+      ['run', '--session', 's', '--rehearsal=end.json', 'Hi'],
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { code, err } = await run(args)
+      expect(code).toBe(2)
+      expect(err).toMatch(/in use by run 4711.*statewright sessions show s\n$/)
+    }
+  })
+
+  test('a session without a run', async () => {
+    const { run, withStore } = await waitingFor(mail('a', 'ann'))
+    const id = await withStore((store) => fork(store, 's', 1, systemClock))
+    const { code, err } = await run(['resume', id])
+    expect(code).toBe(2)
+    expect(err).toContain(`has no run yet: start one with statewright run --session ${id} 'Your prompt'.`)
+  })
+
+  test('and so does run, in a session whose run has not ended', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'))
+    const { code, err } = await run(['run', '--session', 's', '--rehearsal=end.json', 'Hi'])
+    expect(code).toBe(2)
+    expect(err).toMatch(/has a run that is WAITING_FOR_INPUT\..*statewright resume s\.\n$/)
+  })
+})

@@ -1,0 +1,290 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { restoreSession } from '../../src/index.js'
+import type { StoredSession } from '../../src/runtime/session.js'
+import { calls, type Kept, kept, toolsModule } from './kept.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+const rows = (out: string) =>
+  out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+/** One session 'done' that has ended, and after it one 'waits' that waits for an approval. */
+async function two(): Promise<Kept> {
+  const place = await kept({
+    'done.json': calls(['l', 'look', { at: 'the sky' }]),
+    'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
+    'tools.mjs': toolsModule,
+  })
+  for (const id of ['done', 'waits']) {
+    // oxlint-disable-next-line no-await-in-loop
+    await place.run(['run', '--session', id, `--rehearsal=${id}.json`, '-t', 'tools.mjs', `${id}?`])
+  }
+  return place
+}
+
+describe('sessions list', () => {
+  test('is a table, the session that was written last first', async () => {
+    const { run } = await two()
+    const { code, out, err } = await run(['sessions', 'list'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const [head, ...lines] = out.trimEnd().split('\n')
+    expect(head?.split(/ +/)).toEqual(['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title'])
+    expect(lines[0]).toMatch(/^waits {4}WAITING_FOR_INPUT {2}just now +2 +\d+ {2}\$0\.00 {2}waits\?$/)
+    expect(lines[1]).toMatch(/^done {5}COMPLETED +just now +4 +\d+ {2}\$0\.00 {2}done\?$/)
+  })
+
+  test('tells in --json the same, with times as ISO', async () => {
+    const { run } = await two()
+    const [waits, done] = rows((await run(['sessions', 'list', '--json'])).out)
+    expect(waits).toMatchObject({ id: 'waits', state: 'WAITING_FOR_INPUT', reason: 'approval', holder: null })
+    expect(done).toMatchObject({
+      id: 'done',
+      state: 'COMPLETED',
+      title: 'done?',
+      messages: 4,
+      runs: 1,
+      cost: 0,
+    })
+    expect(new Date(String(done?.updatedAt)).toISOString()).toBe(done?.updatedAt)
+  })
+
+  test('--limit shows the newest, and says how many more there are', async () => {
+    const { run } = await two()
+    const { out } = await run(['sessions', 'list', '--limit', '1'])
+    expect(out).toContain('waits?')
+    expect(out).not.toContain('done?')
+    expect(out).toContain('1 older: --limit 0 shows all.')
+    expect(rows((await run(['sessions', 'list', '--json', '--limit=0'])).out)).toHaveLength(2)
+  })
+
+  test('a run that was at work, and that nobody works on any more, is interrupted', async () => {
+    const { run, withStore } = await two()
+    const id = (await run(['sessions', 'fork', 'done', '--at', '3'])).out.trim()
+    expect(rows((await run(['sessions', 'list', '--json'])).out)[0]).toMatchObject({
+      id,
+      state: 'interrupted',
+    })
+    await withStore((store) => store.acquire(id, { holder: 'run 4711', ttlMs: 60_000 }))
+    const [held] = rows((await run(['sessions', 'list', '--json'])).out)
+    expect(held).toMatchObject({ id, state: 'WAITING_FOR_TOOL' })
+    expect(held?.holder).toContain('run 4711')
+  })
+
+  test('a session whose log is damaged is said to be so, and hides no other', async () => {
+    const { run, withStore } = await two()
+    await withStore((store) => {
+      const lease = store.acquire('waits', { holder: 'somebody', ttlMs: 60_000 })
+      const seq = store.read('waits').length + 1
+      store.append(lease, [{ seq, at: 0, type: 'event', data: '{}', check: 'none' }])
+      store.release(lease)
+    })
+    const { code, out } = await run(['sessions', 'list', '--json'])
+    expect(code).toBe(0)
+    expect(rows(out).map(({ id, state }) => [id, state])).toEqual([
+      ['waits', 'corrupt_log'],
+      ['done', 'COMPLETED'],
+    ])
+    const shown = await run(['sessions', 'show', 'waits'])
+    expect(shown.code).toBe(2)
+    expect(shown.err).toMatch(
+      /record 4 is damaged.*: statewright sessions fork waits --at 3 goes on from there/,
+    )
+    const events = await run(['sessions', 'show', 'waits', '--events'])
+    expect(events.out.trimEnd().split('\n')).toHaveLength(3)
+    expect(events.err).toContain('record 4 is damaged')
+  })
+})
+
+describe('sessions show', () => {
+  test('is the conversation, its calls and results on a line each, the totals, and where it stands', async () => {
+    const { run } = await two()
+    const { code, out } = await run(['sessions', 'show', 'done'])
+    expect(code).toBe(0)
+    expect(out).toMatch(
+      new RegExp(
+        [
+          '^Session done\nbegun .* UTC, written just now\n\n',
+          'You\ndone\\?\n\n',
+          'Assistant\nLet me see\\.\n  → look\\(at: "the sky"\\)\n  ✓ look  seen\nDone\\.\n\n',
+          'COMPLETED · end_turn\n  steps   2 of 50\n  tokens  .*\n  cost    \\$0\\.00\n  record  5 of 5\n$',
+        ].join(''),
+      ),
+    )
+  })
+
+  test('says what it waits for and how to go on', async () => {
+    const { run } = await two()
+    const { out } = await run(['sessions', 'show', 'waits'])
+    expect(out).toContain('The run waits: send_mail(to: "ann") [m] needs approval.\n')
+    expect(out).toContain('Go on with: statewright resume waits --approve m --store=file:kept\n')
+  })
+
+  test('--events lists the records by number, and --at shows the session after one of them', async () => {
+    const { run } = await two()
+    const lines = (await run(['sessions', 'show', 'done', '--events'])).out.trimEnd().split('\n')
+    expect(lines.map((line) => line.replace(/\d{4}-\d\d-\d\d \S+/, 'WHEN'))).toEqual([
+      '    1  WHEN  opened',
+      '    2  WHEN  start               done?',
+      '    3  WHEN  done.actor.model    Let me see. → look(at: "the sky")',
+      '    4  WHEN  TOOL_RESULT         l ok: seen',
+      '    5  WHEN  done.actor.model    Done.',
+    ])
+    const { out } = await run(['sessions', 'show', 'done', '--at', '3'])
+    expect(out).toContain('→ look')
+    expect(out).not.toContain('Done.')
+    expect(out).toMatch(/record {2}3 of 5\n.*statewright sessions fork done --store=file:kept --at 3\n$/)
+    expect(
+      (await run(['sessions', 'show', 'done', '--events', '--at=2'])).out.trimEnd().split('\n'),
+    ).toHaveLength(2)
+  })
+
+  test('leaves out what the loop said by itself', async () => {
+    const cut = { turns: [{ text: 'One, ', finishReason: 'length' }, { text: 'two.' }] }
+    const { run } = await kept({ 'play.json': cut })
+    await run(['run', '--session', 's', '--rehearsal=play.json', 'Count.'])
+    const { out } = await run(['sessions', 'show', 's'])
+    expect(out).toContain('You\nCount.\n\nAssistant\nOne,\ntwo.\n\nCOMPLETED')
+  })
+
+  test('no control character of a model or a tool reaches the terminal', async () => {
+    const evil = '\u001b]0;evil\u0007\u001b[2J\u009b31m\u202eabc'
+    const turns = [
+      { text: evil, toolCalls: [{ id: 'x\u001b[1m', name: 'look', arguments: { at: evil } }] },
+      { text: evil },
+    ]
+    const { run } = await kept({ 'play.json': { turns }, 'tools.mjs': toolsModule })
+    await run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', evil])
+    for (const args of [
+      ['list'],
+      ['list', '--json'],
+      ['show', 's'],
+      ['show', 's', '--events'],
+      ['export', 's'],
+      ['export', 's', '--markdown'],
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { code, out } = await run(['sessions', ...args])
+      expect(code).toBe(0)
+      expect(out).toContain('abc')
+      expect(out).not.toMatch(/[^\P{Cc}\n\t]|[\u202a-\u202e]/u)
+    }
+  })
+})
+
+describe('sessions export', () => {
+  test('is what restoreSession takes, with every call closed', async () => {
+    const { run } = await two()
+    const { out } = await run(['sessions', 'export', 'waits'])
+    const session = restoreSession(JSON.parse(out))
+    expect(session.id).toBe('waits')
+    expect(session.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
+    expect(session.usage.totalTokens).toBeGreaterThan(0)
+  })
+
+  test('--out writes a file, and replaces none without --force', async () => {
+    const { run, cwd } = await two()
+    await writeFile(join(cwd, 'mine.json'), 'mine')
+    const refused = await run(['sessions', 'export', 'done', '--out', 'mine.json'])
+    expect(refused).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('replace it with --force'),
+    })
+    expect(await readFile(join(cwd, 'mine.json'), 'utf8')).toBe('mine')
+    expect((await run(['sessions', 'export', 'done', '--out', 'mine.json', '--force'])).code).toBe(0)
+    const stored = JSON.parse(await readFile(join(cwd, 'mine.json'), 'utf8')) as StoredSession
+    expect(stored.messages).toHaveLength(4)
+  })
+
+  test('--markdown keeps calls and results whole, whatever they contain', async () => {
+    const turns = [
+      { text: 'See:', toolCalls: [{ id: 'l', name: 'look', arguments: { at: '```\n# no head' } }] },
+      { text: '**Done.**' },
+    ]
+    const { run } = await kept({ 'play.json': { turns }, 'tools.mjs': toolsModule })
+    await run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
+    const { out } = await run(['sessions', 'export', 's', '--markdown'])
+    expect(out.replaceAll(/· .*/g, '· WHEN')).toBe(
+      '# Session s\n\n## You · WHEN\n\nGo\n\n## Assistant · WHEN\n\nSee:\n\nCalls `look`:\n\n' +
+        '````\n{"at":"```\\n# no head"}\n````\n\nResult of `look`:\n\n```\nseen\n```\n\n' +
+        '## Assistant · WHEN\n\n**Done.**\n',
+    )
+  })
+})
+
+describe('sessions fork', () => {
+  test('prints the id of a new session, which goes on from there', async () => {
+    const { run } = await two()
+    const { code, out } = await run(['sessions', 'fork', 'done', '--at', '2'])
+    expect(code).toBe(0)
+    const resumed = await run(['resume', out.trim(), '--rehearsal=done.json', '-t', 'tools.mjs', '--json'])
+    expect(JSON.parse(resumed.out)).toMatchObject({
+      state: 'COMPLETED',
+      output: 'Done.',
+      sessionId: out.trim(),
+    })
+    expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(3)
+  })
+})
+
+describe('sessions delete', () => {
+  test.each([
+    ['y\n', 'Deleted done.', 1],
+    ['n\n', 'Nothing was deleted.', 2],
+    ['\n', 'Nothing was deleted.', 2],
+  ])('at a terminal it asks, and %j is: %s', async (input, told, left) => {
+    const { run } = await two()
+    const { code, out } = await run(['sessions', 'delete', 'done'], { tty: true, input })
+    expect(code).toBe(0)
+    expect(out).toBe(`Delete session done (done?) with its 5 records? (y)es, (n)o: ${told}\n`)
+    expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(left)
+  })
+
+  test('without a terminal it needs --yes', async () => {
+    const { run } = await two()
+    const refused = await run(['sessions', 'delete', 'done'])
+    expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('say --yes') })
+    expect(await run(['sessions', 'delete', 'done', '--yes'])).toMatchObject({
+      code: 0,
+      out: 'Deleted done.\n',
+    })
+    expect((await run(['sessions', 'delete', 'done', '--yes'])).code).toBe(2)
+  })
+
+  test('a session that is in use stays', async () => {
+    const { run, withStore } = await two()
+    await withStore((store) => store.acquire('done', { holder: 'run 4711', ttlMs: 60_000 }))
+    const { code, err } = await run(['sessions', 'delete', 'done', '-y'])
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('in use by run 4711') })
+  })
+})
+
+describe('commands on sessions refuse', () => {
+  test.each([
+    [['show', 'don'], "There is no session 'don' here. Did you mean 'done'?"],
+    [['export', 'WAIT'], "Did you mean 'waits'?"],
+    [['fork', 'zzzzzz'], "'statewright sessions list' shows those that there are."],
+    [['delete', 'dune', '-y'], "Did you mean 'done'?"],
+    [['show', 'done', 'waits'], "One session at a time: 'waits' is too much."],
+    [['show', 'done', '--at', '9'], "--at: session 'done' has 5 records; there is no 9."],
+    [['fork', 'done', '--at', '0'], '--at must be a whole number of at least 1'],
+    [['fork', 'done', '--at', '6'], 'has 5 records; there is no 6.'],
+    [['list', 'done'], "There is nothing to name here: 'done'."],
+    [['list', '--limit', '-1'], "'-1' looks like an option"],
+    [['export', 'done', '--force'], '--force goes with --out FILE.'],
+    [['export', 'done', '--out', 'no/file'], "there is no folder for 'no/file'."],
+    [['export', 'done', '--out', '.'], "'.' is"],
+    [['lst'], "Unknown command 'sessions lst'. Did you mean 'sessions list'?"],
+  ])('%j', async (args, message) => {
+    const { run } = await two()
+    const { code, out, err } = await run(['sessions', ...args])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain(message)
+    expect(err).not.toMatch(/^\s+at /m)
+  })
+})

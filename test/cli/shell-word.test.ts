@@ -1,0 +1,18 @@
+import * as fc from 'fast-check'
+import { shellWord } from '../../src/cli/shell-word.js'
+import { splitWords } from '../../src/cli/split-words.js'
+
+test('a shell reads a quoted word as it was', () => {
+  const text = fc
+    .string({ unit: 'grapheme' })
+    .filter((word) => !/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u.test(word))
+  fc.assert(
+    fc.property(text, (word) => {
+      expect(splitWords(shellWord(word))).toEqual([word])
+    }),
+  )
+})
+
+test.each(['a', './tools.mjs', 'file:/x', 'a=b', 'https://host/v1'])('%s needs no quotes', (word) => {
+  expect(shellWord(word)).toBe(word)
+})

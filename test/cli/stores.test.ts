@@ -1,0 +1,123 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RunResult } from '../../machines/agent/outcome.js'
+import { carriedOptions } from '../../src/cli/commands/common-options.js'
+import { says } from './kept.js'
+import { cli, folder, removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+const play = ['run', '--rehearsal=play.json', 'Hi']
+const files = { 'play.json': says('Hello.') }
+
+describe('where the sessions of the command line are', () => {
+  test('a session outlives its command, in the folder of this user', async () => {
+    const [cwd, dataFolder] = [await folder(files), await folder({})]
+    const { code, out } = await cli([...play, '--session', 'work'], { cwd, dataFolder })
+    expect(code).toBe(0)
+    expect(out).toMatch(/COMPLETED[^]*\nSession work\n$/)
+    expect((await cli(['sessions', 'list'], { dataFolder })).out).toMatch(
+      /\nwork +COMPLETED +just now +2 .* Hi\n$/,
+    )
+    const again = await cli([...play, '--session', 'work', '--json'], { cwd, dataFolder })
+    expect((JSON.parse(again.out) as RunResult).messages).toHaveLength(4)
+  })
+
+  test('a rehearsal leaves nothing behind, unless it is told where', async () => {
+    const [cwd, dataFolder] = [await folder(files), await folder({})]
+    const { out } = await cli(play, { cwd, dataFolder, env: { STATEWRIGHT_STORE: 'file:elsewhere' } })
+    expect(out).toContain('COMPLETED')
+    expect(out).not.toContain('Session ')
+    expect(existsSync(join(cwd, 'elsewhere'))).toBe(false)
+    expect((await cli(['sessions', 'list'], { dataFolder })).out).toContain('There are no sessions yet')
+  })
+
+  test('--store goes before STATEWRIGHT_STORE, and a folder is relative to where the person stands', async () => {
+    const cwd = await folder(files)
+    const env = { STATEWRIGHT_STORE: 'file:of-the-environment' }
+    await cli([...play, '--session', 'a'], { cwd, env })
+    await cli([...play, '--store', 'file:of-the-option'], { cwd, env })
+    expect(existsSync(join(cwd, 'of-the-environment', 'sessions.db'))).toBe(true)
+    expect(existsSync(join(cwd, 'of-the-option', 'sessions.db'))).toBe(true)
+    expect((await cli(['sessions', 'list', '--json'], { cwd, env })).out.trim().split('\n')).toHaveLength(1)
+  })
+
+  test.each([
+    ['no home', () => Promise.resolve(null), 'This user has no home'],
+    [
+      'a folder that cannot be used',
+      async () => join(await folder({ file: '' }), 'file', 'x'),
+      'cannot be used',
+    ],
+  ])('with %s a run goes on in memory and says so in one line', async (_what, place, why) => {
+    const [cwd, dataFolder] = [await folder(files), await place()]
+    const { code, out, err } = await cli([...play, '--session', 'work'], { cwd, dataFolder })
+    expect(code).toBe(0)
+    expect(out).not.toContain('Session work')
+    expect(err).toMatch(/^statewright: .*This session stays in memory\.\n$/)
+    expect(err).toContain(why)
+    const listed = await cli(['sessions', 'list'], { dataFolder })
+    expect(listed).toMatchObject({ code: 2, out: '', err: expect.stringContaining(why) })
+  })
+
+  test.each([
+    ['--store', { args: ['--store', 'file:file/x'] }],
+    ['STATEWRIGHT_STORE', { args: ['--session', 's'], env: { STATEWRIGHT_STORE: 'file:file/x' } }],
+  ])('a store that %s names and that cannot be used is an error', async (_what, { args, ...call }) => {
+    const cwd = await folder({ ...files, file: '' })
+    const { code, out, err } = await cli([...play, ...args], { cwd, ...call })
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(/^statewright: .*sessions\.db cannot be used.*\n$/)
+  })
+
+  test('a text that names no store is an error that tells which there are', async () => {
+    const { code, err } = await cli(['sessions', 'list', '--store', 'sessions'])
+    expect(code).toBe(2)
+    expect(err).toContain('Use memory:, file:DIR, file:///DIR or postgres://')
+  })
+
+  test.each([['--session=s'], ['--store=file:kept']])(
+    'without a model, no rehearsal is played into a session that is kept (%s)',
+    async (option) => {
+      const { code, out, err } = await cli(['run', option, 'Hi'], { cwd: await folder({}) })
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err).toContain('no model can go on with this session')
+    },
+  )
+})
+
+describe('a cancelled run', () => {
+  test('tells how to go on in its session, with the options that it had', async () => {
+    const cwd = await folder({ 'play.json': { turns: [{ text: 'Let me think.', hang: 1 }] } })
+    const interrupt = new AbortController()
+    const { code, out } = await cli([...play, '--session', 'work'], {
+      cwd,
+      signal: interrupt.signal,
+      onOutput: (text) => {
+        if (text.includes('Let me')) interrupt.abort()
+      },
+    })
+    expect(code).toBe(130)
+    expect(out).toMatch(
+      /Session work\nGo on with: statewright run --session work --rehearsal=play\.json 'Go on\.'\n$/,
+    )
+  })
+})
+
+describe('the options that a later command needs', () => {
+  test('are quoted for a shell', () => {
+    const given = { tools: './my tools.mjs', model: 'gpt-5', instructions: "Don't.", rehearsal: true }
+    expect(carriedOptions(given)).toBe(
+      ` --tools='./my tools.mjs' --model=gpt-5 --instructions='Don'\\''t.' --rehearsal`,
+    )
+  })
+
+  test('never show what may be a secret', () => {
+    const shown = carriedOptions({
+      store: 'postgres://me:secret@host/db',
+      baseURL: 'https://host/v1?key=secret',
+      mcp: ['TOKEN=secret npx server', 'https://user:secret@host/mcp', 'npx server'],
+    })
+    expect(shown).toBe(` --store … --mcp … --mcp … --mcp='npx server' --base-url …`)
+  })
+})
