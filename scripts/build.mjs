@@ -27,6 +27,11 @@ await build({
     'src/diagram/index.ts',
     'src/inspect/index.ts',
     'src/inspect/node.ts',
+    'src/mcp/index.ts',
+    'src/memory/index.ts',
+    'src/stores/index.ts',
+    'src/stores/file/index.ts',
+    'src/stores/postgres/index.ts',
     'src/cli/main.ts',
   ],
   outdir: 'dist',
@@ -39,7 +44,7 @@ await build({
   platform: 'neutral',
   mainFields: ['module', 'main'],
   conditions: ['es2015', 'import'],
-  external: ['node:*', 'xstate', '@xstate/graph', 'openai', '@pydantic/genai-prices'],
+  external: ['node:*', 'xstate', '@xstate/graph', 'openai', '@pydantic/genai-prices', 'libsql', 'ipaddr.js', 'env-paths'],
   legalComments: 'linked',
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)

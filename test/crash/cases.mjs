@@ -1,0 +1,104 @@
+import { between, randomOf } from './random.mjs'
+import { calls } from './script.mjs'
+import { tear, tearLast } from './wal.mjs'
+
+const sides = ['before', 'after']
+const range = (count) => Array.from({ length: count }, (_, i) => i + 1)
+
+/** All sessions to play, given how many records the log has without a kill, and how long that run takes. */
+export const casesOf = (seed, { head, ms }) => [
+  ...atRecords(head),
+  ...atLeases(),
+  ...atEffects(),
+  ...atInstants(seed, 40, ms),
+  ...again(seed, 36, head, ms),
+  ...torn(seed, 24, head),
+]
+
+/** Before a record the store is slow, so that what must not happen yet would be seen. */
+function atRecords(head) {
+  return range(head).flatMap((seq) =>
+    sides.map((when) => ({
+      name: `${when} record ${seq}`,
+      isSlow: when === 'before',
+      kills: [{ kind: `${when} a record`, fault: { on: 'append', when, seq } }],
+    })),
+  )
+}
+
+/** A session is taken to see whether it is there, to begin, and to wake from waiting for the approval. */
+function atLeases() {
+  return ['acquire', 'read', 'release'].flatMap((on) =>
+    range(3).flatMap((nth) =>
+      sides.map((when) => ({
+        name: `${when} ${on} ${nth}`,
+        kills: [{ kind: 'around a lease', fault: { on, when, nth } }],
+      })),
+    ),
+  )
+}
+
+function atEffects() {
+  return calls.flatMap(({ id: callId }) =>
+    sides.map((when) => ({
+      name: `${when} the effect of ${callId}`,
+      kills: [{ kind: `${when} an effect`, fault: { on: 'effect', when, callId } }],
+    })),
+  )
+}
+
+const atAnyInstant = (random, ms) => ({ kind: 'at any instant', afterMs: random() * ms })
+
+function atInstants(seed, count, ms) {
+  return range(count).map((number) => {
+    const name = `instant ${number}`
+    return { name, isSlow: number % 2 === 0, kills: [atAnyInstant(randomOf(seed, name), ms)] }
+  })
+}
+
+/** Killed two or three times: the processes that resume die, too, while they read, or soon after they go on. */
+function again(seed, count, head, ms) {
+  return range(count).map((number) => {
+    const name = `again ${number}`
+    const random = randomOf(seed, name)
+    const when = sides[between(random, 0, 1)]
+    const first = {
+      kind: `${when} a record`,
+      fault: { on: 'append', when, seq: between(random, 2, head - 8) },
+    }
+    const more = range(number % 3 === 0 ? 2 : 1).map(() => ({
+      ...anotherKill(random, ms),
+      kind: 'during resume',
+    }))
+    return { name, kills: [first, ...more] }
+  })
+}
+
+function anotherKill(random, ms) {
+  const when = sides[between(random, 0, 1)]
+  const choices = [
+    { fault: { on: ['acquire', 'read'][between(random, 0, 1)], when, nth: 1 } },
+    { fault: { on: 'append', when, nth: between(random, 1, 4) } },
+    { afterMs: (random() * ms) / 3 },
+  ]
+  return choices[between(random, 0, choices.length - 1)]
+}
+
+/**
+ * The end of the write-ahead file is lost, as when a machine stops. Right after a record nothing has followed from it
+ * yet, so that every rule holds without it; what was lost further back may already have had its effects.
+ */
+function torn(seed, count, head) {
+  return range(count).map((number) => {
+    const name = `torn ${number}`
+    const random = randomOf(seed, name)
+    const losesEffects = number % 3 === 0
+    const fault = { on: 'append', when: 'after', seq: between(random, 1, head) }
+    return {
+      name,
+      losesEffects,
+      kills: [{ kind: losesEffects ? 'log torn anywhere' : 'last record torn', fault }],
+      damage: (dir) => (losesEffects ? tear : tearLast)(dir, random),
+    }
+  })
+}

@@ -1,0 +1,58 @@
+// One process of a session: resumes it, or begins it when the log has nothing yet, and approves what is asked of it.
+// What it is to do comes as JSON in the first argument, what became of it goes back as messages.
+import { fileStore } from 'statewright/stores/file'
+import { createCrashAgent } from './agent.mjs'
+import { doomed, freeDisk, striker } from './faults.mjs'
+import { look } from './look.mjs'
+import { prompt } from './script.mjs'
+
+const { dir, baseURL, fault, isSlow, withoutRights, tryAgain } = JSON.parse(process.argv[2])
+
+/** A session that nobody has written to yet has no run. */
+const isNew = (error) => ['unknown_session', 'nothing_to_resume'].includes(error.code)
+
+async function goOn(agent) {
+  try {
+    return await agent.resume('s')
+  } catch (error) {
+    if (!isNew(error)) throw error
+    return agent.run(prompt, { session: 's' })
+  }
+}
+
+async function finish(agent) {
+  const run = await goOn(agent)
+  let ended = 0
+  run.events$.subscribe(({ type }) => {
+    if (type === 'session_ended') ended += 1
+  })
+  let result = await run.result
+  while (result.state === 'WAITING_FOR_INPUT') {
+    for (const { callId } of result.pending) run.approve(callId)
+    result = await run.result
+  }
+  return { result, ended }
+}
+
+async function main() {
+  const strike = striker(fault, dir)
+  // Modes mean nothing to root.
+  if (withoutRights && process.getuid() === 0) process.setuid(65_534)
+  const store = doomed(fileStore({ dir }), strike, isSlow)
+  const agent = createCrashAgent({ dir, baseURL, store, strike })
+  process.send({ type: 'ready' })
+  let outcome = await finish(agent)
+  if (tryAgain) {
+    const first = { outcome, found: await look(dir) }
+    freeDisk(dir)
+    outcome = { ...(await finish(agent)), first }
+  }
+  store.close()
+  return outcome
+}
+
+main().then(
+  (outcome) => process.send({ type: 'outcome', ...outcome }, () => process.disconnect()),
+  ({ name, code, message, stack }) =>
+    process.send({ type: 'outcome', error: { name, code, message, stack } }, () => process.disconnect()),
+)

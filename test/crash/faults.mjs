@@ -1,0 +1,67 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { StoreError } from 'statewright'
+
+/**
+ * What goes wrong in a process, once: `{ on, when, seq?, nth?, callId?, act }`.
+ * - `on`: a method of the store, or `effect`, the work of a tool; `when`: `before` or `after` it
+ * - which one of them: that which appends record `seq`, the `nth` in this process, the one of call `callId`
+ * - `act`: `kill` (default), `fill` the disk, or `refuse` as a store does that has become read-only
+ */
+export function striker(fault, dir) {
+  let count = 0
+  let isOver = fault === undefined
+  return (on, when, { callId, records = [] } = {}) => {
+    if (isOver || on !== fault.on || when !== fault.when) return
+    count += 1
+    if (fault.nth !== undefined && count !== fault.nth) return
+    if (fault.seq !== undefined && !records.some(({ seq }) => seq === fault.seq)) return
+    if (fault.callId !== undefined && callId !== fault.callId) return
+    isOver = true
+    acts[fault.act ?? 'kill'](dir)
+  }
+}
+
+const acts = {
+  kill: () => process.kill(process.pid, 'SIGKILL'),
+  fill: (dir) => fillDisk(dir),
+  refuse: () => {
+    throw new StoreError('read_only', 'The store has become read-only. Make it writable again.')
+  },
+}
+
+/**
+ * A store around which things go wrong. A slow one answers later: whoever does not wait until a record is durable has
+ * the time to act before.
+ */
+export function doomed(store, strike, isSlow = false) {
+  const around =
+    (on) =>
+    (...args) => {
+      const place = on === 'append' ? { records: args[1] } : {}
+      strike(on, 'before', place)
+      const value = store[on](...args)
+      strike(on, 'after', place)
+      return value
+    }
+  const methods = ['acquire', 'renew', 'release', 'append', 'read']
+  const struck = { ...store, ...Object.fromEntries(methods.map((on) => [on, around(on)])) }
+  return isSlow ? { ...struck, append: (...args) => wait(4).then(() => struck.append(...args)) } : struck
+}
+
+const ballast = (dir) => join(dir, 'ballast')
+
+function fillDisk(dir) {
+  for (const size of [65_536, 4096, 1]) {
+    try {
+      for (;;) writeFileSync(ballast(dir), Buffer.alloc(size), { flag: 'a' })
+    } catch (error) {
+      if (error.code !== 'ENOSPC') throw error
+    }
+  }
+}
+
+export function freeDisk(dir) {
+  rmSync(ballast(dir), { force: true })
+}

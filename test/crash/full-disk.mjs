@@ -1,0 +1,15 @@
+// Run by storage.mjs on a disk of its own: what it is to play comes on the standard input, what it found goes out as JSON.
+import { text } from 'node:stream/consumers'
+import { startModelServer } from './model-server.mjs'
+import { inParallel } from './pool.mjs'
+import { playFaulty } from './storage.mjs'
+
+const { dir, result, cases } = JSON.parse(await text(process.stdin))
+const model = await startModelServer()
+// One at a time: the disk is one.
+const played = await inParallel(cases, 1, async (each) => {
+  const { problems } = await playFaulty(each, model, result, dir)
+  return { name: each.name, problems }
+})
+model.close()
+console.log(JSON.stringify(played))

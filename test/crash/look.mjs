@@ -1,0 +1,60 @@
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileStore } from 'statewright/stores/file'
+import { createCrashAgent, effectsFile } from './agent.mjs'
+import { mayRunTwice } from './script.mjs'
+
+/**
+ * What a folder holds between two processes. A copy is looked at: opening the store itself would mend what the next
+ * process has to mend.
+ */
+export async function look(dir) {
+  const copy = mkdtempSync(join(tmpdir(), 'statewright-look-'))
+  cpSync(dir, copy, { recursive: true })
+  const store = fileStore({ dir: copy })
+  try {
+    const records = store.read('s')
+    const agent = createCrashAgent({ dir: copy, baseURL: 'http://127.0.0.1:1', store })
+    const replayed = records.length > 0 ? await agent.replay('s') : null
+    const before = records.length > 2 ? await agent.replay('s', { to: records.length - 1 }) : null
+    return {
+      records,
+      effects: effectsIn(dir),
+      result: replayed?.run ?? null,
+      /** Whether the run has ended, and whether it had one record earlier. */
+      ended: replayed?.snapshot?.status === 'done',
+      endedBefore: before?.snapshot?.status === 'done',
+      place: replayed ? placeOf(replayed.snapshot.value) : 'no session yet',
+      durable: records.flatMap(resultsIn),
+      inDoubt: replayed ? inDoubtIn(replayed.snapshot.context) : [],
+    }
+  } finally {
+    store.close()
+    rmSync(copy, { recursive: true, force: true })
+  }
+}
+
+function effectsIn(dir) {
+  if (!existsSync(effectsFile(dir))) return []
+  return readFileSync(effectsFile(dir), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+
+function placeOf(value) {
+  return typeof value === 'string' ? value : Object.entries(value)[0].join('.')
+}
+
+/** The calls whose results a record holds. */
+function resultsIn({ type, data }) {
+  const { event } = JSON.parse(data)
+  return type === 'event' && event.type === 'TOOL_RESULT' ? [event.callId] : []
+}
+
+/** Calls that had begun when the process died, are without a result, and must not run again. */
+function inDoubtIn({ calls, state }) {
+  if (state !== 'WAITING_FOR_TOOL') return []
+  return calls.flatMap(({ id, started, result }) => (started && !result && !mayRunTwice(id) ? [id] : []))
+}

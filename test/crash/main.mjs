@@ -1,0 +1,63 @@
+// The crash test: sessions whose processes are killed at every point must end as one that nothing interrupted.
+// Usage: npm run test:crash -- [--seed NUMBER] [--only NAME], where NAME is a session's, or how several begin: torn
+import { parseArgs } from 'node:util'
+import { casesOf } from './cases.mjs'
+import { startModelServer } from './model-server.mjs'
+import { inParallel } from './pool.mjs'
+import { referenceProblems } from './reference.mjs'
+import { playReference, playSession } from './session.mjs'
+import { playStorage } from './storage.mjs'
+import { killTable } from './table.mjs'
+
+const { values } = parseArgs({
+  options: { seed: { type: 'string', default: `${Date.now() % 1_000_000}` }, only: { type: 'string' } },
+})
+const seed = Number(values.seed)
+if (!Number.isSafeInteger(seed)) throw new Error('--seed takes a whole number.')
+
+const model = await startModelServer()
+const reference = await playReference(model)
+const broken = referenceProblems(reference)
+if (broken.length > 0) {
+  console.error(`The run without a kill is not as it should be. It does not hold that: ${broken.join('; ')}.`)
+  process.exit(1)
+}
+
+const { ms, result, end } = reference
+const { only } = values
+const isAsked = ({ name }) => only === undefined || name === only || name.startsWith(`${only} `)
+const cases = casesOf(seed, { head: end.records.length, ms }).filter(isAsked)
+console.error(
+  `Seed ${seed}: ${cases.length} sessions of ${end.records.length} records in ${Math.round(ms)} ms.`,
+)
+let done = 0
+const sessions = await inParallel(cases, 2, async (each) => {
+  const session = await playSession(each, model, result)
+  if (++done % 25 === 0) console.error(`${done} of ${cases.length} sessions`)
+  for (const problem of session.problems) console.error(`${session.name}: ${problem}`)
+  return session
+})
+const storage = await playStorage(model, reference, isAsked)
+model.close()
+
+const { text, total } = killTable(sessions)
+console.log(text)
+console.log()
+for (const { name, problems } of storage)
+  console.log(`${problems.length > 0 ? 'WRONG' : 'as it should be'}: ${name}`)
+
+const wrong = [...sessions, ...storage].filter(({ problems }) => problems.length > 0)
+for (const { name, problems, dir } of wrong) {
+  console.log(`\n${name}${dir ? ` (left in ${dir})` : ''}:`)
+  for (const problem of problems) console.log(`  ${problem}`)
+  console.log(`  Again: npm run test:crash -- --seed ${seed} --only '${name}'`)
+}
+const often = sessions.filter(({ kills }) => kills.length > 1).length
+const missed = sessions.reduce((sum, session) => sum + session.missed, 0)
+const isEnough = only !== undefined || (total.kills >= 200 && often >= 30)
+console.log(
+  `\n${total.kills} kills in ${sessions.length} sessions, ${often} of them killed more than once ` +
+    `(${missed} kills came too late, seed ${seed}): ${total.equal} equal, ${total.interrupted} equal but for ` +
+    `interrupted calls, ${total.wrong} wrong. ${isEnough ? '' : 'Too few kills to tell.'}`,
+)
+process.exitCode = wrong.length === 0 && isEnough ? 0 : 1

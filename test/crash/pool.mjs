@@ -1,0 +1,11 @@
+/** The results of `work` for all `items`, in their order, `width` of them under way at a time. */
+export async function inParallel(items, width, work) {
+  const results = []
+  const queue = items.entries()
+  const worker = async () => {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other is what a worker does
+    for (const [index, item] of queue) results[index] = await work(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+  return results
+}

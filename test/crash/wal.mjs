@@ -1,0 +1,33 @@
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { between } from './random.mjs'
+
+const fileOf = (dir) => join(dir, 'sessions.db-wal')
+
+/** Cuts SQLite's write-ahead file at any byte. */
+export function tear(dir, random) {
+  truncateSync(fileOf(dir), between(random, 0, readFileSync(fileOf(dir)).length - 1))
+}
+
+/** Damages its last transaction only, from any byte of it on: it is cut off, or there is something else in its place. */
+export function tearLast(dir, random) {
+  const bytes = readFileSync(fileOf(dir))
+  const [from, to] = commitsIn(bytes).slice(-2)
+  const at = between(random, from, to - 1)
+  if (random() < 0.5) truncateSync(fileOf(dir), at)
+  else
+    writeFileSync(
+      fileOf(dir),
+      bytes.map((byte, i) => (i >= at ? byte ^ between(random, 1, 255) : byte)),
+    )
+}
+
+/** Where transactions end: after frames that tell the size of the database (https://sqlite.org/fileformat2.html#walformat). */
+function commitsIn(bytes) {
+  const frame = 24 + bytes.readUInt32BE(8)
+  const ends = [32]
+  for (let at = 32; at + frame <= bytes.length; at += frame) {
+    if (bytes.readUInt32BE(at + 4) !== 0) ends.push(at + frame)
+  }
+  return ends
+}
