@@ -293,6 +293,7 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
     const atRest = context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT'
     if (!atFinal && !atRest) {
       this.#rest.leave()
+      this.#log?.begun(context)
       return
     }
     this.#session.update(context)

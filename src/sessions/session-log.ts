@@ -56,6 +56,8 @@ export class SessionLog implements Journal {
   #pending: LogRecord[] = []
   #summary: SessionSummary | undefined
   #isDue = false
+  /** Whether a list of sessions knows that the run is under way. */
+  #isTold = false
   /** The write that is under way; the next one begins after it. */
   #writing: Promise<void> | undefined
   #failure: StoreError | undefined
@@ -145,6 +147,13 @@ export class SessionLog implements Journal {
     this.#tailSize = 0
   }
 
+  /** The run is under way: a list of sessions says so until its next rest. */
+  begun(context: AgentContext): void {
+    if (this.#isTold) return
+    this.#isTold = true
+    this.describe(context)
+  }
+
   /** What a list of sessions tells of this one, from the next write on. */
   describe(context: AgentContext): void {
     this.#summary = summaryOf(context, this.#name, this.#runs)
@@ -178,6 +187,7 @@ export class SessionLog implements Journal {
   /** Everything is durable, and the session free for whoever goes on. */
   rest(context: AgentContext): Promise<void> | undefined {
     if (!this.#isHeld) return undefined
+    this.#isTold = false
     this.describe(context)
     this.#mayRelease = true
     return this.flushed()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
@@ -283,6 +293,8 @@ export class SessionLog implements Journal {
     this.#timer = this.#clock.setTimeout(() => {
       void this.#renewInTime()
     }, leaseMs / 3)
+    // A lease is no reason for a process to stay.
+    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
   }
 
   async #renewInTime(): Promise<void> {

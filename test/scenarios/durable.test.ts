@@ -87,6 +87,57 @@ test('approvals are answered in another process, in any order, by another handle
   ])
 })
 
+/** A store that answers later, as one across a network does. */
+function distant(near: SessionStore): SessionStore {
+  const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> =>
+    new Promise<void>((resolve) => setImmediate(resolve)).then(ask)
+  return {
+    acquire: (...args) => later(() => near.acquire(...args)),
+    renew: (...args) => later(() => near.renew(...args)),
+    release: (...args) => later(() => near.release(...args)),
+    append: (...args) => later(() => near.append(...args)),
+    read: (...args) => later(() => near.read(...args)),
+    list: () => later(() => near.list()),
+    delete: (...args) => later(() => near.delete(...args)),
+    close: () => later(() => near.close()),
+  }
+}
+
+test.each([
+  ['at once', memoryStore],
+  ['later', () => distant(memoryStore())],
+])('an answer counts whenever it comes, with a store that answers %s', async (_, open) => {
+  const store = open()
+  const done: string[] = []
+  const tools = [transfer(done)]
+  const play = await stage(
+    [
+      { toolCalls: [ask('a', 20)] },
+      { toolCalls: [ask('b', 30)] },
+      { toolCalls: [ask('c', 40)] },
+      { text: 'Done.' },
+    ],
+    { store, tools },
+  )
+  const run = play.agent.run('Pay.', { session: 's' })
+  // While the question is being told.
+  run.events$.subscribe((event) => {
+    if (event.type === 'approval_requested' && event.callId === 'a') run.approve('a')
+  })
+  let result = await run.result
+  while (result.pending?.[0]?.callId !== 'b') result = await run.result
+  // Right after the rest was told.
+  run.approve('b')
+  expect((await run.result).pending?.[0]?.callId).toBe('c')
+  // By another handle, right after it has read the session.
+  const other = await again(play, store, { tools }).resume('s')
+  other.approve('c')
+  result = await other.result
+  expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(done).toEqual(['20', '30', '40'])
+  expect((await play.agent.replay('s')).run).toEqual(result)
+})
+
 test('of two approvals that race, one is refused and does nothing', async () => {
   const store = memoryStore()
   const done: string[] = []
