@@ -1,0 +1,66 @@
+/** Small pieces of text for people. */
+
+/**
+ * Text from outside, made safe for a terminal: escape sequences and other control characters could move the cursor,
+ * rename the window or fake a line of ours. Tabs and newlines stay.
+ */
+export function printable(text: string): string {
+  return text.replaceAll('\r\n', '\n').replaceAll(control, '')
+}
+
+// Bidirectional overrides too: they reorder what is read.
+const control = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
+
+/** At most `width` (at least 1) characters, on one line. */
+export function shorten(text: string, width: number): string {
+  // Nothing behind four times the width can be seen; huge results are not gone through.
+  const line = printable(text.slice(0, width * 4))
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  const letters = Array.from(line)
+  return letters.length <= width && text.length <= width * 4
+    ? line
+    : `${letters.slice(0, width - 1).join('')}…`
+}
+
+export function firstLine(text: string): string {
+  const start = text.trimStart()
+  const end = start.indexOf('\n')
+  return end < 0 ? start : `${start.slice(0, end)} …`
+}
+
+/** `path: "a.txt", lines: 3` for `{"path":"a.txt","lines":3}`; anything but an object as it stands. */
+export function shownArguments(json: string, width: number): string {
+  const value = parsed(json)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return shorten(json, width)
+  const fields = Object.entries(value).map(([key, field]) => `${key}: ${JSON.stringify(field)}`)
+  return shorten(fields.join(', '), width)
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+/** `12 ms`, `1.5 s`, `2 min 5 s` */
+export function duration(ms: number): string {
+  const whole = Math.max(0, Math.round(ms))
+  if (whole < 1_000) return `${whole} ms`
+  if (whole < 59_950) return `${(whole / 1_000).toFixed(1)} s`
+  const seconds = Math.round(whole / 1_000)
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}
+
+export function count(value: number): string {
+  return value.toLocaleString('en-US')
+}
+
+/** `$1.25`; small amounts with four decimals; `unknown` when a price is. */
+export function money(usd: number | null): string {
+  if (usd === null) return 'unknown (no price for this model)'
+  if (usd > 0 && usd < 0.0001) return '< $0.0001'
+  return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
+}
