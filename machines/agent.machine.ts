@@ -632,7 +632,7 @@ export const agentMachine = setup({
           {
             guard: 'hasPausedChildren',
             target: '#agent.WAITING_FOR_TOOL',
-            actions: ['forgetHalt', 'resumeChildren'],
+            actions: 'resumeChildren',
           },
           { target: '#agent.RUNNING.checkingLimits', actions: 'forgetHalt' },
         ],
@@ -640,7 +640,7 @@ export const agentMachine = setup({
           {
             guard: 'hasPausedChildren',
             target: '#agent.WAITING_FOR_TOOL',
-            actions: ['forgetHalt', 'resumeChildren', 'queueSteering'],
+            actions: ['resumeChildren', 'queueSteering'],
           },
           { target: '#agent.RUNNING.checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
         ],

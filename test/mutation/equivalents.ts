@@ -8,7 +8,8 @@ export const equivalents: Readonly<Record<string, string>> = {
     'RUNNING.retrieving: onError without because(internal)',
     'RUNNING.backingOff: onError without because(internal)',
     'RUNNING.consultingOnCalls: onError without because(internal)',
-    'RUNNING.screeningOutput: onError without because(internal)',
+    'RUNNING.fittingContext: onError without because(internal)',
+    'WAITING_FOR_TOOL.screeningResults: onError without because(internal)',
     'WAITING_FOR_TOOL.screeningCalls: onError without because(internal)',
     'WAITING_FOR_TOOL.consultingOnResults: onError without because(internal)',
   ]),
@@ -20,6 +21,7 @@ export const equivalents: Readonly<Record<string, string>> = {
     'RUNNING.accounting: always [isTruncated] after the next branch',
     'RUNNING.accounting: always [mayReprompt] after the next branch',
     'RUNNING.accounting: always [mayAskAgain] after the next branch',
+    'RUNNING.accounting: always [isEmpty] after the next branch',
   ]),
   ...because('a request that is refused before it is made, or that overflows the window, has cost nothing', [
     'RUNNING.requesting: onError [isRefusedByBudget] after the next branch',
@@ -45,12 +47,12 @@ export const equivalents: Readonly<Record<string, string>> = {
   ]),
   ...because('recordResult looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isOpenCall] without its guard',
-    'a machine that takes results of nobody’s call',
+  ]),
+  ...because('noteChildRest looks itself for an open call of that id', [
+    'WAITING_FOR_TOOL.executing: CHILD_RESTS [isOpenCall] without its guard',
   ]),
   ...because('the batch is settled on every way there; the entry makes sure', [
-    'PAUSED: entry without settleBatch',
     'COMPLETED: entry without settleBatch',
-    'BLOCKED: entry without settleBatch',
   ]),
 }
 

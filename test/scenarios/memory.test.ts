@@ -1,3 +1,4 @@
+import { createAgent, openaiChat } from '../../src/index.js'
 import { loadAttachment, memory } from '../../src/memory/index.js'
 import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
@@ -61,6 +62,8 @@ test('attachments go with the message as data, once', async () => {
   expect(() => play.agent.run('Go.', { attachments: [{ path: 'x' }] as never })).toThrow(/Load it first/)
 })
 
-test('memory must be a retriever', async () => {
-  await expect(stage([text('Hi.')], { memory: {} as never })).rejects.toMatchObject({ subject: 'memory' })
+test('memory must be a retriever', () => {
+  const model = openaiChat({ model: 'm', apiKey: 'none' })
+  expect(() => createAgent({ model, memory: {} as never })).toThrow(/memory must have retrieve/)
+  expect(() => createAgent({ model, memory: Promise.resolve(handbook()) as never })).toThrow(/await it first/)
 })

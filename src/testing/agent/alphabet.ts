@@ -38,6 +38,12 @@ export const modelOutcomes = {
       ['b', 'transfer', 'approval'],
     ],
   }),
+  'two calls': output({
+    calls: [
+      ['a', 'read'],
+      ['b', 'look'],
+    ],
+  }),
   'two client calls': output({
     calls: [
       ['a', 'pick', 'client'],
@@ -127,6 +133,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
     return {
       cancel,
       ...(asked && { ...watchedModel, ...ofModel.conclusion.inTime }),
+      ...(asked && config.guardrails.terminalDelegation && twoCalls),
       ...watchedActors,
       ...callsAllowed(context),
       ...(isExecuting(value) && ofTools(context, watchedOutcomes(config))),
@@ -203,7 +210,7 @@ const actors: Events = {
   'does not fit': at(errorActor('fitting', failure('context_overflow', 'context_overflow'))),
   'fitting failed': at(errorActor('fitting', broken)),
   'call shield failed': at(errorActor('callShields', broken)),
-  'output cleared': at(doneActor('outputShields', screening('allow', 'Done.'))),
+  'output cleared': at(doneActor('outputShields', screening('redact', 'Done.'))),
   'output blocked': at(doneActor('outputShields', screening('block', 'Not that.'))),
   'output shield failed': at(errorActor('outputShields', broken)),
   'result shield failed': at(errorActor('resultShields', broken)),
@@ -218,6 +225,8 @@ const actors: Events = {
   'tool runner ended': at(doneActor('tools')),
   'tool runner failed': at(errorActor('tools', broken)),
 }
+
+const twoCalls: Events = { 'model: two calls': at(doneActor('model', modelOutcomes['two calls'])) }
 
 const watchedActors: Events = Object.fromEntries(
   Object.entries(actors).filter(([name]) => /^(output cleared|own guards let the .* pass)$/.test(name)),

@@ -1,5 +1,6 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
+import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import { budgetReason } from '../../../machines/agent/totals.js'
 import { isWatching } from '../../../guards/state.js'
@@ -17,13 +18,14 @@ export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): s
     [context.deadline, context.timeLeft, budgetReason(context)],
     [context.retrieved !== null, context.held !== null, unscreenedInput(context).length],
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
-    context.calls.map(({ name, needs, started, unscreened, questions, result }) => [
-      watching && name,
-      needs,
-      started,
-      unscreened,
-      questions?.map((question) => [question.needs, question.answer !== undefined]),
-      result && (watching ? [result.status, result.content] : result.status === 'ok'),
+    context.calls.map((call) => [
+      watching && call.name,
+      call.needs,
+      call.started,
+      call.unscreened,
+      isInDoubt(context, call),
+      call.questions?.map((question) => [question.needs, question.answer !== undefined]),
+      call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),
     ]),
     watching && guardrails,
   ])

@@ -57,6 +57,15 @@ export const endingRules: readonly AgentInvariant[] = [
     if (errors.length !== (isError ? 1 : 0)) return `${errors.length} error events`
     return isFinal && (after.error !== null) !== isError && 'context.error does not fit'
   }),
+  rule(
+    'a context that cannot be fitted ends the run, and says whether it was too long',
+    ({ event, after }) => {
+      if (event.type !== ('xstate.error.actor.fitting' as string) || after.state !== 'ERROR') return null
+      const { kind } = (event as unknown as { error: { kind: string } }).error
+      const reason = kind === 'context_overflow' ? 'context_overflow' : 'internal'
+      return after.reason !== reason && `the failure was ${kind}, the reason is ${after.reason}`
+    },
+  ),
   rule('a log that cannot be written ends the run in ERROR, wherever it is', ({ event, state, after }) => {
     const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
     return event.type === 'STORE_FAILED' && !isRight && `it led to ${state} (${after.reason})`

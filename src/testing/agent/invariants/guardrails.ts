@@ -1,3 +1,4 @@
+import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import type { GuardrailsState } from '../../../../guards/state.js'
 import { initialGuardrails, resetGuard } from '../../../../guards/state.js'
 import { type AgentInvariant, announcedAs, type Change, rule, starts } from './rule.js'
@@ -65,6 +66,26 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const answer = after.messages.findLast(({ role }) => role === 'assistant')
     const isSaid = answer?.content === said?.message && after.error?.code === 'shield'
     return !isSaid && 'it is not'
+  }),
+  rule('what a shield has refused of the input is not kept', ({ state, event, before, after }) => {
+    if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
+    const refused = unscreenedInput(before).map(({ id }) => id)
+    const kept = after.messages.filter(({ id, data }) => refused.includes(id) && data?.['withheld'] !== true)
+    return kept.length > 0 && `${kept.length} messages are`
+  }),
+  rule('what the shields have found in an answer is told', (change) => {
+    const { event, before } = change
+    if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
+    const found = event.output.findings.filter(({ action }) => action !== 'allow').length
+    const told = announcedAs(change, 'shield').length
+    return told !== found && `${told} of ${found} findings`
+  }),
+  rule('a sub-agent that cannot go on halts the run at once', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'TOOL_RESULT' || event.result.child?.code !== 'provider_quota') return null
+    const isOpen = before?.calls.some(({ id, result }) => id === event.callId && result === undefined)
+    const isWatched = after.config.guardrails.terminalDelegation !== null
+    return isOpen && isWatched && !(change.isFinal || change.isRest) && `it goes on in ${change.state}`
   }),
   rule('what no shield has cleared is neither told nor in the transcript', (change) => {
     const { event, after } = change

@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
+import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
 import type { PendingCall } from '../../../../machines/agent/results.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import { historyProblem } from '../history.js'
@@ -110,14 +111,18 @@ function isFromUser({ role, ...message }: Message): boolean {
   return role === 'user' && !('internal' in message)
 }
 
-function costOf({ event, transitions }: Change): Usage | null {
+function costOf({ event, transitions, before }: Change): Usage | null {
   if (event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion')
     return event.output.response.usage
   if (event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion')
     return event.error.usage
   if (event.type === 'xstate.done.actor.fitting') return event.output.usage
   const isTaken = transitions.length > 0
-  if (event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT') return (isTaken && event.usage) || null
+  if (event.type === 'CHILD_USAGE') {
+    const isRunning = before?.calls.some((call) => call.id === event.callId && isUnderWay(call))
+    return isRunning ? event.usage : null
+  }
+  if (event.type === 'TOOL_RESULT') return (isTaken && event.usage) || null
   return isTaken && 'partial' in event ? (event.partial?.usage ?? null) : null
 }
 

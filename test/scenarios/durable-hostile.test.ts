@@ -1,0 +1,354 @@
+import { SimulatedClock } from 'xstate'
+import { z } from 'zod'
+import type { ModelResponse } from '../../machines/agent/response.js'
+import {
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  defineTool,
+  ModelError,
+  type ModelProvider,
+  type Run,
+} from '../../src/index.js'
+import { memoryStore } from '../../src/stores/memory-store.js'
+import type { SessionStore } from '../../src/stores/store.js'
+import { call, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+type Turn = Partial<ModelResponse> | (() => Promise<Partial<ModelResponse>>)
+
+/** Answers by how many answers the transcript holds, so that another process goes on where the first one was. */
+function scripted(...turns: Turn[]): ModelProvider {
+  return {
+    provider: 'scripted',
+    model: 'scripted-1',
+    request: async ({ messages }) => {
+      const turn = turns[messages.filter(({ role }) => role === 'assistant').length] ?? { text: 'No more.' }
+      return { ...plain, ...(typeof turn === 'function' ? await turn() : turn) }
+    },
+  }
+}
+
+const plain: ModelResponse = {
+  text: '',
+  reasoning: '',
+  refusal: null,
+  toolCalls: [],
+  finishReason: 'stop',
+  complete: true,
+  usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 0, reasoningTokens: 0 },
+  model: 'scripted-1',
+}
+
+const calls = (...toolCalls: ModelResponse['toolCalls']): Partial<ModelResponse> => ({
+  toolCalls,
+  finishReason: 'tool_calls',
+})
+const pay = tool('pay', () => 'paid', { needsApproval: true, idempotent: true })
+const payThenDone = [calls(call('a', 'pay', { text: '1' })), { text: 'Done.' }]
+
+function agentOn(store: SessionStore, turns: Turn[], options: Partial<AgentOptions> = {}) {
+  return createAgent({ model: scripted(...turns), store, tools: [pay], ...options })
+}
+
+/** A store that answers in a later turn of the event loop; `before` is awaited first. */
+function later(
+  store: SessionStore,
+  before: (method: keyof SessionStore) => unknown = () => null,
+): SessionStore {
+  const methods = ['acquire', 'renew', 'release', 'append', 'read', 'list', 'delete', 'close'] as const
+  const slow = methods.map((method) => [
+    method,
+    async (...args: unknown[]) => {
+      await before(method)
+      await settled()
+      return (store[method] as (...given: unknown[]) => unknown)(...args)
+    },
+  ])
+  return Object.fromEntries(slow) as SessionStore
+}
+
+const until = async (isReached: () => boolean): Promise<void> => {
+  while (!isReached()) await settled()
+}
+
+const holderOf = async (store: SessionStore) => (await store.list())[0]?.holder
+
+/** The first event of this type, told a turn of the event loop after it happened. */
+async function heard(run: Run, type: AgentEvent['type']): Promise<void> {
+  await new Promise<void>((resolve) => {
+    run.events$.subscribe((event) => {
+      if (event.type === type) resolve()
+    })
+  })
+  await settled()
+}
+
+describe('a rest that is still being written', () => {
+  test('a result is never that of a rest which the run has left meanwhile', async () => {
+    const run = agentOn(later(memoryStore()), payThenDone).run('Go.')
+    for await (const event of run) if (event.type === 'approval_requested') run.approve(event.callId)
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  })
+
+  test('a resumed run that is answered at its rest tells its next rest, not the same one again', async () => {
+    const store = memoryStore()
+    await agentOn(store, payThenDone).run('Go.', { session: 's' }).result
+    const run = await agentOn(later(store), payThenDone).resume('s')
+    expect((await run.result).state).toBe('WAITING_FOR_INPUT')
+    run.approve('a')
+    expect((await run.result).state).toBe('COMPLETED')
+  })
+
+  test('an answer that comes while the session is being given back waits for that', async () => {
+    let giveBack = (): void => undefined
+    let isLeaving = false
+    const store = later(memoryStore(), (method) => {
+      if (method !== 'release' || isLeaving) return null
+      isLeaving = true
+      return new Promise<void>((resolve) => {
+        giveBack = resolve
+      })
+    })
+    const run = agentOn(store, payThenDone).run('Go.')
+    await until(() => isLeaving)
+    run.approve('a')
+    await settled()
+    giveBack()
+    expect((await run.result).state).toBe('COMPLETED')
+  })
+
+  test('iteration ends when the session is free for the next run', async () => {
+    const agent = agentOn(later(memoryStore()), [{ text: 'One.' }, { text: 'Two.' }])
+    const events: AgentEvent[] = []
+    for await (const event of agent.run('Go.', { session: 's' })) events.push(event)
+    expect(events.at(-1)?.type).toBe('session_ended')
+    expect((await agent.run('Go on.', { session: 's' }).result).output).toBe('Two.')
+  })
+
+  test('one that cannot be written ends an interactive run, and rejects nothing that nobody awaits', async () => {
+    const kept = memoryStore()
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    const store: SessionStore = {
+      ...kept,
+      append: (lease, records, summary) => {
+        if (summary?.state === 'WAITING_FOR_INPUT') throw new Error('no space left on device')
+        return kept.append(lease, records, summary)
+      },
+    }
+    const run = agentOn(store, [{ text: 'Hi.' }], { interactive: true }).run('Go.')
+    expect(await run.result).toMatchObject({ state: 'ERROR', reason: 'store_error' })
+    await settled()
+    await settled()
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+  })
+})
+
+describe('a session is free again', () => {
+  test('when a listener cancels in the very moment of the rest', async () => {
+    const store = memoryStore()
+    const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
+    run.events$.subscribe((event) => {
+      if (event.type === 'approval_requested') run.cancel()
+    })
+    await until(() => run.state === 'CANCELLED')
+    await settled()
+    expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
+  })
+
+  test('when a run that rests is resumed with a signal that is aborted', async () => {
+    const store = memoryStore()
+    await agentOn(store, payThenDone).run('Go.', { session: 's' }).result
+    const run = await agentOn(store, payThenDone).resume('s', { signal: AbortSignal.abort() })
+    await until(() => run.state === 'CANCELLED')
+    await settled()
+    expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
+  })
+
+  test('when a resumed run is paused before it has taken up its back-off', async () => {
+    const store = memoryStore()
+    const clock = new SimulatedClock()
+    const failing = scripted(() =>
+      Promise.reject(
+        new ModelError({
+          kind: 'transient',
+          code: 'http_503',
+          message: 'Overloaded.',
+          status: 503,
+          retryAfterMs: 60_000,
+          partialText: '',
+          usage: null,
+        }),
+      ),
+    )
+    const agent = createAgent({ model: failing, store, clock })
+    await heard(agent.run('Go.', { session: 's' }), 'retry')
+    const forked = await agent.fork('s')
+    const run = await agent.resume(forked)
+    run.pause()
+    expect((await run.result).state).toBe('PAUSED')
+    await settled()
+    await settled()
+    expect(store.list().find(({ id }) => id === forked)?.holder).toBeNull()
+  })
+
+  test('when what a run was told cannot be written as JSON: it ends with a typed error', async () => {
+    const store = memoryStore()
+    const odd = { ...call('a', 'pay'), extra_content: 5n } as never
+    const run = agentOn(store, [calls(odd), { text: 'Done.' }]).run('Go.', { session: 's' })
+    expect(await run.result).toMatchObject({ state: 'ERROR', reason: 'store_error' })
+    expect(await holderOf(store)).toBeNull()
+  })
+})
+
+describe('the lease', () => {
+  const holding = (how: (kept: SessionStore) => Partial<SessionStore>) => {
+    const clock = new SimulatedClock()
+    const kept = memoryStore({ now: () => clock.now() })
+    const store: SessionStore = { ...kept, ...how(kept) }
+    let finish = (): void => undefined
+    const wait = defineTool({
+      name: 'wait',
+      description: 'Waits.',
+      input: z.object({}),
+      execute: () =>
+        new Promise<string>((resolve) => {
+          finish = () => {
+            resolve('waited')
+          }
+        }),
+    })
+    const turns = [calls(call('w', 'wait'), call('a', 'pay', { text: '1' })), { text: 'Done.' }]
+    const run = agentOn(store, turns, { clock, tools: [wait, pay] }).run('Go.', { session: 's' })
+    return { clock, run, finish: () => finish() }
+  }
+
+  test('a renewal that fails once costs nothing while the lease lasts', async () => {
+    let renewals = 0
+    const { clock, run, finish } = holding((kept) => ({
+      renew: (lease, ttlMs) => {
+        if ((renewals += 1) === 1) throw new Error('connection reset')
+        return kept.renew(lease, ttlMs)
+      },
+    }))
+    await until(() => run.state === 'WAITING_FOR_TOOL')
+    await settled()
+    clock.increment(10_001)
+    await settled()
+    finish()
+    expect((await run.result).state).toBe('WAITING_FOR_INPUT')
+    expect(renewals).toBe(1)
+  })
+
+  test('a renewal that comes too late, after the session was given back, ends no run', async () => {
+    let renew = (): void => undefined
+    const { clock, run, finish } = holding((kept) => ({
+      renew: async (lease, ttlMs) => {
+        await new Promise<void>((resolve) => {
+          renew = resolve
+        })
+        return kept.renew(lease, ttlMs)
+      },
+    }))
+    await until(() => run.state === 'WAITING_FOR_TOOL')
+    await settled()
+    clock.increment(10_001)
+    finish()
+    await run.result
+    renew()
+    await settled()
+    expect(run.state).toBe('WAITING_FOR_INPUT')
+    run.approve('a')
+    expect((await run.result).state).toBe('COMPLETED')
+  })
+})
+
+test('cancelling a run that somebody else went on with ends this handle in CANCELLED', async () => {
+  const store = memoryStore()
+  const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
+  await run.result
+  const other = await agentOn(store, payThenDone).resume('s')
+  other.approve('a')
+  expect((await other.result).state).toBe('COMPLETED')
+  run.cancel()
+  expect(await run.result).toMatchObject({ state: 'CANCELLED', error: { code: 'out_of_order' } })
+})
+
+describe('a process that dies after any record', () => {
+  const text = 'half a pair \ud800, NUL \u0000, 😀'.repeat(3_000)
+  const turns = [
+    { text, ...calls(call('r', 'read'), call('a', 'pay', { text })) },
+    { text, finishReason: 'length' },
+    calls(call('s', 'read')),
+    { text: 'Done.' },
+  ] satisfies Turn[]
+  const options = (reads: string[]): Partial<AgentOptions> => ({
+    tools: [
+      pay,
+      defineTool({
+        name: 'read',
+        description: 'Reads.',
+        input: z.object({}),
+        readOnly: true,
+        execute: (_input, { callId }) => {
+          reads.push(callId)
+          return text
+        },
+      }),
+    ],
+    clock: new SimulatedClock(),
+    prices: { 'scripted-1': { inputPerMillion: 1, outputPerMillion: 2 } },
+  })
+  const carryOn = async (run: Run) => {
+    let result = await run.result
+    for (; result.state === 'WAITING_FOR_INPUT'; result = await run.result) run.approve('a')
+    return result
+  }
+
+  test('the next one comes to the same end at the same cost, and repeats no finished call', async () => {
+    const store = memoryStore()
+    const agent = agentOn(store, turns, options([]))
+    const done = await carryOn(agent.run(text, { session: 's' }))
+    expect(done).toMatchObject({ state: 'COMPLETED', usage: { totalTokens: 60 } })
+    const records = store.read('s')
+    expect(records.filter(({ type }) => type === 'snapshot').length).toBeGreaterThan(1)
+
+    for (const { seq } of records.slice(1)) {
+      const copy = memoryStore()
+      const lease = copy.acquire('s', { holder: 'a copy', ttlMs: 1_000 })
+      copy.append(lease, records.slice(0, seq))
+      copy.release(lease)
+      const reads: string[] = []
+      const again = agentOn(seq % 2 ? later(copy) : copy, turns, options(reads))
+      const finished = ((await again.replay('s')).run?.messages ?? [])
+        .filter(({ role }) => role === 'tool')
+        .map((message) => (message.role === 'tool' ? message.tool_call_id : ''))
+      const result = await carryOn(await again.resume('s'))
+      expect(result.usage).toEqual(done.usage)
+      expect(result.messages.map(({ role, content }) => [role, content])).toEqual(
+        done.messages.map(({ role, content }) => [role, content]),
+      )
+      expect(reads.filter((id) => finished.includes(id))).toEqual([])
+      expect(await holderOf(copy)).toBeNull()
+    }
+  })
+
+  test('a replay up to each record is what the live machine stood in then, byte for byte', async () => {
+    const store = memoryStore()
+    const live: unknown[] = []
+    const agent = agentOn(store, turns, {
+      ...options([]),
+      inspect: (event) => {
+        if (event.type !== '@xstate.snapshot' || event.event.type === 'xstate.init') return
+        if ('context' in event.snapshot) live.push(event.snapshot.context)
+      },
+    })
+    await carryOn(agent.run(text, { session: 's' }))
+    const events = store.read('s').filter(({ type }) => type === 'event')
+    const replayed = await Promise.all(events.map(({ seq }) => agent.replay('s', { to: seq })))
+    expect(replayed.map(({ snapshot }) => snapshot?.context)).toStrictEqual(live)
+  })
+})
