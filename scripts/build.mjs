@@ -44,7 +44,16 @@ await build({
   platform: 'neutral',
   mainFields: ['module', 'main'],
   conditions: ['es2015', 'import'],
-  external: ['node:*', 'xstate', '@xstate/graph', 'openai', '@pydantic/genai-prices', 'libsql', 'ipaddr.js', 'env-paths'],
+  external: [
+    'node:*',
+    'xstate',
+    '@xstate/graph',
+    'openai',
+    '@pydantic/genai-prices',
+    'libsql',
+    'ipaddr.js',
+    'env-paths',
+  ],
   legalComments: 'linked',
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)

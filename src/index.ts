@@ -43,6 +43,7 @@ export {
   type ToolChoice,
   type ToolSpec,
 } from './providers/provider.js'
+export type { AsToolOptions } from './runtime/delegation/as-tool.js'
 export { createAgent } from './runtime/agent.js'
 export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './runtime/agent-options.js'
 export { type Clock, systemClock } from './runtime/clock.js'
@@ -77,8 +78,11 @@ export {
   openaiModeration,
   patternShield,
   piiShield,
+  runShields,
+  type RunShieldsOptions,
   secretsShield,
   type Shield,
+  type ShieldOutcome,
   type ShieldQuestion,
   type ShieldsOptions,
   type ShieldVerdict,

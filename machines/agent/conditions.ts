@@ -37,7 +37,7 @@ export const hasUnscreenedInput = ({ context }: Scope): boolean => unscreenedInp
 export const isBlocked = ({ context, event }: Scope): boolean => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlock(output)
-  const screenings = listed<InputScreening>(output)
+  const screenings = listed(output) as readonly InputScreening[]
   return (
     screenings.some(isBlock) ||
     unscreenedInput(context).some((_, i) => !screenings.some(({ index }) => index === i))

@@ -13,6 +13,8 @@ import type { Usage } from './usage.js'
 interface Timed {
   /** Milliseconds since the epoch. The runtime stamps it on events that lack one. */
   now?: number
+  /** Logged before a shield has cleared what it holds: not to be shown from the log. */
+  withheld?: true
 }
 
 /** What a stopped request had brought so far; the runtime puts it on the event that stops it. */

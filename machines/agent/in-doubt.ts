@@ -11,6 +11,8 @@ export function isUnderWay({ started, result }: PendingCall): boolean {
 }
 
 function mayRunTwice({ tools }: AgentContext, name: string): boolean {
-  const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
+  // What does not exist has no effect.
+  if (!Object.hasOwn(tools, name)) return true
+  const traits = tools[name]
   return traits?.readOnly === true || traits?.idempotent === true || traits?.delegate === true
 }

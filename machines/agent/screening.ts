@@ -52,6 +52,6 @@ export const withheldInput = '[Withheld: a shield refused this message.]'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
 /** What an actor resolved with, as a list whatever it was: actions never throw. */
-export function listed<Item>(output: unknown): readonly Item[] {
-  return Array.isArray(output) ? (output as Item[]) : []
+export function listed(output: unknown): readonly unknown[] {
+  return Array.isArray(output) ? output : []
 }

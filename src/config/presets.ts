@@ -56,7 +56,11 @@ export const presets = {
   /** The same guards for dispatched tasks and skills, with the lifted cap as an explicit number. */
   openhumanTask: { ...openhuman, limits: { maxSteps: 200 } },
 
-  /** `max_infer_iters`: exactly N inferences a turn, and no guard of its own. */
+  /**
+   * `max_infer_iters`: exactly N inferences a turn, 10 unless you say otherwise; the calls of the last one still run. A
+   * truncated answer is the answer, and there is no guard of its own. Shields are no plain data: give them beside the
+   * preset, as `shields: { input, output }`. A violation ends the turn with its message (`BLOCKED`).
+   */
   llamaStack: {
     limits: { maxSteps: 10 },
     guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },

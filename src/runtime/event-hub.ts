@@ -87,7 +87,8 @@ export class EventHub {
         queue.push(event)
         wake()
       },
-      complete: finish,
+      // The last event is not the end: the result may still have to become durable.
+      complete: () => undefined,
       error: (error) => {
         failure = { error }
         finish()

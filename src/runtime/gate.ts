@@ -22,6 +22,11 @@ export class Gate {
     for (const event of this.#waiting.splice(0)) actor.send(event)
   }
 
+  /** The log has failed. Whoever waits for it to wake hears of it there, where a CANCEL comes first. */
+  fail(failure: unknown): void {
+    if (!this.#isWaking) this.#actor?.send(storeFailed(failure))
+  }
+
   send(event: PublicEvent): void {
     if (this.#actor && !this.#isWaking) this.#deliver(this.#actor, event)
     else this.#waiting.push(event)

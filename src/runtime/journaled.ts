@@ -1,7 +1,7 @@
 import type { AnyActorRef, StateMachine } from 'xstate'
 import type { agentMachine } from '../../machines/agent.machine.js'
 import { isHeld } from '../../machines/agent/conditions.js'
-import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
+import type { AgentContext, AgentInput, Features } from '../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../machines/agent/events.js'
 import type { PendingCall } from '../../machines/agent/results.js'
 import type { Clock } from './clock.js'
@@ -111,7 +111,12 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       const cut = isCut ? options.partial(text, snapshot.context) : undefined
       // Sub-agents are stopped before the run is: what they have used belongs to it.
       const usage = stopsRequest.has(event.type) ? live.stopChildren() : null
-      const sealed = seal(event, clock.now(), cut ?? (usage && { text: '', usage }) ?? undefined)
+      const sealed = seal(
+        event,
+        snapshot.context.features,
+        clock.now(),
+        cut ?? (usage && { text: '', usage }) ?? undefined,
+      )
       live.binding.journal?.append({ type: 'event', event: sealed })
       const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
       live.binding.journal?.reached?.(next)
@@ -142,9 +147,32 @@ const endsRequest: ReadonlySet<string> = new Set([
 ])
 
 /** The event as the journal keeps it: plain JSON, with the time. */
-function seal(event: AgentMachineEvent, now: number, partial: PartialAnswer | undefined): AgentMachineEvent {
+function seal(
+  event: AgentMachineEvent,
+  features: Features,
+  now: number,
+  partial: PartialAnswer | undefined,
+): AgentMachineEvent {
   const sealed = { now, ...event } as AgentMachineEvent
+  if (isUncleared(event, features)) Object.assign(sealed, { withheld: true })
   if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
   if (partial) Object.assign(sealed, { partial })
   return sealed
+}
+
+/** What is logged before a shield has looked at it: nobody is to read it there. */
+function isUncleared({ type }: AgentMachineEvent, features: Features): boolean {
+  switch (type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion':
+      return features.outputShields
+    case 'TOOL_RESULT':
+    case 'TOOL_OUTPUT':
+      return features.resultShields
+    case 'REPLY':
+    case 'STEER':
+      return features.inputShields
+    default:
+      return false
+  }
 }

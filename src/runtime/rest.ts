@@ -3,6 +3,7 @@ export class Rest<Result> {
   #settle = (_result: Result): void => undefined
   #reject = (_error: unknown): void => undefined
   #reached = false
+  #turn = 0
   #promise = this.#renew()
   #listeners: (() => void)[] = []
 
@@ -14,6 +15,12 @@ export class Rest<Result> {
     return this.#reached
   }
 
+  /** A result takes its time: it may be told while `isLatest` says that the run has neither gone on nor rested anew. */
+  approach(): { isLatest: () => boolean } {
+    const turn = (this.#turn += 1)
+    return { isLatest: () => turn === this.#turn }
+  }
+
   reach(result: Result): void {
     // A rest can be reached again without being left: one of several approvals was answered.
     if (this.#reached) this.#promise = Promise.resolve(result)
@@ -23,6 +30,7 @@ export class Rest<Result> {
   }
 
   leave(): void {
+    this.#turn += 1
     if (!this.#reached) return
     this.#reached = false
     this.#promise = this.#renew()

@@ -220,7 +220,7 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
     this.#hub.follow(actor)
     log?.onFailure((failure) => {
       queueMicrotask(() => {
-        actor.send(storeFailed(failure))
+        this.#gate.fail(failure)
       })
     })
     actor.subscribe({
@@ -255,8 +255,17 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
     })
   }
 
+  async #giveBack(): Promise<void> {
+    try {
+      await this.#log?.close()
+    } catch {
+      // The run is refused for a reason of its own.
+    }
+  }
+
   readonly #refuseRun = (error: unknown): void => {
     this.#session.release()
+    void this.#giveBack()
     this.#unfollow()
     this.#rest.refuse(error)
     this.#hub.fail(error)
@@ -300,27 +309,26 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
     if (atFinal) this.#session.release()
     const kept = this.#log?.rest(context)
     if (!atFinal && context.config.interactive) {
+      // What could not be written ends the run by itself.
+      kept?.catch(() => undefined)
       this.#rest.leave()
       return
     }
     const result = this.#withObject(resultOf(context))
-    if (kept || result instanceof Promise) void this.#reachLater(context, kept, result)
+    if (kept || result instanceof Promise) void this.#reachLater(kept, result)
     else this.#rest.reach(result)
   }
 
   /** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
-  async #reachLater(
-    at: AgentContext,
-    kept: Promise<void> | undefined,
-    reading: RunResult | Promise<RunResult>,
-  ): Promise<void> {
+  async #reachLater(kept: Promise<void> | undefined, reading: RunResult | Promise<RunResult>): Promise<void> {
+    const { isLatest } = this.#rest.approach()
     const failure = await (kept ?? Promise.resolve()).then(
       () => null,
       (error: unknown) => storeFailed(error).failure,
     )
     const result = await reading
     // Somebody may have answered meanwhile: then this is a rest no more.
-    if (this.#context !== at || (failure !== null && result.resumable)) return
+    if (!isLatest() || (failure !== null && result.resumable)) return
     this.#rest.reach(failure === null ? result : { error: { ...failure, recoverable: true }, ...result })
   }
 

@@ -85,6 +85,8 @@ export class Session {
 
 /** A new, empty session with an id of its own. */
 export function createSession(name?: string): Session {
+  if (name !== undefined && typeof name !== 'string')
+    throw new UsageError('invalid_session', 'The name of a session must be a text.', 'name')
   return new Session(newId(), name)
 }
 

@@ -6,6 +6,9 @@ import type { AcquireOptions, Lease, SessionStore } from '../stores/store.js'
  */
 const kept = new WeakMap<SessionStore, Map<string, Lease>>()
 
+/** Leases that are being given back: an answer may come in between. */
+const leaving = new WeakMap<SessionStore, Map<string, Promise<void>>>()
+
 /** Gives a session free. Never fails: what cannot be given back now is when this process next asks for the session. */
 export function releaseLease(store: SessionStore, lease: Lease): Promise<void> | undefined {
   const keep = (): void => {
@@ -14,7 +17,13 @@ export function releaseLease(store: SessionStore, lease: Lease): Promise<void> |
   }
   try {
     const released = store.release(lease)
-    return released instanceof Promise ? released.catch(keep) : undefined
+    if (!(released instanceof Promise)) return undefined
+    const under = leaving.get(store) ?? new Map<string, Promise<void>>()
+    const done: Promise<void> = released.catch(keep).finally(() => {
+      if (under.get(lease.sessionId) === done) under.delete(lease.sessionId)
+    })
+    leaving.set(store, under.set(lease.sessionId, done))
+    return done
   } catch {
     keep()
     return undefined
@@ -27,6 +36,8 @@ export function acquireLease(
   sessionId: string,
   options: AcquireOptions,
 ): Lease | Promise<Lease> {
+  const going = leaving.get(store)?.get(sessionId)
+  if (going) return going.then(() => acquireLease(store, sessionId, options))
   const leases = kept.get(store)
   const left = leases?.get(sessionId)
   if (!left) return store.acquire(sessionId, options)

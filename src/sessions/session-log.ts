@@ -120,7 +120,13 @@ export class SessionLog implements Journal {
 
   write(entry: LogEntry): void {
     if (this.#failure) return
-    const record = sealRecord(this.#head + 1, this.#clock.now(), entry)
+    let record: LogRecord
+    try {
+      record = sealRecord(this.#head + 1, this.#clock.now(), entry)
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
     this.#head = record.seq
     this.#tailSize += record.data.length
     this.#pending.push(record)
@@ -186,7 +192,8 @@ export class SessionLog implements Journal {
 
   /** Everything is durable, and the session free for whoever goes on. */
   rest(context: AgentContext): Promise<void> | undefined {
-    if (!this.#isHeld) return undefined
+    if (this.#failure) return Promise.reject(this.#failure)
+    if (!this.#isHeld && this.#pending.length === 0) return undefined
     this.#isTold = false
     this.describe(context)
     this.#mayRelease = true
@@ -299,12 +306,19 @@ export class SessionLog implements Journal {
 
   async #renewInTime(): Promise<void> {
     if (!this.#isHeld || this.#failure) return
+    const { token } = this.#lease
+    // A rest may have come in between, and another lease after it.
+    const isOurs = () => this.#isHeld && this.#lease.token === token
     try {
       const lease = await this.#store.renew(this.#lease, leaseMs)
-      // oxlint-disable-next-line no-unnecessary-condition -- a rest may have come in between
-      if (this.#isHeld) this.#hold(lease)
+      if (isOurs()) this.#hold(lease)
     } catch (error) {
-      this.#fail(error)
+      if (!isOurs()) return
+      const isOver = this.#clock.now() - this.#renewedAt >= leaseMs
+      const isLost = error instanceof StoreError && error.code === 'lease_lost'
+      // While the lease lasts, a store that is away for a moment costs nothing.
+      if (isLost || isOver) this.#fail(error)
+      else this.#keep()
     }
   }
 

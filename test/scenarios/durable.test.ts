@@ -40,7 +40,7 @@ test('a session goes on in another process where the last run left it', async ()
   const second = await again(play, store).run('Go on.', { session: 's' }).result
   expect(second.messages.map(({ content }) => content)).toEqual(['Count.', 'One.', 'Go on.', 'Two.'])
   expect(play.wire(-1).map(({ content }) => content)).toEqual(['Count.', 'One.', 'Go on.'])
-  expect(await store.list()).toMatchObject([
+  expect(store.list()).toMatchObject([
     { id: 's', holder: null, summary: { title: 'Count.', state: 'COMPLETED', runs: 2, messages: 4 } },
   ])
 })
@@ -237,7 +237,7 @@ test('a log can be replayed to any of its events, and forked there', async () =>
     { store, tools },
   )
   const done = await play.agent.run('Go.', { session: 's' }).result
-  const records = await store.read('s')
+  const records = store.read('s')
   const states = await Promise.all(
     records.slice(1).map(async ({ seq }) => (await play.agent.replay('s', { to: seq })).run?.state),
   )
@@ -259,7 +259,7 @@ test('a log that is damaged in the middle is refused, and names the last good re
   const store = memoryStore()
   const play = await stage([{ text: 'One.' }], { store })
   await play.agent.run('Go.', { session: 's' }).result
-  const [, , third] = await store.read('s')
+  const [, , third] = store.read('s')
   if (third) third.data = third.data.replace('One', 'Two')
   await expect(play.agent.resume('s')).rejects.toMatchObject({
     code: 'corrupt_log',
@@ -288,5 +288,5 @@ test('a store that fails ends the run with what is wrong; what was durable stays
     reason: 'store_error',
     error: { code: 'store_unavailable', message: expect.stringContaining('no space left') as string },
   })
-  expect((await kept.read('s')).map(({ type }) => type)).toEqual(['opened', 'start'])
+  expect(kept.read('s').map(({ type }) => type)).toEqual(['opened', 'start'])
 })

@@ -1,4 +1,4 @@
-import { presets } from '../../src/index.js'
+import { patternShield, presets } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { type Play, stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
@@ -96,6 +96,19 @@ describe('the preset', () => {
       output: 'Half',
     })
   })
+
+  it.each(['input', 'output'] as const)(
+    'llamaStack ends a turn whose %s a shield blocks with the message of the violation',
+    async (point) => {
+      const message = 'Not here.'
+      const shield = patternShield({ patterns: [/bomb/], action: 'block', message })
+      const options = { ...presets.llamaStack, shields: { [point]: [shield] } }
+      const theatre = await stage([text('A bomb is …')], options)
+      const { state, messages } = await theatre.run('What is a bomb?').run.result
+      expect([state, messages.at(-1)]).toMatchObject(['BLOCKED', { role: 'assistant', content: message }])
+      expect(theatre.requests).toHaveLength(point === 'input' ? 0 : 1)
+    },
+  )
 
   it('strands lets a natural end win over its limit', async () => {
     const theatre = await stage([text('Done.', { usage: { input: 90, output: 10 } })], presets.strands)

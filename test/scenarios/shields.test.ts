@@ -268,6 +268,10 @@ test('a session in a store tells nothing of what was withheld, and goes on', asy
   })
   await play.run('Tell me.', { session: 's' }).run.result
   expect(JSON.stringify(await play.agent.replay('s'))).not.toContain('swordfish')
+  const raw = store.read('s').filter(({ data }) => data.includes('swordfish'))
+  expect(raw.map(({ data }) => (JSON.parse(data) as { event: { withheld?: true } }).event.withheld)).toEqual([
+    true,
+  ])
   expect(await play.run('And?', { session: 's' }).run.result).toMatchObject({
     state: 'COMPLETED',
     output: 'Fine.',

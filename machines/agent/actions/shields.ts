@@ -20,7 +20,7 @@ type Tell = (announcement: Announcement) => void
 /** The user's messages as the shields let them through: never sent to a model before. */
 export const heedInputShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
-  const screenings = listed<InputScreening>(event.output)
+  const screenings = listed(event.output) as readonly InputScreening[]
   for (const screening of screenings) tellFindings(screening, 'input', null, tell)
   const asked: readonly Message[] = unscreenedInput(context)
   return {
@@ -119,7 +119,8 @@ function screeningOf(output: unknown, { id }: PendingCall): Screening {
     content: '',
     findings: [],
   }
-  return listed<CallScreening>(output).find(({ callId }) => callId === id) ?? unsaid
+  const screenings = listed(output) as readonly CallScreening[]
+  return screenings.find(({ callId }) => callId === id) ?? unsaid
 }
 
 const refusedCall = 'A shield refused the arguments of this call.'

@@ -28,13 +28,17 @@ function contentOf(entry: LogEntry): string {
       return [name ?? '', from, brought].filter((part) => part !== '').join(', ')
     }
     case 'start':
+      if (entry.input.features.inputShields) return withheld
       return entry.input.input.map((message) => messageText(message)).join(' ')
     case 'event':
-      return eventContent(entry.event)
+      return entry.event.withheld ? withheld : eventContent(entry.event)
     default:
       return JSON.stringify(entry.state.value)
   }
 }
+
+/** The transcript shows what the shields have made of it. */
+const withheld = '(withheld: a shield decides what of it may be read)'
 
 type Loose = AgentMachineEvent & { now?: number; fingerprint?: string }
 
