@@ -4,6 +4,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { FitOutput } from '../../../machines/agent/fit.js'
+import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
 import type { PendingAnswer } from '../../../machines/agent/outcome.js'
 import { pendingCalls } from '../../../machines/agent/result-of.js'
@@ -137,6 +138,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
       ...watchedActors,
       ...callsAllowed(context),
       ...(isExecuting(value) && ofTools(context, watchedOutcomes(config))),
+      ...(isExecuting(value) && config.guardrails.terminalDelegation && lastWordOfChild(context)),
       ...(state === 'PAUSED' && { resume }),
     }
   }
@@ -283,6 +285,16 @@ function ofTools({ calls, deadline }: AgentContext, outcomes: readonly ToolOutco
     result: toolOutcomes.ok,
   })
   return events
+}
+
+/** A sub-agent that cannot go on, and has used the budget up besides. */
+function lastWordOfChild({ calls }: AgentContext): Events {
+  const callId = calls.find(isUnderWay)?.id
+  if (callId === undefined) return {}
+  const result = toolOutcomes['child out of quota']
+  return {
+    'tool: child out of quota, all spent': at({ type: 'TOOL_RESULT', callId, result, usage: usageOf(1_000) }),
+  }
 }
 
 /** What sub-agents tell while they work: the first of those that do. */

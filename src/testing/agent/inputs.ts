@@ -102,7 +102,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   ),
   'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
   'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 2 } }, {}, { userGuards: true }),
-  'watching sub-agents': watching({ terminalDelegation: {} }),
+  'watching sub-agents': watching({ terminalDelegation: {} }, { tokenBudget }),
   'watching failures': watching({
     failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 },
   }),

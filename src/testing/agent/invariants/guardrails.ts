@@ -85,7 +85,8 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (event.type !== 'TOOL_RESULT' || event.result.child?.code !== 'provider_quota') return null
     const isOpen = before?.calls.some(({ id, result }) => id === event.callId && result === undefined)
     const isWatched = after.config.guardrails.terminalDelegation !== null
-    return isOpen && isWatched && !(change.isFinal || change.isRest) && `it goes on in ${change.state}`
+    const isHalted = (change.isFinal || change.isRest) && after.reason === 'terminal_delegation'
+    return isOpen && isWatched && !isHalted && `it stands in ${change.state} (${after.reason})`
   }),
   rule('what no shield has cleared is neither told nor in the transcript', (change) => {
     const { event, after } = change

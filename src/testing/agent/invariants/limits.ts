@@ -96,7 +96,7 @@ export const limitRules: readonly AgentInvariant[] = [
       const isSpent =
         event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
       if (!isSpent || transitions.length === 0 || budgetReason(after) === null) return null
-      return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
+      return state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `it led to ${state}`
     },
   ),
   rule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
