@@ -182,7 +182,10 @@ export interface Violation {
   shields: string[]
 }
 
-/** Where and when an event happened. `seq` counts from 1 within a run, without gaps. */
+/**
+ * Where and when an event happened. `seq` counts from 1 without gaps; anew where another process resumes the run, so that
+ * only `id` is unique.
+ */
 export interface Stamp {
   id: string
   runId: string

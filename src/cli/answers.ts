@@ -3,7 +3,7 @@ import { badUsage } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'
 import { whatItNeeds } from './going-on.js'
-import { shorten } from './render/words.js'
+import { shorten } from '../format/words.js'
 
 /**
  * The answers that were given on the command line to the calls that wait. All are checked before the first is said.

@@ -1,5 +1,5 @@
 import type { PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
-import { shorten, shownArguments } from './render/words.js'
+import { shorten, shownArguments } from '../format/words.js'
 import { shellWord } from './shell-word.js'
 
 /** What a run that rests waits for, as a sentence. */

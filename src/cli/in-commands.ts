@@ -1,5 +1,5 @@
 import { StoreError } from '../stores/store-error.js'
-import { printable } from './render/words.js'
+import { printable } from '../format/words.js'
 
 /** What errors of the library tell to call, and the command that does the same. */
 const commands: readonly (readonly [RegExp, string])[] = [

@@ -4,7 +4,7 @@ import { memoryStore } from '../stores/memory-store.js'
 import { openStore } from '../stores/open-store.js'
 import { StoreError } from '../stores/store-error.js'
 import type { SessionStore } from '../stores/store.js'
-import { printable } from './render/words.js'
+import { printable } from '../format/words.js'
 import type { CliIO } from './command.js'
 
 /** Where the sessions of a command are. */

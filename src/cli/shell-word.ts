@@ -1,4 +1,4 @@
-import { printable } from './render/words.js'
+import { printable } from '../format/words.js'
 
 /** A text as one word of a command line that can be copied into a shell. */
 export function shellWord(text: string): string {

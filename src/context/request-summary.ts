@@ -28,7 +28,7 @@ export interface SummaryScope {
 }
 
 /**
- * One attempt at a summary. Nothing of it is shown: no `stream_chunk`, no step. Rejects only when it is stopped, or when
+ * One attempt at a summary. Nothing of it is shown: no `stream_chunk`; a step that says `summary`. Rejects only when it is stopped, or when
  * the journal cannot be written; every other failure is an outcome.
  */
 export async function requestSummary(

@@ -1,1 +1,0 @@
-export { styleOf, summary } from '../../format/summary.js'
