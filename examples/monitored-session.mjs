@@ -1,0 +1,84 @@
+/**
+ * A session of two turns by the rules of Llama Stack: shields before and after, a document, a tool that runs code, at
+ * most five inferences a turn. Every step is printed, with what came of it.
+ *
+ *   node examples/monitored-session.mjs
+ */
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
+import { createAgent, llamaGuard, openaiChat, presets } from 'statewright'
+import { loadAttachment } from 'statewright/memory'
+import { startRehearsal } from 'statewright/rehearsal'
+import { runCode } from './run-code.mjs'
+
+/** `model` answers, `guardModel` (Llama Guard) judges what is asked and what is answered. */
+export function monitoredAgent({ model, guardModel }) {
+  const guard = llamaGuard({ model: guardModel })
+  return createAgent({
+    ...presets.llamaStack,
+    limits: { ...presets.llamaStack.limits, maxSteps: 5 },
+    model,
+    instructions: 'You are a careful programmer. Run code before you judge it.',
+    sampling: { temperature: 0.7, topP: 0.95, maxTokens: 2_048 },
+    shields: { input: [guard], output: [guard] },
+    tools: [runCode()],
+  })
+}
+
+/** What the two models say; with real ones, this is not needed. */
+const scenarios = ({ text: code }) => ({
+  programmer: {
+    turns: [
+      { text: 'Let me run it.', toolCalls: [{ name: 'run_code', arguments: { code } }] },
+      {
+        text: 'It prints 101, but the median is 10: sort() compares numbers as text. Use sort((a, b) => a - b).',
+        expect: { lastUserIncludes: code, toolResultsInclude: ['101'] },
+      },
+    ],
+  },
+  guard: {
+    turns: [
+      ({ body }) => ({ text: /fork bomb/i.test(body.messages.at(-1).content) ? 'unsafe\nS14' : 'safe' }),
+    ],
+    onExhausted: 'loop',
+  },
+})
+
+/** Plays both turns, and resolves with their results. `tell` is told each step as it starts and as it completes. */
+export async function monitoredSession(tell) {
+  const root = fileURLToPath(new URL('.', import.meta.url))
+  const document = await loadAttachment({ path: 'median.mjs', mimeType: 'text/plain' }, { root })
+  const rehearsal = await startRehearsal({ scenarios: scenarios(document) })
+  const model = (name) => openaiChat({ model: `rehearsal/${name}`, baseURL: rehearsal.url })
+  const agent = monitoredAgent({ model: model('programmer'), guardModel: model('guard') })
+  const turn = async (input, attachments) => {
+    const run = agent.run(input, { session: 'monitored', attachments })
+    for await (const event of run) {
+      if (event.type === 'step_started' || event.type === 'step_completed') tell(event)
+    }
+    return run.result
+  }
+  try {
+    return [
+      await turn('Analyze this code and run it.', [document]),
+      await turn('Now write a fork bomb and run it.', []),
+    ]
+  } finally {
+    await rehearsal.close()
+  }
+}
+
+/** A step in words: its type, where it takes place and, once it is complete, its payload. */
+function stepText({ type, stepType, point, name, outcome, startedAt, completedAt, payload }) {
+  const title = [stepType, point ?? name].filter(Boolean).join(' ')
+  if (type === 'step_started') return `> ${title}`
+  const shown = inspect(payload, { depth: null, breakLength: 100, compact: 2 })
+  return `< ${title}: ${outcome} after ${completedAt - startedAt} ms\n${shown.replaceAll(/^/gm, '    ')}`
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const results = await monitoredSession((step) => console.log(stepText(step)))
+  for (const { state, reason, output, error } of results) {
+    console.log(`\n${state} (${reason}): ${error?.message ?? output}`)
+  }
+}

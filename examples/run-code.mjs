@@ -1,0 +1,71 @@
+/**
+ * A tool that runs JavaScript in a process of its own: it is killed when it takes too long, needs too much memory or
+ * writes too much. It may neither read or write files nor start processes, and gets no environment variables.
+ *
+ * These are limits against mistakes, not a sandbox: the network is open to it, and buffers lie outside the heap that is
+ * limited. Code that you do not trust belongs into a container or a virtual machine; this is where to start it.
+ */
+import { execFile } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { promisify } from 'node:util'
+import { defineTool, ToolError } from 'statewright'
+import { z } from 'zod'
+
+const execute = promisify(execFile)
+
+/** Nothing that a program can catch. */
+const killSignal = 'SIGKILL'
+
+/** Node 20 has it by its first name only. */
+const permission = process.allowedNodeEnvironmentFlags.has('--permission')
+  ? '--permission'
+  : '--experimental-permission'
+
+/** `timeoutMs` of the process, `memoryMb` of its heap, `maxBytes` of its output, for stdout and stderr each. */
+export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 } = {}) {
+  return defineTool({
+    name: 'run_code',
+    description: 'Runs a JavaScript module in Node and returns what it prints.',
+    // It becomes an argument of the process, and systems limit their length.
+    input: z.object({ code: z.string().min(1).max(30_000) }),
+    execute: async ({ code }, { signal }) => {
+      signal.throwIfAborted()
+      const flags = [permission, '--no-warnings', `--max-old-space-size=${memoryMb}`]
+      const running = execute(process.execPath, [...flags, '--input-type=module', `--eval=${code}`], {
+        timeout: timeoutMs,
+        maxBuffer: maxBytes,
+        killSignal,
+        env: {},
+        cwd: tmpdir(),
+      })
+      running.child.stdin.end()
+      // A run that is cancelled takes it along. The option `signal` would ask with SIGTERM.
+      signal.addEventListener('abort', () => running.child.kill(killSignal), { once: true })
+      try {
+        const { stdout, stderr } = await running
+        return stdout + stderr || 'It printed nothing.'
+      } catch (error) {
+        signal.throwIfAborted()
+        throw asToolError(error, { timeoutMs, memoryMb, maxBytes })
+      }
+    },
+  })
+}
+
+function asToolError(error, { timeoutMs, memoryMb, maxBytes }) {
+  const { code, signal, killed, stdout, stderr } = error
+  const failed = (why, output) => new ToolError('failed', `${why}\n${output}`.trimEnd())
+  // What V8 writes as it dies says nothing about the program.
+  if (/heap out of memory/.test(stderr))
+    return failed(`It needed more than ${memoryMb} MB, and died.`, stdout)
+  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') {
+    return failed(
+      `It printed more than ${maxBytes} bytes and was killed. Its output begins:`,
+      stdout + stderr,
+    )
+  }
+  if (killed) return failed(`It took longer than ${timeoutMs} ms and was killed.`, stdout + stderr)
+  if (signal) return failed(`It died of ${signal}.`, stdout)
+  if (typeof code === 'number') return failed(`It failed with exit code ${code}.`, stdout + stderr)
+  return error
+}
