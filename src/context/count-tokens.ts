@@ -2,6 +2,7 @@ import type { ContentPart, Message, ToolCall, UserMessage } from '../../machines
 import type { ModelRequest, ToolSpec } from '../providers/provider.js'
 import { estimateRequestTokens } from '../usage/estimate.js'
 import type { Tokenizer } from './tokenizer.js'
+import { remembered, sum } from '../usage/remembered.js'
 
 /** What a chat template adds to each message, to each tool or call, and before the answer. */
 export const perMessage = 4
@@ -87,21 +88,6 @@ const nothing: ModelRequest = {
 
 function textOf(part: ContentPart): string {
   return part.type === 'text' ? part.text : ''
-}
-
-function sum<Item>(items: readonly Item[], tokens: (item: Item) => number): number {
-  return items.reduce((total, item) => total + tokens(item), 0)
-}
-
-function remembered<Item extends object>(count: (item: Item) => number): (item: Item) => number {
-  const counts = new WeakMap<Item, number>()
-  return (item) => {
-    const known = counts.get(item)
-    if (known !== undefined) return known
-    const tokens = count(item)
-    counts.set(item, tokens)
-    return tokens
-  }
 }
 
 /** The same for texts, of which only the latest is remembered. */
