@@ -19,10 +19,8 @@ const schemaVersion = 1
 const schema = `
   CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
-    head INTEGER NOT NULL DEFAULT 0,
-    created_at INTEGER NOT NULL DEFAULT 0,
-    updated_at INTEGER NOT NULL DEFAULT 0,
     summary TEXT,
+    summed_up_at INTEGER NOT NULL DEFAULT 0,
     token TEXT,
     holder TEXT,
     process TEXT,
@@ -35,6 +33,7 @@ const schema = `
     type TEXT NOT NULL,
     data TEXT NOT NULL,
     checksum TEXT NOT NULL,
+    written_at INTEGER NOT NULL,
     PRIMARY KEY (session_id, seq)
   ) WITHOUT ROWID, STRICT;
   PRAGMA user_version = ${schemaVersion};

@@ -27,8 +27,15 @@ export interface SessionRow extends LeaseRow {
 const bytes = (column: string) => `CAST(${column} AS BLOB)`
 const integer = (column: string) => `CAST(${column} AS INTEGER)`
 
+/** From the records themselves: to write a session's row with each of them would double what is written. */
+const writtenAt = (seq: string) =>
+  `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
+const head = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'
+const createdAt = writtenAt('1')
+const updatedAt = `max(summed_up_at, ${writtenAt(head)})`
+
 const sessionColumns = [
-  ...['head', 'created_at', 'updated_at', 'expires_at'].map(integer),
+  ...[head, createdAt, updatedAt, 'expires_at'].map(integer),
   ...['id', 'summary', 'token', 'holder', 'process'].map(bytes),
 ].join(', ')
 
@@ -40,7 +47,9 @@ export function statements(database: Database.Database) {
   const begin = one('BEGIN IMMEDIATE')
   const commit = one('COMMIT')
   const session = one(`SELECT ${sessionColumns} FROM sessions WHERE id = ?`).raw()
-  const list = one(`SELECT ${sessionColumns} FROM sessions WHERE head > 0 ORDER BY updated_at DESC, id`).raw()
+  const list = one(
+    `SELECT ${sessionColumns} FROM sessions WHERE ${head} > 0 ORDER BY ${updatedAt} DESC, id`,
+  ).raw()
   const take = one(`
     INSERT INTO sessions (id, token, holder, process, expires_at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder,
@@ -48,11 +57,13 @@ export function statements(database: Database.Database) {
   const renew = one('UPDATE sessions SET expires_at = ? WHERE id = ? AND token = ?')
   const release = one('UPDATE sessions SET token = NULL WHERE id = ? AND token = ?')
   const insert = one(
-    'INSERT INTO records (session_id, seq, at, type, data, checksum) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO records (session_id, seq, at, type, data, checksum, written_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
-  const advance = one(`
-    UPDATE sessions SET head = ?1, updated_at = ?2, created_at = iif(head = 0, ?2, created_at),
-      summary = coalesce(?3, summary) WHERE id = ?4`)
+  const follow = one(`
+    INSERT INTO records (session_id, seq, at, type, data, checksum, written_at)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM sessions
+    WHERE id = ?1 AND token = ?8 AND expires_at > ?7 AND ${head} = ?2 - 1`)
+  const sumUp = one('UPDATE sessions SET summed_up_at = ?, summary = ? WHERE id = ?')
   const read = one(
     `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
   ).raw()
@@ -60,7 +71,7 @@ export function statements(database: Database.Database) {
     SELECT ${integer('seq')} FROM records WHERE session_id = ? AND seq <= ? AND type = 'snapshot' ORDER BY seq DESC LIMIT 1`).raw()
   const removeRecords = one('DELETE FROM records WHERE session_id = ?')
   const removeSession = one('DELETE FROM sessions WHERE id = ?')
-  const removeUnwritten = one('DELETE FROM sessions WHERE id = ? AND head = 0 AND token IS NULL')
+  const removeUnwritten = one(`DELETE FROM sessions WHERE id = ? AND ${head} = 0 AND token IS NULL`)
 
   return {
     begin: () => begin.run(),
@@ -87,11 +98,15 @@ export function statements(database: Database.Database) {
       release.run([sessionId, token])
       removeUnwritten.run([sessionId])
     },
-    insert(sessionId: string, { seq, at, type, data, check }: LogRecord) {
-      insert.run([sessionId, seq, at, type, data, check])
+    insert(sessionId: string, { seq, at, type, data, check }: LogRecord, time: number) {
+      insert.run([sessionId, seq, at, type, data, check, time])
     },
-    advance(sessionId: string, head: number, time: number, summary: string | null) {
-      advance.run([head, time, summary, sessionId])
+    /** A record and all that has to be true for it, as one statement: false when something is not. */
+    follow({ sessionId, token }: Lease, { seq, at, type, data, check }: LogRecord, time: number): boolean {
+      return follow.run([sessionId, seq, at, type, data, check, time, token]).changes > 0
+    },
+    sumUp(sessionId: string, time: number, summary: string) {
+      sumUp.run([time, summary, sessionId])
     },
     read(sessionId: string, { from, to }: WholeRange): LogRecord[] {
       const first =
