@@ -1,17 +1,28 @@
-// Generates from the statechart what is kept beside it: a jest file that takes every transition on the live agent, and
-// the list of transition pairs. With --check, nothing is written and a file that is stale makes it fail.
+// Generates from the statechart what is kept beside it: a jest file that takes every transition on the live agent, the
+// list of transition pairs, and the diagrams. With --check, nothing is written and a file that is stale makes it fail.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import {
+  chartOf,
+  countsOf,
+  toMachineJson,
+  toMermaid,
+  toOverviewSvg,
+  toSvg,
+} from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
 import { agentSpace, coverageTable, coverPaths, emitJest } from '../dist/src/testing/index.js'
 
-const folder = new URL('../test/paths/', import.meta.url)
+const root = new URL('../', import.meta.url)
 const made = 'Generated from machines/agent.machine.ts by `npm run generate`. Do not edit.'
 
-const transitions = coverPaths(agentMachine, agentSpace())
+const { paths, coverage } = coverPaths(agentMachine, agentSpace())
 const pairs = coverPaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
+const chart = chartOf(agentMachine)
+const counts = countsOf(coverage, chart)
+const compound = chart.root.states.filter(({ states }) => states.length > 0).map(({ id }) => id)
 
 const files = {
-  'transitions.test.ts': emitJest(transitions.paths, {
+  'test/paths/transitions.test.ts': emitJest(paths, {
     title: 'every transition, on the live agent',
     header: `@ts-nocheck ${made}`,
     imports: [
@@ -20,21 +31,32 @@ const files = {
     ],
     harness: 'agentHarness(steps)',
   }),
-  'pairs.txt': `${made}\n\n${coverageTable(pairs.coverage)}`,
+  'test/paths/pairs.txt': `${made}\n\n${coverageTable(pairs.coverage)}`,
+  'visualizations/agent.svg': await toSvg(chart),
+  'visualizations/agent.overview.svg': await toOverviewSvg(chart),
+  ...Object.fromEntries(
+    await Promise.all(
+      compound.map(async (state) => [`visualizations/agent.${state}.svg`, await toSvg(chart, { state })]),
+    ),
+  ),
+  'visualizations/agent.coverage.svg': await toSvg(chart, { counts }),
+  'visualizations/agent.coverage.json': `${JSON.stringify(coverage, null, 2)}\n`,
+  'visualizations/agent.mmd': toMermaid(chart),
+  'visualizations/agent.machine.json': toMachineJson(agentMachine),
 }
 
 const check = process.argv.includes('--check')
 const stale = []
-await mkdir(folder, { recursive: true })
 for (const [name, text] of Object.entries(files)) {
-  const path = new URL(name, folder)
+  const path = new URL(name, root)
   const before = await readFile(path, 'utf8').catch(() => undefined)
   if (before === text) continue
-  stale.push(`test/paths/${name}`)
-  if (!check) await writeFile(path, text)
+  stale.push(name)
+  if (check) continue
+  await mkdir(new URL('.', path), { recursive: true })
+  await writeFile(path, text)
 }
 
-const { coverage } = transitions
 const missed = coverage.transitions.filter(({ taken }) => taken === 0)
 for (const { id, uncovered } of missed) console.error(`Not covered: ${id}\n  ${uncovered?.message}`)
 if (missed.length > 0) process.exitCode = 1
@@ -43,7 +65,7 @@ if (stale.length === 0) console.log('The generated files are up to date.')
 else if (!check) console.log(`Written: ${stale.join(', ')}`)
 else {
   console.error(
-    `Stale: ${stale.join(', ')}. The statechart has changed: run npm run generate, and look at the difference.`,
+    `Stale: ${stale.join(', ')}. The statechart has changed: run npm run generate, and look at the difference and the pictures.`,
   )
   process.exitCode = 1
 }

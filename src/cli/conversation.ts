@@ -28,7 +28,7 @@ export class Conversation {
     answer(this.run)
     if (this.#isInteractive) {
       // An answer may have to wait until the session is ours again; no event tells that it was taken.
-      // oxlint-disable-next-line no-await-in-loop
+      // oxlint-disable-next-line no-await-in-loop -- one turn of the event loop after the other
       while (this.#standing() === before) await nextTurn()
     }
     return this.rest()

@@ -78,15 +78,6 @@ export class SessionLog implements Journal {
     this.#keep()
   }
 
-  /** The number of the last record. */
-  get head(): number {
-    return this.#head
-  }
-
-  get name(): string | undefined {
-    return this.#name
-  }
-
   /** True between a rest and what wakes the run: anybody may write to the session. */
   get isResting(): boolean {
     return !this.#isHeld

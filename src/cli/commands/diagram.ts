@@ -7,6 +7,7 @@ import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { loadFile, whyUnreadable } from '../load-file.js'
 import { loadMachine } from '../load-machine.js'
+import { oneModule } from '../one-module.js'
 import { type OptionSpecs, parseOptions } from '../options.js'
 
 const formats = ['svg', 'mermaid', 'json', 'scxml'] as const
@@ -40,9 +41,7 @@ export const diagramCommand: Command = {
   ],
   execute: async (args, io) => {
     const { values, positionals } = parseOptions(args, options)
-    if (positionals.length > 1) {
-      throw badUsage(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
-    }
+    const module = oneModule(positionals)
     const format = formatOf(text(values.get('format')) ?? 'svg')
     const state = text(values.get('state'))
     const isOverview = values.has('overview')
@@ -52,7 +51,6 @@ export const diagramCommand: Command = {
     if (isOverview && (state !== undefined || values.has('coverage'))) {
       throw badUsage('--overview excludes --state and --coverage: it shows no single transition.')
     }
-    const [module] = positionals
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
     const coverage = values.get('coverage')
     const taken = coverage === undefined ? undefined : await coverageOf(module, coverage, io)

@@ -6,6 +6,7 @@ import { badUsage } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { agentMachineSpace, loadMachineSpace, type MachineSpace } from '../machine-space.js'
+import { oneModule } from '../one-module.js'
 import { type OptionSpecs, parseOptions } from '../options.js'
 import { writeGenerated } from '../write-generated.js'
 
@@ -35,12 +36,9 @@ export const pathsCommand: Command = {
   ],
   execute: async (args, io) => {
     const { values, positionals } = parseOptions(args, options)
-    if (positionals.length > 1) {
-      throw badUsage(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
-    }
+    const module = oneModule(positionals)
     const coverage = coverageOf(values.get('coverage'))
     const limit = limitOf(values.get('limit'))
-    const [module] = positionals
     const space = module === undefined ? await agentMachineSpace() : await loadMachineSpace(module, io.cwd)
     if (space.note !== undefined) io.stderr.write(`statewright: ${space.note}\n`)
     const { coverPaths, coverageTable } = await import('../../testing/index.js')
