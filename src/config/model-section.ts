@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { type ReasoningForm, reasoningForms } from '../providers/openai/echo-reasoning.js'
 import { choice, count, flag, map, record, text } from './values.js'
 
 /** The model of a configuration file: `openaiChat`'s options, as far as they are plain data and no secret. */
@@ -20,7 +21,8 @@ export interface ModelSection {
   /** Milliseconds until the headers of an answer have to be there. */
   timeoutMs?: number | undefined
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  echoReasoning?: boolean | undefined
+  /** Whether, or as what, earlier reasoning is sent back. */
+  echoReasoning?: boolean | ReasoningForm | undefined
 }
 
 const noSecret = 'put the key into an environment variable and name that in model.apiKeyEnv'
@@ -35,6 +37,8 @@ const url = 'an http(s) URL without user, password, query and fragment'
 const variable =
   'the name of an environment variable in capitals, such as OPENAI_API_KEY; the key itself stays out of files'
 
+const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
+
 export const modelSection = record({
   model: text("the provider's name of a model"),
   provider: z.optional(text()),
@@ -46,7 +50,7 @@ export const modelSection = record({
   query: z.optional(parameters('query parameters')),
   timeoutMs: z.optional(count(1)),
   maxTokensField: z.optional(choice('max_tokens', 'max_completion_tokens')),
-  echoReasoning: z.optional(flag()),
+  echoReasoning: z.optional(z.union([flag(), choice(...reasoningForms)], echoPhrase)),
 })
 
 /** Whether what stands here may be a secret that somebody put into the wrong place: it is not to be shown. */

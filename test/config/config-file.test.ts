@@ -102,6 +102,7 @@ describe('parseConfigFile', () => {
     [{ model: 'gpt-5' }, 'model'],
     [{ model: { model: '' } }, 'model.model'],
     [{ model: { model: 'm', timeoutMs: 0 } }, 'model.timeoutMs'],
+    [{ model: { model: 'm', echoReasoning: 'thoughts' } }, 'model.echoReasoning'],
     [{ model: { model: 'm', headers: { a: 1 } } }, 'model.headers.a'],
     [{ model: { model: 'm', baseURL: 'localhost:8000' } }, 'model.baseURL'],
     [{ model: { model: 'm', baseURL: 'ftp://example.com' } }, 'model.baseURL'],

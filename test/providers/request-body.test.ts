@@ -15,7 +15,7 @@ const request: ModelRequest = {
 const options: BodyOptions = {
   model: 'm',
   maxTokensField: 'max_tokens',
-  echoReasoning: false,
+  echoReasoning: 'none',
   streamOptions: true,
 }
 
@@ -92,7 +92,7 @@ test('arguments that no server could parse are sent as JSON', () => {
 })
 
 test('reasoning goes back with calls where the provider insists on it', () => {
-  const builder = createBodyBuilder({ ...options, echoReasoning: true })
+  const builder = createBodyBuilder({ ...options, echoReasoning: 'with_calls' })
   const messages = [{ ...called('{}'), reasoning: 'why' }, assistant({ content: 'a', reasoning: 'b' })]
   const { messages: sent } = builder.body({ ...request, messages })
   expect(sent).toEqual([

@@ -4,6 +4,7 @@ import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelProvider, type ModelRequest, type ModelRequestOptions } from '../provider.js'
 import { abortable } from './abortable.js'
 import { baseURLOf, loadClient } from './client.js'
+import { reasoningEchoAt } from './echo-reasoning.js'
 import { checkOptions, type OpenAIChatOptions } from './options.js'
 import { providerName } from './provider-name.js'
 import { readAnswer } from './read-answer.js'
@@ -29,7 +30,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   const bodies = createBodyBuilder({
     model: options.model,
     maxTokensField: options.maxTokensField ?? defaultMaxTokensField(provider),
-    echoReasoning: options.echoReasoning ?? ['deepseek', 'moonshotai'].includes(provider),
+    echoReasoning: reasoningEchoAt(provider, options.echoReasoning),
     // Mistral refuses fields that it does not know, and sends the usage anyway.
     streamOptions: provider !== 'mistral',
   })

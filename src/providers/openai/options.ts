@@ -1,5 +1,6 @@
 import type { OpenAI } from 'openai'
 import { ConfigError } from '../../errors.js'
+import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
 export interface OpenAIChatOptions {
   /** The model, as the provider names it. With Azure, the deployment. */
@@ -26,10 +27,12 @@ export interface OpenAIChatOptions {
   /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /**
-   * Whether an assistant message with tool calls is sent back with its `reasoning_content`. Default: where the provider
-   * refuses the request without it (DeepSeek, Moonshot).
+   * Whether assistant messages are sent back with their reasoning, and in which form: as the field `reasoning_content` or
+   * `reasoning`, or as a `thinking` part of the content. True: in the provider's own form, else as `reasoning_content`
+   * with tool calls. Default: where the provider refuses the request without it (DeepSeek, Moonshot) or reads it (Z.ai and
+   * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
    */
-  echoReasoning?: boolean | undefined
+  echoReasoning?: boolean | ReasoningForm | undefined
   /** Used instead of the global `fetch`. */
   fetch?: typeof globalThis.fetch | undefined
   /** Allows a browser to hold the key. Anyone who opens the page can read it. */
@@ -40,7 +43,7 @@ const ownClient = 'The client has its own address and key'
 
 /** @throws ConfigError for options that no request could be made with. */
 export function checkOptions(options: OpenAIChatOptions): void {
-  const { model, client, baseURL, apiKey, timeoutMs } = options
+  const { model, client, baseURL, apiKey, timeoutMs, echoReasoning } = options
   if (typeof model !== 'string' || model.trim() === '') {
     throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
   }
@@ -55,6 +58,10 @@ export function checkOptions(options: OpenAIChatOptions): void {
   }
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
+  }
+  const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
+  if (!echoes.includes(echoReasoning)) {
+    throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
   }
 }
 

@@ -34,6 +34,8 @@ export function providerName(baseURL: string): string {
   const url = new URL(baseURL)
   const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))
   if (known !== undefined) return known[1]
+  // The path that GPUStack alone has; at /v1 it cannot be told from others.
+  if (url.pathname.startsWith('/v1-openai')) return 'gpustack'
   const local = localPorts[url.port]
   return local !== undefined && isPrivate(url.hostname) ? local : url.hostname
 }

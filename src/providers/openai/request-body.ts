@@ -1,12 +1,13 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.js'
+import type { ReasoningEcho } from './echo-reasoning.js'
 import { mergeUsers, toWire, type WireMessage, withParagraph } from './wire-messages.js'
 
 export interface BodyOptions {
   model: string
   maxTokensField: 'max_tokens' | 'max_completion_tokens'
-  /** Whether `reasoning_content` goes back with tool calls. */
-  echoReasoning: boolean
+  /** How earlier reasoning goes back. */
+  echoReasoning: ReasoningEcho
   /** Whether `stream_options` is understood. */
   streamOptions: boolean
 }

@@ -1,13 +1,14 @@
 import type { AssistantMessage, Message, ToolCall, UserMessage } from '../../../machines/agent/messages.js'
+import { echoed, type ReasoningEcho } from './echo-reasoning.js'
 
 /** A message as it is sent. */
 export type WireMessage = Readonly<Record<string, unknown>>
 
-/** The message without our notes (`id`, `createdAt`, `internal`, `data`, `reasoning`). */
-export function toWire(message: Message, echoReasoning: boolean): WireMessage {
+/** The message without our notes (`id`, `createdAt`, `internal`, `data`; `reasoning` where it is not wanted). */
+export function toWire(message: Message, echo: ReasoningEcho): WireMessage {
   switch (message.role) {
     case 'assistant':
-      return assistant(message, echoReasoning)
+      return assistant(message, echo)
     case 'tool':
       return { role: 'tool', tool_call_id: message.tool_call_id, content: message.content }
     default:
@@ -44,14 +45,13 @@ function partsOf(content: unknown): unknown[] {
   return Array.isArray(content) ? content : [{ type: 'text', text: content }]
 }
 
-function assistant(message: AssistantMessage, echoReasoning: boolean): WireMessage {
+function assistant(message: AssistantMessage, echo: ReasoningEcho): WireMessage {
   const calls = message.tool_calls ?? []
   return {
     role: 'assistant',
     // A refusal is text to every provider but one. Null is allowed beside calls only.
-    content: message.content || message.refusal || (calls.length > 0 ? null : ''),
+    ...echoed(message, message.content || message.refusal || (calls.length > 0 ? null : ''), echo),
     ...(calls.length > 0 && { tool_calls: calls.map(wireCall) }),
-    ...(echoReasoning && calls.length > 0 && { reasoning_content: message.reasoning ?? '' }),
     ...(message.reasoning_details !== undefined && { reasoning_details: message.reasoning_details }),
   }
 }

@@ -1,0 +1,58 @@
+import { createAgent, openaiChat, type OpenAIChatOptions } from '../../src/index.js'
+import { stage } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+/** What the third request of a session says of the first two answers, at a provider. */
+async function sentBack(options: Partial<OpenAIChatOptions>, stream = true) {
+  const theatre = await stage([
+    { reasoning: 'It must be looked up.', text: 'Wait.', toolCalls: [{ name: 'look', id: 'c1' }] },
+    { reasoning: 'Found.', text: 'It is 4.' },
+    { text: 'Welcome.' },
+  ])
+  const model = openaiChat({ model: 'm', baseURL: theatre.rehearsal.url, apiKey: 'none', ...options })
+  const agent = createAgent({ model, stream, tools: [tool('look')] })
+  await agent.run('How many?', { session: 's' }).result
+  const { state } = await agent.run('Thanks.', { session: 's' }).result
+  expect(state).toBe('COMPLETED')
+  return theatre.wire(2).filter(({ role }) => role === 'assistant')
+}
+
+const part = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] })
+const first = 'It must be looked up.'
+
+describe.each([true, false])('earlier reasoning (stream: %s)', (stream) => {
+  it.each([
+    ['zai', { reasoning_content: first, content: 'Wait.' }, { reasoning_content: 'Found.' }],
+    ['gpustack', { reasoning_content: first, content: 'Wait.' }, { reasoning_content: 'Found.' }],
+    ['ollama', { reasoning: first, content: 'Wait.' }, { reasoning: 'Found.' }],
+    [
+      'mistral',
+      { content: [part(first), { type: 'text', text: 'Wait.' }] },
+      { content: [part('Found.'), { type: 'text', text: 'It is 4.' }] },
+    ],
+  ])('goes back to %s in the form that it reads', async (provider, called, answered) => {
+    expect(await sentBack({ provider }, stream)).toMatchObject([called, answered])
+  })
+
+  it('goes back with tool calls alone to those that refuse a call without it', async () => {
+    const [called, answered] = await sentBack({ provider: 'deepseek' }, stream)
+    expect(called).toMatchObject({ reasoning_content: first, content: 'Wait.' })
+    expect(answered).toEqual({ role: 'assistant', content: 'It is 4.' })
+  })
+
+  it('goes back to nobody else, or as the option says', async () => {
+    const plain = { role: 'assistant', content: 'It is 4.' }
+    expect((await sentBack({}, stream))[1]).toEqual(plain)
+    expect((await sentBack({ provider: 'ollama', echoReasoning: false }, stream))[1]).toEqual(plain)
+    expect((await sentBack({ echoReasoning: 'reasoning' }, stream))[1]).toEqual({
+      ...plain,
+      reasoning: 'Found.',
+    })
+    expect((await sentBack({ echoReasoning: true }, stream))[0]).toMatchObject({ reasoning_content: first })
+  })
+})
+
+it('is refused in a form that no provider reads', () => {
+  const options = { model: 'm', echoReasoning: 'thoughts' } as unknown as OpenAIChatOptions
+  expect(() => openaiChat(options)).toThrow(/echoReasoning must be true, false or one of reasoning_content/)
+})
