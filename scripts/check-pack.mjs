@@ -1,6 +1,6 @@
-// The package as a user gets it: packed, installed into an empty folder, and the README's first program run there
-// against the rehearsal that ships with it.
-import { execFileSync } from 'node:child_process'
+// The package as a user gets it: packed, installed into an empty folder, and the README's first program run there as it
+// stands: without a key, with an address of one's own, and with a key.
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,41 +11,72 @@ const folder = mkdtempSync(join(tmpdir(), 'statewright-pack-'))
 const npm = (args, cwd) =>
   execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 
+/** What the program says, and how it ends, in an environment that has these variables and no others of OpenAI. */
+function program(variables) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('OPENAI_')))
+  const child = spawn(process.execPath, ['program.mjs'], {
+    cwd: folder,
+    env: { ...env, ...variables },
+    timeout: 30_000,
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text) => (said += text))
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
+}
+
+function expect({ code, said }, how, wanted, ...words) {
+  const missing = words.filter((word) => !said.includes(word))
+  if (code === wanted && missing.length === 0) return
+  throw new Error(
+    `The README's program ${how} ended with ${code}, without ${JSON.stringify(missing)}:\n${said}`,
+  )
+}
+
 try {
+  // What is built already, not built once more.
   const [{ filename, size }] = JSON.parse(
-    npm(['pack', '--json', '--silent', '--pack-destination', folder], root),
+    npm(['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder], root),
   )
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }')
   npm(['install', '--silent', '--no-audit', '--no-fund', join(folder, filename), 'zod'], folder)
 
-  const [, program] =
+  const [, first] =
     /```ts\n(import \{ createAgent[\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
-  if (!program) throw new Error('README.md has no program to run')
-  // A rehearsal has no price, and the program sets a cost limit: take OpenAI's.
-  const priced = program.replace("model: 'gpt-5-mini'", "model: 'gpt-5-mini', provider: 'openai'")
-  writeFileSync(
-    join(folder, 'program.mjs'),
-    `${priced}\nconsole.log('\\n' + JSON.stringify({ state, reason, output }))\n`,
+  if (!first) throw new Error('README.md has no program to run')
+  writeFileSync(join(folder, 'program.mjs'), first)
+
+  expect(await program({}), 'without a key', 1, 'ConfigError', 'There is no API key. Set OPENAI_API_KEY')
+
+  const { startRehearsal } = await import(
+    join(folder, 'node_modules/statewright/dist/src/rehearsal/index.js')
   )
-  writeFileSync(
-    join(folder, 'main.mjs'),
-    `import { startRehearsal } from 'statewright/rehearsal'
-const rehearsal = await startRehearsal({
-  turns: [
-    { toolCalls: [{ name: 'add', arguments: { a: 19, b: 23 } }] },
-    { text: '19 + 23 is 42.', expect: { toolResultsInclude: ['42'] } },
-  ],
-})
-process.env.OPENAI_BASE_URL = rehearsal.url
-process.env.OPENAI_API_KEY = 'rehearsal'
-await import('./program.mjs')
-await rehearsal.close()
-`,
+  const rehearsal = await startRehearsal({
+    turns: [
+      { toolCalls: [{ name: 'add', arguments: { a: 19, b: 23 } }] },
+      { text: '19 + 23 is 42.', expect: { toolResultsInclude: ['42'] } },
+    ],
+    onExhausted: 'loop',
+  })
+  const OPENAI_BASE_URL = rehearsal.url
+  const ending = ['19 + 23 is 42.', 'COMPLETED (end_turn), ', ' tokens']
+  expect(await program({ OPENAI_BASE_URL }), 'with a local server', 0, ...ending)
+  expect(await program({ OPENAI_BASE_URL, OPENAI_API_KEY: 'key' }), 'with a key', 0, ...ending)
+  const keys = rehearsal.requests.map(({ headers }) => headers.authorization)
+  if (!keys.includes('Bearer key')) throw new Error(`The key did not arrive: ${keys.join()}`)
+  await rehearsal.close()
+
+  // A run that fails tells how it ended, too.
+  const locked = await startRehearsal({ turns: [{ status: 401 }] })
+  expect(
+    await program({ OPENAI_BASE_URL: locked.url }),
+    'with a wrong key',
+    0,
+    'ERROR (provider_error)',
+    'API key',
   )
-  const out = execFileSync(process.execPath, ['main.mjs'], { cwd: folder, encoding: 'utf8', timeout: 30_000 })
-  const result = JSON.parse(out.trim().split('\n').at(-1) ?? '')
-  if (result.state !== 'COMPLETED' || result.output !== '19 + 23 is 42.')
-    throw new Error(`The README's program said: ${out}`)
+  await locked.close()
+
   const version = execFileSync(join(folder, 'node_modules/.bin/statewright'), ['--version'], {
     encoding: 'utf8',
   })

@@ -75,6 +75,11 @@ export interface ModelProvider {
    * nobody knows, so an output schema is asked for by a tool.
    */
   readonly structuredOutput?: StructuredOutputSupport
+  /**
+   * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as
+   * things are, because a key is missing for example. Absent: nothing is looked at.
+   */
+  check?(): void
   request(request: ModelRequest, options: ModelRequestOptions): Promise<ModelResponse>
 }
 

@@ -21,6 +21,11 @@ export interface RehearsalOptions {
   port?: number | undefined
   /** Default `127.0.0.1`. */
   host?: string | undefined
+  /**
+   * Web pages that may send requests, by their origin (`https://app.test:8443`), besides those of this machine
+   * (`http://localhost:5173`); `*` stands for all. Default: none.
+   */
+  origins?: readonly string[] | undefined
   /** For the delays of turns and the times of requests. Default: the system's. */
   clock?: Clock | undefined
 }
@@ -39,6 +44,9 @@ const optionsSchema = z.strictObject({
   strictHistory: z.boolean().default(true),
   port: z.int().min(0).max(65_535).default(0),
   host: z.string().min(1).default('127.0.0.1'),
+  origins: z
+    .array(z.string().refine(isOrigin, "expected an origin, such as 'https://app.test', or '*'"))
+    .default([]),
   clock: z.custom<Clock>(isClock, 'expected now, setTimeout and clearTimeout').default(systemClock),
 })
 
@@ -65,6 +73,10 @@ export function parseOptions(value: Scenario | RehearsalOptions): Settings {
 function conversationOf({ user }: ChatRequest, headers: IncomingHttpHeaders): string {
   const header = headers['x-rehearsal-conversation']
   return (Array.isArray(header) ? header[0] : header) ?? user ?? ''
+}
+
+function isOrigin(value: string): boolean {
+  return value === '*' || (URL.canParse(value) && new URL(value).origin === value)
 }
 
 function isFunction(value: unknown): boolean {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe } from '../runtime/plain-error.js'
+import { answerOrigin } from './cross-origin.js'
 import { unmetExpectation } from './expectations.js'
 import { historyProblem } from './history.js'
 import type { Settings } from './options.js'
@@ -46,6 +47,7 @@ export class Stage {
 
   async #route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = incoming
+    if (answerOrigin(incoming, response, this.#settings.origins)) return
     const [path] = url.split('?')
     if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, this.#models())
     if (method === 'POST' && path === '/v1/chat/completions') return this.#complete(incoming, response)

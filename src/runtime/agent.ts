@@ -246,6 +246,7 @@ export function createAgent<Schema extends InputSchema = never>(
     },
     run: (input, given) => {
       const options = checkedRunOptions(given)
+      model.check?.()
       const { signal, context, journal } = options
       const inspector = checkedInspector(options.inspect ?? inspect)
       const messages = withAttachments(toMessages(input), options.attachments)
@@ -280,6 +281,13 @@ export function createAgent<Schema extends InputSchema = never>(
       if (standing.run === null) {
         await log.close()
         throw standing.head === 0 ? unknownSession(id) : nothingToResume(id)
+      }
+      try {
+        // A run that has ended needs no model any more.
+        if (standing.run.status === 'active') model.check?.()
+      } catch (error) {
+        await log.close()
+        throw error
       }
       const snapshot = machineStateOf(standing.run)
       bindings.set(snapshot, { context, journal: log, epoch: standing.head, store: kept })

@@ -1,9 +1,8 @@
 import type { OpenAI as OpenAIClient } from 'openai'
-import { ConfigError } from '../../errors.js'
+import type { ConfigError } from '../../errors.js'
 import { ModelError } from '../provider.js'
-import { isHttp, type OpenAIChatOptions } from './options.js'
-
-const officialURL = 'https://api.openai.com/v1'
+import { checkCredentials, isAllowedInBrowser } from './credentials.js'
+import type { OpenAIChatOptions } from './options.js'
 
 /** What servers that need no key are sent: the client insists on one. */
 const placeholderKey = 'no-key-needed'
@@ -11,9 +10,14 @@ const placeholderKey = 'no-key-needed'
 /**
  * The client that makes the requests. The package is loaded here and not before, so that importing Statewright stays
  * cheap and bundlers can split it off.
- * @throws ModelError `missing_api_key`
+ * @throws ModelError with the code of what `checkCredentials` refuses
  */
 export async function loadClient(options: OpenAIChatOptions): Promise<OpenAIClient> {
+  try {
+    checkCredentials(options)
+  } catch (error) {
+    throw refused(error as ConfigError)
+  }
   const { OpenAI: Client } = await import('openai')
 
   // Under the same name, which is what the User-Agent says.
@@ -38,9 +42,7 @@ export async function loadClient(options: OpenAIChatOptions): Promise<OpenAIClie
       defaultHeaders: options.headers,
       defaultQuery: options.query,
       fetch: options.fetch,
-      ...(options.dangerouslyAllowBrowser !== undefined && {
-        dangerouslyAllowBrowser: options.dangerouslyAllowBrowser,
-      }),
+      dangerouslyAllowBrowser: isAllowedInBrowser(options),
     })
 
   if (options.apiKey) return build(options.apiKey)
@@ -48,34 +50,16 @@ export async function loadClient(options: OpenAIChatOptions): Promise<OpenAIClie
     return build(undefined)
   } catch {
     // No key in the environment either. If that is not what was wrong, the next line throws it again.
-    const keyless = build(placeholderKey)
-    if (new URL(keyless.baseURL).host !== new URL(officialURL).host) return keyless
-    throw missingKey()
+    return build(placeholderKey)
   }
 }
 
-/** The base URL of a client that is not built yet: the option, the environment, OpenAI's. */
-export function baseURLOf({ client, baseURL }: OpenAIChatOptions): string {
-  if (client !== undefined) return isHttp(client.baseURL) ? client.baseURL : officialURL
-  if (baseURL !== undefined) return baseURL
-  const fromEnvironment = environment().OPENAI_BASE_URL?.trim()
-  if (!fromEnvironment) return officialURL
-  if (isHttp(fromEnvironment)) return fromEnvironment
-  throw new ConfigError('invalid_option', 'OPENAI_BASE_URL must be an http(s) URL.', 'OPENAI_BASE_URL')
-}
-
-/** The environment where there is one; browsers and workers have none. */
-function environment(): Record<string, string | undefined> {
-  const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
-  return scope.process?.env ?? {}
-}
-
-function missingKey(): ModelError {
+/** The same refusal for whoever sends a request without having asked before. */
+function refused({ code, message }: ConfigError): ModelError {
   return new ModelError({
     kind: 'fatal',
-    code: 'missing_api_key',
-    message:
-      'There is no API key. Set OPENAI_API_KEY, or the apiKey option of openaiChat; for a server that needs none, set baseURL.',
+    code,
+    message,
     status: null,
     retryAfterMs: null,
     partialText: '',

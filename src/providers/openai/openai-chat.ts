@@ -3,7 +3,8 @@ import type { ModelResponse } from '../../../machines/agent/response.js'
 import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelProvider, type ModelRequest, type ModelRequestOptions } from '../provider.js'
 import { abortable } from './abortable.js'
-import { baseURLOf, loadClient } from './client.js'
+import { loadClient } from './client.js'
+import { baseURLOf, checkCredentials } from './credentials.js'
 import { reasoningEchoAt } from './echo-reasoning.js'
 import { checkOptions, type OpenAIChatOptions } from './options.js'
 import { providerName } from './provider-name.js'
@@ -76,6 +77,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
     provider,
     model: options.model,
     ...(structuredOutput && { structuredOutput }),
+    check: () => checkCredentials(options),
     request: (request, { signal, onDelta, onActivity }) =>
       abortable(signal, (own) =>
         attempt(request, { signal: own, onDelta: request.stream ? onDelta : nothing, onActivity }),

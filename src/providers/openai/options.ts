@@ -35,7 +35,10 @@ export interface OpenAIChatOptions {
   echoReasoning?: boolean | ReasoningForm | undefined
   /** Used instead of the global `fetch`. */
   fetch?: typeof globalThis.fetch | undefined
-  /** Allows a browser to hold the key. Anyone who opens the page can read it. */
+  /**
+   * Allows a browser to hold a key; anyone who opens the page can read it. Without a key, a page needs no permission:
+   * set `baseURL` to a server of your own.
+   */
   dangerouslyAllowBrowser?: boolean | undefined
 }
 
