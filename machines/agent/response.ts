@@ -7,12 +7,13 @@ export interface ModelResponse {
   text: string
   reasoning: string
   refusal: string | null
+  /** Their ids are unique within the answer; a call whose id is '' gets one that is unique in the session. */
   toolCalls: ToolCall[]
   /** As the provider wrote it (`stop`, `length`, `tool_calls`, `content_filter`, …); null when it never came. */
   finishReason: string | null
   /** False when the stream closed with neither a finish reason nor `[DONE]`. */
   complete: boolean
-  /** Null when the provider reported none. */
+  /** Null when the provider reported none: it is estimated then, and so is usage that cannot be read. */
   usage: TokenUsage | null
   /** The model that answered, as the provider names it. */
   model: string | null

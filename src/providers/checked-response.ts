@@ -1,6 +1,7 @@
 import type { ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/response.js'
-import type { TokenUsage } from '../../machines/agent/usage.js'
+import { newId } from '../runtime/new-id.js'
+import { checkedUsage } from './checked-usage.js'
 
 /**
  * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
@@ -25,7 +26,8 @@ function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
   const taken = new Set<string>()
   return calls.map((call, i) => {
     const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
-    let id = textOf(call?.id) || `call_${i + 1}`
+    // Unique in the session, too: people, logs and the model itself name a call by it.
+    let id = textOf(call?.id) || `call_${newId().replaceAll('-', '').slice(0, 24)}`
     while (taken.has(id)) id = `${id}_${i + 1}`
     taken.add(id)
     const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
@@ -33,24 +35,6 @@ function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
   })
 }
 
-function checkedUsage(usage: unknown): TokenUsage | null {
-  if (typeof usage !== 'object' || usage === null) return null
-  const given = usage as Partial<Record<keyof TokenUsage, unknown>>
-  const inputTokens = countOf(given.inputTokens)
-  const outputTokens = countOf(given.outputTokens)
-  return {
-    inputTokens,
-    outputTokens,
-    totalTokens: countOf(given.totalTokens) || inputTokens + outputTokens,
-    cachedInputTokens: countOf(given.cachedInputTokens),
-    reasoningTokens: countOf(given.reasoningTokens),
-  }
-}
-
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
-}
-
-function countOf(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0
 }

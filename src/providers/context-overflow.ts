@@ -1,6 +1,6 @@
 /** Codes and types by which providers say that a request does not fit the model's window. */
 const codes =
-  /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|exceed_context_size_error|request_too_large|string_above_max_length)$/i
+  /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|too_many_prompt_tokens|exceed_context_size_error|request_too_large|string_above_max_length)$/i
 
 /** The same in words, each as at least one provider puts it. */
 const sentences = [
@@ -16,6 +16,9 @@ const sentences = [
   /total number of tokens in the prompt cannot exceed/i, // Cohere
   /`inputs` tokens \+ `max_new_tokens` must be/i, // Text Generation Inference, Together
   /range of input length should be/i, // Alibaba
+  /total length of all messages is too long/i,
+  /too many tokens: size limit exceeded/i,
+  /number of (input|prompt) tokens exceeds (the )?max/i,
 ]
 
 /** A single request above the allowance of a whole minute: waiting does not help, a shorter request does. */

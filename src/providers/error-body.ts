@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { asObject, asText } from './as-json.js'
+import { asList, asObject, asText } from './as-json.js'
 
 /** What a provider says of an error, in whatever shape it says it. '' and null stand for what it leaves out. */
 export interface ErrorBody {
@@ -8,6 +8,8 @@ export interface ErrorBody {
   message: string
   /** The status that the body itself names: inside a 200 stream there is no other. */
   status: number | null
+  /** How long it asks us to wait, in milliseconds, where it says so itself. */
+  retryAfterMs: number | null
 }
 
 /**
@@ -15,18 +17,20 @@ export interface ErrorBody {
  * `{ object: 'error', message, … }` (vLLM, Mistral), `{ detail }` (FastAPI), `[{ error }]` (Gemini), or plain text.
  */
 export function readErrorBody(body: unknown): ErrorBody {
-  if (typeof body === 'string')
-    return { code: '', type: '', message: isMarkup(body) ? '' : body.trim(), status: null }
+  if (typeof body === 'string') return { ...nothingSaid, message: isMarkup(body) ? '' : body.trim() }
   const outer = asObject(Array.isArray(body) ? body[0] : body)
-  if (outer === null) return { code: '', type: '', message: '', status: null }
+  if (outer === null) return nothingSaid
   const error = asObject(outer.error) ?? outer
   return {
     code: wordOf(error.code),
     type: wordOf(error.type === 'error' ? undefined : error.type) || wordOf(error.status),
     message: messageOf(error) || asText(outer.error),
     status: statusOf(error.code) ?? statusOf(error.status) ?? statusOf(error.status_code),
+    retryAfterMs: retryInfoMs(error.details),
   }
 }
+
+const nothingSaid: ErrorBody = { code: '', type: '', message: '', status: null, retryAfterMs: null }
 
 /** A web page, which says nothing to people in a terminal. */
 export function isMarkup(text: string): boolean {
@@ -42,7 +46,7 @@ function messageOf(error: JsonObject): string {
 }
 
 /** A code that is a word; numbers are statuses. */
-function wordOf(value: unknown): string {
+export function wordOf(value: unknown): string {
   const text = asText(value)
   return /^\d*$/.test(text) ? '' : text
 }
@@ -52,4 +56,13 @@ function statusOf(value: unknown): number | null {
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599
     ? status
     : null
+}
+
+/** Google's `RetryInfo` among the details: `{ retryDelay: '48s' }`. */
+function retryInfoMs(details: unknown): number | null {
+  for (const detail of asList(details)) {
+    const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(asText(asObject(detail)?.retryDelay)) ?? []
+    if (seconds !== undefined) return Math.ceil(Number(seconds) * 1000)
+  }
+  return null
 }

@@ -1,7 +1,8 @@
 import { evidence } from '../../guards/evidence.js'
 import type { FailureKind, ModelFailure } from '../../machines/agent/response.js'
 import { isContextOverflow } from './context-overflow.js'
-import { type ErrorBody, isMarkup, readErrorBody } from './error-body.js'
+import { checkedFailure } from './checked-failure.js'
+import { type ErrorBody, isMarkup, readErrorBody, wordOf } from './error-body.js'
 import { ModelError } from './provider.js'
 import { retryAfterMs } from './retry-after.js'
 
@@ -12,7 +13,7 @@ import { retryAfterMs } from './retry-after.js'
  */
 export function toModelFailure(error: unknown, now: number = Date.now()): ModelFailure {
   try {
-    if (error instanceof ModelError) return error.failure
+    if (error instanceof ModelError) return checkedFailure(error.failure)
     const status = numberAt(error, 'status')
     if (status !== null) return httpFailure(status, bodyOf(error), at(error, 'headers'), now)
     return connectionFailure(error) ?? unknownFailure(error)
@@ -32,6 +33,7 @@ export function bodyFailure(body: unknown): ModelFailure {
       error.code || error.type || 'provider_error',
       sentence('The provider broke off its answer', error.message),
     ),
+    retryAfterMs: error.retryAfterMs,
   }
 }
 
@@ -46,7 +48,7 @@ function httpFailure(status: number, error: ErrorBody, headers: unknown, now: nu
       sentence(`Status ${status}`, said, advice),
     ),
     status,
-    retryAfterMs: retryAfterMs(headers, now),
+    retryAfterMs: retryAfterMs(headers, now) ?? error.retryAfterMs,
   }
 }
 
@@ -94,8 +96,8 @@ function bodyOf(error: unknown): ErrorBody {
   const text = textAt(error, 'message').replace(/^\d{3} (status code \(no body\))?/, '')
   return {
     ...body,
-    code: body.code || textAt(error, 'code'),
-    type: body.type || textAt(error, 'type'),
+    code: body.code || wordOf(at(error, 'code')),
+    type: body.type || wordOf(at(error, 'type')),
     message: body.message || (isMarkup(text) ? 'it answered with a web page' : text),
   }
 }
@@ -145,7 +147,7 @@ function connectionFailure(error: unknown): ModelFailure | null {
 function unknownFailure(error: unknown): ModelFailure {
   const code = textAt(error, 'code')
   const said = textAt(error, 'message') || (typeof error === 'string' ? error : '')
-  const words: ErrorBody = { code, type: textAt(error, 'type'), message: said, status: null }
+  const words: ErrorBody = { ...readErrorBody(undefined), code, type: textAt(error, 'type'), message: said }
   const kind = isContextOverflow(null, code, words.type, said)
     ? 'context_overflow'
     : code === ''

@@ -26,7 +26,8 @@ test('usage is whole and finite, or null, which is estimated', () => {
     cachedInputTokens: 0,
     reasoningTokens: 0,
   })
-  expect(sloppy({ usage: { inputTokens: '3', outputTokens: Number.NaN } }).usage?.totalTokens).toBe(0)
+  expect(sloppy({ usage: { inputTokens: '3', outputTokens: Number.NaN } }).usage).toBeNull()
+  expect(sloppy({ usage: { inputTokens: 0, outputTokens: 0 } }).usage?.totalTokens).toBe(0)
 })
 
 test('no answer at all is an empty one', () => {

@@ -126,7 +126,7 @@ test('a mistake in a program is fatal, not a connection', () => {
 
 test('a ModelError is passed through', () => {
   const failure = toModelFailure(new Error('x'))
-  expect(toModelFailure(new ModelError(failure))).toBe(failure)
+  expect(toModelFailure(new ModelError(failure))).toEqual(failure)
 })
 
 test.each([

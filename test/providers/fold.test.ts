@@ -79,9 +79,9 @@ describe('tool calls', () => {
   test('whole calls with neither index nor id stay apart', () => {
     const calls = [whole('w', '{"x":1}'), whole('w', '{"x":2}'), whole('v', '')]
     expect(callsOf(delta({ tool_calls: calls }))).toEqual([
-      ['call_1', 'w', '{"x":1}'],
-      ['call_2', 'w', '{"x":2}'],
-      ['call_3', 'v', '{}'],
+      ['', 'w', '{"x":1}'],
+      ['', 'w', '{"x":2}'],
+      ['', 'v', '{}'],
     ])
   })
 

@@ -14,11 +14,11 @@ import { readUsage } from './usage.js'
 
 export interface Fold {
   /**
-   * Takes one parsed `chat.completion.chunk`, or a whole `chat.completion`; returns what it adds to the shown answer.
-   * Whatever is neither adds nothing.
+   * Takes one parsed `chat.completion.chunk`, or a `chat.completion` (`whole`: it is all that comes); returns what it adds
+   * to the shown answer. Whatever is neither adds nothing.
    * @throws ModelError when the chunk is, or carries, an error object.
    */
-  push(chunk: unknown): Delta
+  push(chunk: unknown, whole?: boolean): Delta
   /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
   lose(): void
   /** What was held back until now. Call it once, when nothing more comes. */
@@ -36,8 +36,12 @@ export function createFold(): Fold {
   let usage: TokenUsage | null = null
   let model: string | null = null
   let lost = false
+  /** Whether a delta has said anything at all. */
+  let begun = false
   let size = 0
   const calls = createToolCalls()
+  /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
+  let oldCall: ReturnType<typeof createToolCalls> | null = null
   const details = createReasoningDetails()
   const think = createThinkSplitter()
 
@@ -61,14 +65,29 @@ export function createFold(): Fold {
     const thoughts = readReasoning(delta) + content.reasoning + shown.reasoning
     if (delta.refusal != null) refusal += asText(delta.refusal)
     if (delta.reasoning_details != null) details.push(delta.reasoning_details)
-    size +=
-      content.text.length + thoughts.length + (delta.tool_calls == null ? 0 : calls.push(delta.tool_calls))
+    size += content.text.length + thoughts.length
+    if (delta.tool_calls != null) size += calls.push(delta.tool_calls)
+    if (delta.function_call != null) {
+      oldCall ??= createToolCalls()
+      size += oldCall.push([{ index: 0, function: delta.function_call }])
+    }
     refuseTooLarge(size)
+    begun ||= size > 0 || refusal !== '' || calls.length > 0 || oldCall !== null || details.length > 0
     return add({ text: shown.text, reasoning: thoughts })
   }
 
+  /** Some have a message beside the delta: the whole answer so far, or all of it where nothing else says it. */
+  function pushChoice(choice: JsonObject, whole: boolean): Delta {
+    const delta = asObject(choice.delta)
+    const message = wholeMessage(choice.message)
+    const [first, second] = whole ? [message, delta] : [delta, message]
+    const added = first === null ? noDelta : pushDelta(first)
+    const isLast = whole || first === null || Boolean(choice.finish_reason)
+    return begun || second === null || !isLast ? added : pushDelta(second)
+  }
+
   return {
-    push(value) {
+    push(value, whole = false) {
       const chunk = asObject(value)
       if (chunk === null) return noDelta
       const choice = firstChoice(chunk.choices)
@@ -80,8 +99,7 @@ export function createFold(): Fold {
         usage
       refuseErrors(chunk, choice)
       if (choice === null) return noDelta
-      const delta = asObject(choice.delta) ?? (size === 0 ? wholeMessage(choice.message) : null)
-      const added = delta === null ? noDelta : pushDelta(delta)
+      const added = pushChoice(choice, whole)
       finishReason = asText(choice.finish_reason) || finishReason
       return added
     },
@@ -94,11 +112,12 @@ export function createFold(): Fold {
 
     response(ended) {
       const reasoningDetails = details.result()
+      const toolCalls = calls.result()
       return {
         text,
         reasoning,
         refusal: refusal || null,
-        toolCalls: calls.result(),
+        toolCalls: toolCalls.length > 0 ? toolCalls : (oldCall?.result() ?? []),
         finishReason,
         complete: !lost && (ended || finishReason !== null),
         usage,

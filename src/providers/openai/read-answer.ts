@@ -116,7 +116,7 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
           return
         }
         const first: unknown = Array.isArray(value) ? value[0] : value
-        const delta = fold.push(first)
+        const delta = fold.push(first, true)
         if (!Array.isArray(asObject(first)?.choices))
           throw invalidResponse(url, 'JSON that is no chat completion')
         show(delta)

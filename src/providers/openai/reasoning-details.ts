@@ -27,6 +27,10 @@ export function createReasoningDetails() {
         if (entry !== null) add(entry)
       }
     },
+    get length() {
+      return entries.length
+    },
+
     result: (): Json[] => entries,
   }
 }

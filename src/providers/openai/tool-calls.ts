@@ -24,6 +24,11 @@ export function createToolCalls() {
   }
 
   return {
+    /** Calls that have begun. */
+    get length() {
+      return drafts.length
+    },
+
     /** Takes one `delta.tool_calls`; returns the characters of arguments that it brought. */
     push(deltas: unknown): number {
       let length = 0
@@ -57,13 +62,13 @@ export function createToolCalls() {
       return length
     },
 
-    /** The calls in the order in which they began: ids unique within the answer, arguments never empty. */
+    /** The calls in the order in which they began: ids unique within the answer or '', arguments never empty. */
     result(): ToolCall[] {
       const uniqueId = createUniqueIds()
       return drafts
         .filter((draft) => draft.id !== '' || draft.name !== '' || draft.arguments !== '')
-        .map((draft, position) => ({
-          id: uniqueId(draft.id || `call_${position + 1}`),
+        .map((draft) => ({
+          id: draft.id && uniqueId(draft.id),
           type: 'function' as const,
           function: { name: draft.name, arguments: tidy(draft.arguments) },
           ...(draft.extra !== undefined && { extra_content: draft.extra }),

@@ -76,7 +76,8 @@ export const requestModel = (parts: Parts) =>
       return await outputOf(parts, { ...final, usage }, live.binding.context)
     } catch (error) {
       const silenced = idle.signal.aborted && !signal.aborted
-      const failure = toModelFailure(silenced ? idle.signal.reason : error, live.clock.now())
+      const reason = silenced ? idle.signal.reason : error
+      const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
       // What no shield has cleared is not kept either.
       const partialText = context.features.outputShields ? stream.text : failure.partialText || stream.text
       throw await plainFailure(parts, { ...failure, partialText }, context)
@@ -85,6 +86,17 @@ export const requestModel = (parts: Parts) =>
     }
   })
 
+/** The one code that the machine decides by. */
+const overBudget = 'token_budget'
+
+class OverBudget extends ModelError {}
+
+/** A provider that has the same word for something of its own does not speak of our budget. */
+function withoutOurCode(failure: ModelFailure, error: unknown): ModelFailure {
+  const isForeign = failure.code === overBudget && !(error instanceof OverBudget)
+  return isForeign ? { ...failure, code: `provider_${overBudget}` } : failure
+}
+
 /** `budget.preflight`: a request whose input alone crosses the line is not sent. */
 function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   const { budget, limits } = context.config
@@ -92,8 +104,8 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   const needed = estimateRequestTokens(request)
   const left = remaining(budgetTotals(context), budgetLimits(context.config)).tokens ?? Infinity
   if (needed < left) return
-  throw new ModelError({
-    ...failed('fatal', 'token_budget'),
+  throw new OverBudget({
+    ...failed('fatal', overBudget),
     message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
   })
 }
