@@ -1,4 +1,5 @@
-import { evidence } from '../../guards/evidence.js'
+import { cut } from '../../guards/cut.js'
+import { evidence, scrub } from '../../guards/evidence.js'
 import type { FailureKind, ModelFailure } from '../../machines/agent/response.js'
 import { isContextOverflow } from './context-overflow.js'
 import { checkedFailure } from './checked-failure.js'
@@ -12,6 +13,17 @@ import { retryAfterMs } from './retry-after.js'
  * `now` (milliseconds since the epoch) is what a Retry-After date is counted from. Never throws.
  */
 export function toModelFailure(error: unknown, now: number = Date.now()): ModelFailure {
+  const failure = readFailure(error, now)
+  const code = plainCode(failure.code)
+  return code === failure.code ? failure : { ...failure, code }
+}
+
+/** A code is a word for programs: whatever else a provider puts there, it is short and holds no secret. */
+function plainCode(code: string): string {
+  return cut(scrub(cut(code, 1000)), 100)
+}
+
+function readFailure(error: unknown, now: number): ModelFailure {
   try {
     if (error instanceof ModelError) return checkedFailure(error.failure)
     const status = numberAt(error, 'status')

@@ -1,5 +1,6 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../machines/agent/response.js'
+import { describeError } from '../../tools/describe-error.js'
 import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelProvider, type ModelRequest, type ModelRequestOptions } from '../provider.js'
 import { abortable } from './abortable.js'
@@ -10,6 +11,7 @@ import { checkOptions, type OpenAIChatOptions } from './options.js'
 import { providerName } from './provider-name.js'
 import { readAnswer } from './read-answer.js'
 import { createBodyBuilder } from './request-body.js'
+import { SentSecrets } from './sent-secrets.js'
 import { structuredOutputAt } from './structured-output-at.js'
 
 export type { OpenAIChatOptions } from './options.js'
@@ -39,10 +41,14 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
   const writes = options.client === undefined && options.fetch === undefined
 
+  const secrets = new SentSecrets(options)
+  const { apiKey } = options
+  const noted = typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noted(apiKey()) } : options
+
   let loading: Promise<OpenAI> | undefined
   async function load(): Promise<OpenAI> {
     if (options.client !== undefined) return options.client
-    loading ??= loadClient(options)
+    loading ??= loadClient(noted)
     try {
       return await loading
     } catch (error) {
@@ -53,8 +59,9 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   }
 
   async function attempt(request: ModelRequest, callbacks: ModelRequestOptions): Promise<ModelResponse> {
+    let client: OpenAI | undefined
     try {
-      const client = await load()
+      client = await load()
       const body = bodies.body(request)
       const written = writes ? { body: bodies.encode(body), headers: jsonHeaders } : {}
       const response = await client.chat.completions
@@ -68,7 +75,9 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
       callbacks.onActivity()
       return await readAnswer(response, callbacks)
     } catch (error) {
-      throw toModelError(error, options)
+      // Now it has the key that this request went with.
+      secrets.noteClient(client)
+      throw toModelError(error, secrets)
     }
   }
 
@@ -87,13 +96,12 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
 
 const nothing = () => undefined
 
-/** As a `ModelError`, without the key, whatever its form. */
-function toModelError(error: unknown, { apiKey }: OpenAIChatOptions): ModelError {
+/** As a `ModelError`, without what the provider was sent in confidence: neither do its causes repeat it. */
+function toModelError(error: unknown, secrets: SentSecrets): ModelError {
   const failure = toModelFailure(error, Date.now())
-  if (typeof apiKey !== 'string' || apiKey.length < 8 || !failure.message.includes(apiKey)) {
-    return error instanceof ModelError ? error : new ModelError(failure, { cause: error })
-  }
-  return new ModelError({ ...failure, message: failure.message.replaceAll(apiKey, '[redacted]') })
+  const hidden = secrets.hiddenIn(failure)
+  if (hidden !== null || secrets.areIn(describeError(error))) return new ModelError(hidden ?? failure)
+  return error instanceof ModelError ? error : new ModelError(failure, { cause: error })
 }
 
 const jsonHeaders = { 'content-type': 'application/json' }
