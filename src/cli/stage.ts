@@ -62,7 +62,7 @@ async function openRehearsal(scenario: true | string, io: CliIO): Promise<Stage>
   const name = 'rehearsal'
   const isBuiltIn = scenario === true
   const script = isBuiltIn ? largestExpense : await loadScenario(resolve(io.cwd, scenario))
-  const rehearsal = await startRehearsal(script)
+  const rehearsal = await startRehearsal({ scenario: script, strict: true })
   return {
     model: openaiChat({ model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
     tools: demoTools(),

@@ -1,5 +1,6 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/sha256.js'
+import { wellFormed } from '../providers/well-formed.js'
 import { MemoryError } from './memory-error.js'
 
 export interface EmbeddingOptions {
@@ -88,7 +89,12 @@ export class Embedder {
     const { client, model, dimensions } = this.#options
     const { data } = await client.embeddings.create(
       // Asked for floats: the client's own default, base64, is not what every compatible server speaks.
-      { model, input, encoding_format: 'float', ...(dimensions !== undefined && { dimensions }) },
+      {
+        model,
+        input: wellFormed(input),
+        encoding_format: 'float',
+        ...(dimensions !== undefined && { dimensions }),
+      },
       { signal },
     )
     return readVectors(data, input.length)

@@ -17,6 +17,12 @@ export interface RehearsalOptions {
   conversation?: ((request: ChatRequest, headers: IncomingHttpHeaders) => string) | undefined
   /** Answer 400 to a history that providers refuse (a tool call without its result, and the like). Default true. */
   strictHistory?: boolean | undefined
+  /**
+   * Answer 400, with a sentence, to everything that some provider refuses: also names of calls, arguments that are no
+   * JSON object, blank content, torn surrogate pairs, roles out of turn and sizes. For tests of what your agent sends,
+   * your own provider and histories of your own. Default false.
+   */
+  strict?: boolean | undefined
   /** Default 0: a free one. */
   port?: number | undefined
   /** Default `127.0.0.1`. */
@@ -42,6 +48,7 @@ const optionsSchema = z.strictObject({
     .custom<Settings['conversation']>(isFunction, 'expected a function')
     .default(() => conversationOf),
   strictHistory: z.boolean().default(true),
+  strict: z.boolean().default(false),
   port: z.int().min(0).max(65_535).default(0),
   host: z.string().min(1).default('127.0.0.1'),
   origins: z

@@ -10,6 +10,7 @@ import { Refusal } from './refusal.js'
 import { type RecordedRequest, readChatRequest } from './request.js'
 import { responseTo } from './response.js'
 import { parseTurn } from './scenario.js'
+import { strictProblem } from './strict.js'
 import type { Turn } from './turn.js'
 
 /** What happens between a request and its response. */
@@ -98,6 +99,8 @@ export class Stage {
 
   /** The next turn for a request that deserves one. */
   #cueFor({ body, conversation, scenario }: RecordedRequest): Cue {
+    const found = this.#settings.strict ? strictProblem(body) : null
+    if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
     const problem = this.#settings.strictHistory ? historyProblem(body.messages) : null
     if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
     return this.#playbackOf(scenario, conversation).next()

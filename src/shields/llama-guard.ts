@@ -1,5 +1,6 @@
 import type { OpenAI } from 'openai'
 import type { ModelProvider } from '../providers/provider.js'
+import { wellFormed } from '../providers/well-formed.js'
 import { peek } from '../tools/peek.js'
 import { defineShield, invalidShield } from './define-shield.js'
 import { checkKeys, chosenKinds } from './options.js'
@@ -98,7 +99,7 @@ async function ask(
 ): Promise<string> {
   if ('client' in model) {
     const answer: unknown = await model.client.chat.completions.create(
-      { model: model.model, messages: [...turns], temperature: 0, max_tokens: maxTokens },
+      { model: model.model, messages: wellFormed([...turns]), temperature: 0, max_tokens: maxTokens },
       { signal },
     )
     const text = peek(peek(peek(peek(answer, 'choices'), '0'), 'message'), 'content')

@@ -1,4 +1,5 @@
 import type { OpenAI } from 'openai'
+import { wellFormed } from '../providers/well-formed.js'
 import { peek } from '../tools/peek.js'
 import { defineShield, invalidShield } from './define-shield.js'
 import { checkKeys } from './options.js'
@@ -43,7 +44,10 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     check: async (content, { signal }) => {
       if (content.trim() === '') return { action: 'allow' }
-      const answer: unknown = await client.moderations.create({ model, input: content }, { signal })
+      const answer: unknown = await client.moderations.create(
+        { model, input: wellFormed(content) },
+        { signal },
+      )
       const found = resultsOf(answer).map((result) => violations(result, options))
       if (!found.some(({ flagged }) => flagged)) return { action: 'allow' }
       const named = [...new Set(found.flatMap(({ categories }) => categories))]

@@ -38,7 +38,7 @@ export async function withProgram(
   options: Partial<AgentOptions>,
   use: (agent: ReturnType<typeof createAgent>) => Promise<unknown>,
 ): Promise<void> {
-  const rehearsal = await startRehearsal({ turns })
+  const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
   try {
     await withStore((store) => {
       const model = openaiChat({ model: 'm', baseURL: rehearsal.url, apiKey: 'none' })

@@ -79,7 +79,10 @@ describe('with a live agent inside', () => {
   }> {
     deployed.length = 0
     const rehearsal = await startRehearsal({
-      turns: [{ toolCalls: [{ name: 'deploy', arguments: { version: 7 } }] }, { text: 'It is done.' }],
+      scenario: {
+        turns: [{ toolCalls: [{ name: 'deploy', arguments: { version: 7 } }] }, { text: 'It is done.' }],
+      },
+      strict: true,
     })
     const agent = createAgent({
       model: openaiChat({ model: 'm', baseURL: rehearsal.url, apiKey: 'none' }),

@@ -93,6 +93,11 @@ it('asks for nothing before the first search, then in batches, and for each text
   expect(inputs().slice(3)).toEqual([['A new train.'], ['taxi']])
 })
 
+it('asks about half a surrogate pair as U+FFFD', async () => {
+  await memory({ documents: [{ source: 'a', text: 'a\ud83db' }], ...options() }).retrieve('taxi')
+  expect(inputs()[0]).toEqual(['a\ufffdb'])
+})
+
 it('searches at the same time share one indexing', async () => {
   const known = memory({ documents: handbook, ...options() })
   await Promise.all([known.retrieve('taxi'), known.retrieve('holiday')])

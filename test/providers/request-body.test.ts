@@ -17,6 +17,7 @@ const options: BodyOptions = {
   maxTokensField: 'max_tokens',
   echoReasoning: 'none',
   streamOptions: true,
+  isMistral: false,
 }
 
 function bodyOf(part: Partial<ModelRequest>, other: Partial<BodyOptions> = {}) {
@@ -27,8 +28,9 @@ function bodyOf(part: Partial<ModelRequest>, other: Partial<BodyOptions> = {}) {
   return sent
 }
 
+/** As they are sent after a user's message. */
 const messagesOf = (messages: Message[], part: Partial<ModelRequest> = {}) =>
-  (bodyOf({ messages, ...part }) as { messages: unknown[] }).messages
+  (bodyOf({ messages: [user('hi'), ...messages], ...part }) as { messages: unknown[] }).messages.slice(1)
 
 const user = (content: UserMessage['content']): UserMessage => ({
   id: 'u',
@@ -50,11 +52,13 @@ const called = (args: string) =>
 
 test('our notes are not sent, and instructions come first', () => {
   const messages = [user('hi'), assistant({ content: 'yo', reasoning: 'why' })]
-  expect(messagesOf(messages, { instructions: 'Be good.' })).toEqual([
-    { role: 'system', content: 'Be good.' },
-    { role: 'user', content: 'hi' },
-    { role: 'assistant', content: 'yo' },
-  ])
+  expect(bodyOf({ messages, instructions: 'Be good.' })).toMatchObject({
+    messages: [
+      { role: 'system', content: 'Be good.' },
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'yo' },
+    ],
+  })
 })
 
 test('what the provider wants back is echoed', () => {
@@ -76,7 +80,7 @@ test('what the provider wants back is echoed', () => {
 })
 
 test('content is null beside calls only', () => {
-  expect(messagesOf([assistant({})])).toEqual([{ role: 'assistant', content: '' }])
+  expect(messagesOf([assistant({})])).toEqual([])
   expect(messagesOf([called('{}')])).toMatchObject([{ content: null }])
   expect(messagesOf([assistant({ refusal: 'No.' })])).toEqual([{ role: 'assistant', content: 'No.' }])
 })
@@ -94,8 +98,9 @@ test('arguments that no server could parse are sent as JSON', () => {
 test('reasoning goes back with calls where the provider insists on it', () => {
   const builder = createBodyBuilder({ ...options, echoReasoning: 'with_calls' })
   const messages = [{ ...called('{}'), reasoning: 'why' }, assistant({ content: 'a', reasoning: 'b' })]
-  const { messages: sent } = builder.body({ ...request, messages })
+  const { messages: sent } = builder.body({ ...request, messages: [user('hi'), ...messages] })
   expect(sent).toEqual([
+    { role: 'user', content: 'hi' },
     expect.objectContaining({ reasoning_content: 'why' }),
     { role: 'assistant', content: 'a' },
   ])
@@ -122,9 +127,9 @@ describe('nudges', () => {
 
   test('become a part where there are parts', () => {
     const image = { type: 'image_url' as const, image_url: { url: 'https://x/y.png' } }
-    expect(messagesOf([user([image])], { nudges: ['Look.'] })).toEqual([
-      { role: 'user', content: [image, { type: 'text', text: 'Look.' }] },
-    ])
+    expect(bodyOf({ messages: [user([image])], nudges: ['Look.'] })).toMatchObject({
+      messages: [{ role: 'user', content: [image, { type: 'text', text: 'Look.' }] }],
+    })
   })
 })
 

@@ -63,6 +63,11 @@ async function judge(
 const ways: [Way][] = [['client'], ['provider']]
 
 describe.each(ways)('llamaGuard with a %s', (way) => {
+  it('asks about half a surrogate pair as U+FFFD', async () => {
+    const { requests } = await judge(says('safe'), { content: 'a\ud83db' })
+    expect(JSON.stringify(requests[0]?.body)).toContain('a\ufffdb')
+  })
+
   it('sends the conversation, to be answered shortly and always alike', async () => {
     const { requests } = await judge(says('safe'), { way })
     expect(requests[0]?.url).toBe('/v1/chat/completions')

@@ -51,6 +51,11 @@ it('asks omni-moderation-latest by default', async () => {
   expect(requests[0]?.body.model).toBe('omni-moderation-latest')
 })
 
+it('asks about half a surrogate pair as U+FFFD', async () => {
+  const { requests } = await moderate(says(harmless), {}, 'a\ud83db')
+  expect(requests[0]?.body.input).toBe('a\ufffdb')
+})
+
 it('does not ask about nothing', async () => {
   const { outcome, requests } = await moderate(says(judgement), {}, ' \n')
   expect({ action: outcome.action, asked: requests.length }).toEqual({ action: 'allow', asked: 0 })

@@ -10,7 +10,10 @@ describe('docs/structured-output.md', () => {
   it('runs as it says', async () => {
     const [, code = ''] = /```js\n([^]*?)```/.exec(page) ?? []
     const body = code.replace(/^import .*\n/gm, '').replace("{ model: 'gpt-5-mini' }", 'options')
-    const rehearsal = await startRehearsal({ turns: [{ text: '{"city":"Paris","days":2}' }] })
+    const rehearsal = await startRehearsal({
+      scenario: { turns: [{ text: '{"city":"Paris","days":2}' }] },
+      strict: true,
+    })
     const options = { model: 'm', baseURL: rehearsal.url, apiKey: 'none' }
     // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
     const example = new Function(

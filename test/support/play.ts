@@ -40,7 +40,7 @@ export async function stage(
   options: Partial<AgentOptions> = {},
   onExhausted: 'error' | 'repeatLast' | 'loop' = 'error',
 ): Promise<Stage> {
-  const opened = new Stage(await startRehearsal({ turns, onExhausted }), options)
+  const opened = new Stage(await startRehearsal({ scenario: { turns, onExhausted }, strict: true }), options)
   stages.push(opened)
   return opened
 }

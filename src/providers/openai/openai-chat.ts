@@ -36,6 +36,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
     echoReasoning: reasoningEchoAt(provider, options.echoReasoning),
     // Mistral refuses fields that it does not know, and sends the usage anyway.
     streamOptions: provider !== 'mistral',
+    isMistral: isMistral(provider, options.model),
   })
 
   // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
@@ -105,6 +106,11 @@ function toModelError(error: unknown, secrets: SentSecrets): ModelError {
 }
 
 const jsonHeaders = { 'content-type': 'application/json' }
+
+/** Mistral's models keep their own rules wherever they are served. */
+function isMistral(provider: string, model: string): boolean {
+  return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
+}
 
 function defaultMaxTokensField(provider: string): 'max_tokens' | 'max_completion_tokens' {
   return provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'

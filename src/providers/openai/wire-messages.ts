@@ -1,77 +1,64 @@
-import type { AssistantMessage, Message, ToolCall, UserMessage } from '../../../machines/agent/messages.js'
+import type { AssistantMessage, ContentPart, Message } from '../../../machines/agent/messages.js'
+import { wellFormed } from '../well-formed.js'
 import { echoed, type ReasoningEcho } from './echo-reasoning.js'
+import { type CallIds, wireCall } from './wire-calls.js'
 
 /** A message as it is sent. */
 export type WireMessage = Readonly<Record<string, unknown>>
 
-/** The message without our notes (`id`, `createdAt`, `internal`, `data`; `reasoning` where it is not wanted). */
-export function toWire(message: Message, echo: ReasoningEcho): WireMessage {
+export interface WireStyle {
+  /** How earlier reasoning goes back. */
+  echoReasoning: ReasoningEcho
+  callId: CallIds
+}
+
+/**
+ * The message without our notes (`id`, `createdAt`, `internal`, `data`; `reasoning` where it is not wanted), and valid:
+ * what is stored says what happened, what is sent is what every provider takes. Null for one that says nothing.
+ */
+export function toWire(message: Message, style: WireStyle): WireMessage | null {
   switch (message.role) {
     case 'assistant':
-      return assistant(message, echo)
-    case 'tool':
-      return { role: 'tool', tool_call_id: message.tool_call_id, content: message.content }
-    default:
-      return { role: message.role, content: message.content }
-  }
-}
-
-/** A user message with a text added to it as a paragraph of its own. */
-export function withParagraph({ content }: UserMessage, text: string): WireMessage {
-  if (typeof content !== 'string') return { role: 'user', content: [...content, { type: 'text', text }] }
-  return { role: 'user', content: content === '' ? text : `${content}\n\n${text}` }
-}
-
-/** User messages in a row as one: some chat templates refuse two, and to a model it is the same. */
-export function mergeUsers(messages: readonly WireMessage[]): WireMessage[] {
-  const merged: WireMessage[] = []
-  for (const message of messages) {
-    const last = merged.at(-1)
-    if (message['role'] === 'user' && last?.['role'] === 'user') {
-      merged[merged.length - 1] = { role: 'user', content: joined(last['content'], message['content']) }
-    } else {
-      merged.push(message)
+      return assistant(message, style)
+    case 'tool': {
+      const { tool_call_id: id, content } = message
+      return {
+        role: 'tool',
+        tool_call_id: style.callId(id),
+        content: isBlank(content) ? empty : wellFormed(content),
+      }
     }
+    case 'user':
+      return { role: 'user', content: wellFormed(spoken(message.content)) }
+    default:
+      return isBlank(message.content) ? null : { role: 'system', content: wellFormed(message.content) }
   }
-  return merged
 }
 
-function joined(a: unknown, b: unknown): unknown {
-  if (typeof a === 'string' && typeof b === 'string') return `${a}\n\n${b}`
-  return [...partsOf(a), ...partsOf(b)]
+/** What the model reads where a text has no words: several providers refuse a blank one. */
+const empty = '(empty)'
+
+export function isBlank(text: string | null | undefined): boolean {
+  return text === null || text === undefined || text.trim() === ''
 }
 
-function partsOf(content: unknown): unknown[] {
-  return Array.isArray(content) ? content : [{ type: 'text', text: content }]
+function spoken(content: string | ContentPart[]): string | ContentPart[] {
+  if (typeof content === 'string') return isBlank(content) ? empty : content
+  const parts = content.filter((part) => part.type !== 'text' || !isBlank(part.text))
+  return parts.length === 0 ? empty : parts
 }
 
-function assistant(message: AssistantMessage, echo: ReasoningEcho): WireMessage {
+/** An answer may have ended before its first word, or with thoughts alone: a request with such a message is refused. */
+function assistant(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
+  // A refusal is text to every provider but one. Null is allowed beside calls only.
+  const words = [message.content, message.refusal].find((text) => !isBlank(text)) ?? null
+  if (words === null && calls.length === 0) return null
+  const { reasoning_details: details } = message
   return {
     role: 'assistant',
-    // A refusal is text to every provider but one. Null is allowed beside calls only.
-    ...echoed(message, message.content || message.refusal || (calls.length > 0 ? null : ''), echo),
-    ...(calls.length > 0 && { tool_calls: calls.map(wireCall) }),
-    ...(message.reasoning_details !== undefined && { reasoning_details: message.reasoning_details }),
-  }
-}
-
-function wireCall({ id, function: { name, arguments: text }, extra_content }: ToolCall): WireMessage {
-  return {
-    id,
-    type: 'function',
-    function: { name, arguments: readable(text) },
-    ...(extra_content !== undefined && { extra_content }),
-  }
-}
-
-/** Many servers parse the arguments of past calls and refuse the whole request where they cannot. */
-function readable(text: string): string {
-  if (text.trim() === '') return '{}'
-  try {
-    JSON.parse(text)
-    return text
-  } catch {
-    return JSON.stringify({ invalid_json: text })
+    ...wellFormed(echoed(message, words, echoReasoning)),
+    ...(calls.length > 0 && { tool_calls: calls.map((call) => wireCall(call, callId)) }),
+    ...(details !== undefined && { reasoning_details: wellFormed(details) }),
   }
 }

@@ -57,8 +57,11 @@ export class AgentHarness implements ReplayHarness {
     const input = given as AgentInput
     this.#clock.lag(input.now)
     this.#rehearsal = await startRehearsal({
-      turns: [({ body }) => this.#answers[Number(body.user)]?.promise ?? { status: 500 }],
-      onExhausted: 'loop',
+      scenario: {
+        turns: [({ body }) => this.#answers[Number(body.user)]?.promise ?? { status: 500 }],
+        onExhausted: 'loop',
+      },
+      strict: true,
     })
     const agent = createAgent({
       ...input.config,
