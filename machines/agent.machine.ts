@@ -455,6 +455,9 @@ export const agentMachine = setup({
               actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
             },
           },
+          on: {
+            TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
+          },
         },
 
         dispatching: {
@@ -482,7 +485,8 @@ export const agentMachine = setup({
         },
 
         executing: {
-          description: 'The runnable calls run in parallel; each reports its own result.',
+          description:
+            'The runnable calls run in parallel; each reports its own result. Answers to others count, too.',
           entry: 'markStarted',
           invoke: {
             id: 'tools',
@@ -515,11 +519,15 @@ export const agentMachine = setup({
               { guard: 'isOpenCall', actions: 'noteChildRest' },
             ],
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
+            APPROVE: { guard: 'awaitsApproval', actions: 'approve' },
+            REJECT: { guard: 'awaitsApproval', actions: 'reject' },
+            TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
           },
         },
 
         screeningResults: {
-          description: 'Tool-output shields look at the results before anybody else does.',
+          description:
+            'Tool-output shields look at the results before anybody else does; anew when one more is handed in.',
           invoke: {
             id: 'resultShields',
             src: 'screenResults',
@@ -527,6 +535,16 @@ export const agentMachine = setup({
             onError: {
               target: '#agent.ERROR',
               actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+            },
+          },
+          on: {
+            APPROVE: { guard: 'awaitsApproval', actions: 'approve' },
+            REJECT: { guard: 'awaitsApproval', actions: 'reject' },
+            TOOL_OUTPUT: {
+              guard: 'awaitsOutput',
+              target: 'screeningResults',
+              reenter: true,
+              actions: 'acceptOutput',
             },
           },
         },

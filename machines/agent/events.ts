@@ -38,7 +38,7 @@ export type PublicEvent = Timed &
     | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string }
     /** The result of a call that the client executes. */
-    | { type: 'TOOL_OUTPUT'; callId: string; content: string; isError?: boolean }
+    | { type: 'TOOL_OUTPUT'; callId: string; content: string; isError?: boolean; fingerprint?: string }
   )
 
 /** What the machine's own actors report. */

@@ -26,8 +26,18 @@ export function resultOf(context: AgentContext): RunResult {
   }
 }
 
+/** What the run rests for. */
 export function pendingCalls(context: AgentContext): PendingAnswer[] {
-  if (context.state !== 'WAITING_FOR_INPUT') return []
+  return context.state === 'WAITING_FOR_INPUT' ? openQuestionsOf(context) : []
+}
+
+/** Every call that somebody can answer: at a rest, and while others run. */
+export function answerableCalls(context: AgentContext): PendingAnswer[] {
+  const { state } = context
+  return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL' ? openQuestionsOf(context) : []
+}
+
+function openQuestionsOf(context: AgentContext): PendingAnswer[] {
   return context.calls.flatMap((call) => {
     const { id: callId, name, arguments: text, needs, interrupted } = call
     if (call.result !== undefined || needs === 'nobody') return []

@@ -53,6 +53,8 @@ export interface PendingCall {
   started?: true
   /** True when it was running as the process died: it may have had its effect already. */
   interrupted?: true
+  /** True once a person has let it run. */
+  approved?: true
   /** True when a person changed the arguments before approving. */
   edited?: true
   /** What its sub-agent has used, as far as it is in the run's totals. */

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { PendingAnswer } from '../../machines/agent/outcome.js'
-import { pendingCalls } from '../../machines/agent/result-of.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
 import { UsageError } from '../errors.js'
 
 /** What an answer to a call may carry. */
@@ -10,8 +10,9 @@ export interface AnswerOptions {
 }
 
 /**
- * The call that waits for this answer.
- * @throws {UsageError} `unknown_call` when none of this id does, `stale_answer` when it is not the one that was meant
+ * The call that waits for this answer, at a rest of the run or while other calls are carried out.
+ * @throws {UsageError} `already_answered` for a second answer, `unknown_call` when no call of this id waits for one,
+ * `stale_answer` when it is not the one that was meant
  */
 export function awaitedCall(
   context: AgentContext | undefined,
@@ -19,17 +20,9 @@ export function awaitedCall(
   needs: PendingAnswer['needs'],
   { fingerprint }: AnswerOptions = {},
 ): PendingAnswer {
-  const waiting = (context ? pendingCalls(context) : []).filter((call) => call.needs === needs)
+  const waiting = (context ? answerableCalls(context) : []).filter((call) => call.needs === needs)
   const asked = waiting.find((call) => call.callId === callId)
-  if (asked === undefined) {
-    throw new UsageError(
-      'unknown_call',
-      waiting.length > 0
-        ? `Call '${callId}' does not wait for this answer (never asked, or answered already). Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
-        : `Call '${callId}' does not wait for this answer: the run is ${context?.state ?? 'RUNNING'} and no call waits for one.`,
-      callId,
-    )
-  }
+  if (asked === undefined) throw notAwaited(context, callId, waiting)
   if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
     throw new UsageError(
       'stale_answer',
@@ -38,6 +31,29 @@ export function awaitedCall(
     )
   }
   return asked
+}
+
+function notAwaited(
+  context: AgentContext | undefined,
+  callId: string,
+  waiting: readonly PendingAnswer[],
+): UsageError {
+  const others =
+    waiting.length > 0
+      ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
+      : `The run is ${context?.state ?? 'RUNNING'} and no call waits for such an answer.`
+  return context && wasAnswered(context, callId)
+    ? new UsageError('already_answered', `Call '${callId}' has its answer already. ${others}`, callId)
+    : new UsageError('unknown_call', `Call '${callId}' does not wait for this answer. ${others}`, callId)
+}
+
+/** A call of the batch at hand, or a question of a sub-agent in it, that somebody has answered. */
+function wasAnswered({ calls }: AgentContext, callId: string): boolean {
+  return calls.some(({ id, needs, result, approved, questions = [] }) => {
+    const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined
+    if (id === callId) return isDone || approved === true
+    return questions.some((question) => `${id}/${question.callId}` === callId && question.answer)
+  })
 }
 
 /** Arguments that a person has changed, as JSON text. */

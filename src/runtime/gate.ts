@@ -2,6 +2,7 @@ import type { Actor } from 'xstate'
 import type { PublicEvent } from '../../machines/agent/events.js'
 import type { SessionLog } from '../sessions/session-log.js'
 import type { AgentMachine } from './journaled.js'
+import { liveOf } from './live.js'
 import { storeFailed } from './store-failed.js'
 
 /**
@@ -13,12 +14,22 @@ export class Gate {
   #actor: Actor<AgentMachine> | undefined
   #log: SessionLog | undefined
   #waiting: PublicEvent[] = []
+  /** Said, and not heard by the machine yet. */
+  readonly #ahead = new Set<PublicEvent>()
   #isWaking = false
+
+  /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
+  get ahead(): Iterable<PublicEvent> {
+    return this.#ahead
+  }
 
   /** The actor takes what it is sent before its start, and hears it then. */
   open(actor: Actor<AgentMachine>, log: SessionLog | undefined): void {
     this.#actor = actor
     this.#log = log
+    liveOf(actor)?.onHeard((event) => {
+      this.#ahead.delete(event as PublicEvent)
+    })
     for (const event of this.#waiting.splice(0)) actor.send(event)
   }
 
@@ -28,6 +39,11 @@ export class Gate {
   }
 
   send(event: PublicEvent): void {
+    this.#ahead.add(event)
+    this.#pass(event)
+  }
+
+  #pass(event: PublicEvent): void {
     if (this.#actor && !this.#isWaking) this.#deliver(this.#actor, event)
     else this.#waiting.push(event)
   }
@@ -48,6 +64,6 @@ export class Gate {
       actor.send(event.type === 'CANCEL' ? event : storeFailed(error))
     }
     this.#isWaking = false
-    for (const next of this.#waiting.splice(0)) this.send(next)
+    for (const next of this.#waiting.splice(0)) this.#pass(next)
   }
 }

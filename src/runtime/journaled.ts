@@ -118,6 +118,7 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
         cut ?? (usage && { text: '', usage }) ?? undefined,
       )
       live.binding.journal?.append({ type: 'event', event: sealed })
+      live.heard(event)
       const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
       live.binding.journal?.reached?.(next)
       const abandoned = abandonedCalls(live, snapshot.context, next.context, sealed)

@@ -47,6 +47,7 @@ export class Live {
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, Child> | undefined
+  #onHeard = (_event: AgentMachineEvent): void => undefined
 
   constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId
@@ -74,6 +75,15 @@ export class Live {
     if (this.#started) return
     this.#started = true
     if (this.#input) this.binding.journal?.append({ type: 'start', input: this.#input })
+  }
+
+  /** Tells of each event that the machine has taken; the very object that was sent. */
+  onHeard(listener: (event: AgentMachineEvent) => void): void {
+    this.#onHeard = listener
+  }
+
+  heard(event: AgentMachineEvent): void {
+    this.#onHeard(event)
   }
 
   /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs'
-import { type Actor, type AnyActorRef, createActor, type SnapshotFrom } from 'xstate'
+import { type Actor, type AnyActorRef, createActor, type SnapshotFrom, transition } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { PublicEvent } from '../../machines/agent/events.js'
@@ -154,7 +155,7 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
 
   /** The next user message of an interactive run. */
   reply(input: UserInput): void {
-    if (!this.#snapshot?.matches({ WAITING_FOR_INPUT: 'message' }))
+    if (!this.#ahead?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#refuse('reply', 'it waits for no message')
     this.#send({ type: 'REPLY', messages: toMessages(input) })
   }
@@ -164,24 +165,24 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
    * the question, an answer that comes late is refused for any other call of the same id.
    */
   approve(callId: string, editedInput?: unknown, options?: AnswerOptions): void {
-    const { fingerprint } = awaitedCall(this.#context, callId, 'approval', options)
+    const { fingerprint } = awaitedCall(this.#ahead?.context, callId, 'approval', options)
     const edit = editedInput === undefined ? {} : { arguments: editedArguments(editedInput, callId) }
     this.#send({ type: 'APPROVE', callId, fingerprint, ...edit })
   }
 
   /** Refuses a call; the model reads why. */
   reject(callId: string, why = '', options?: AnswerOptions): void {
-    const { fingerprint } = awaitedCall(this.#context, callId, 'approval', options)
+    const { fingerprint } = awaitedCall(this.#ahead?.context, callId, 'approval', options)
     this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
   /** The result of a call that the client carries out. An Error becomes an error result. */
-  toolOutput(callId: string, value: unknown): void {
-    awaitedCall(this.#context, callId, 'client')
+  toolOutput(callId: string, value: unknown, options?: AnswerOptions): void {
+    const { fingerprint } = awaitedCall(this.#ahead?.context, callId, 'client', options)
     const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
     const isError = value instanceof Error
     const { content } = formatValue(isError ? value.message : value, maxResultChars)
-    this.#send({ type: 'TOOL_OUTPUT', callId, content, ...(isError && { isError }) })
+    this.#send({ type: 'TOOL_OUTPUT', callId, content, fingerprint, ...(isError && { isError }) })
   }
 
   /** Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`). */
@@ -201,6 +202,19 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
 
   get #context(): AgentContext | undefined {
     return this.#snapshot?.context
+  }
+
+  /** The run as it stands once it has heard what it was told: a second answer is one, however slow the store. */
+  get #ahead(): SnapshotFrom<AgentMachine> | undefined {
+    const actor = this.#actor
+    if (!actor) return undefined
+    let ahead: SnapshotFrom<AgentMachine> = actor.getSnapshot()
+    for (const event of this.#gate.ahead) {
+      if (ahead.status !== 'active') break
+      const now = liveOf(actor)?.clock.now() ?? 0
+      ;[ahead] = transition(agentMachine, ahead, { now, ...event })
+    }
+    return ahead
   }
 
   /** Makes the actor, and listens to it. */
@@ -333,11 +347,12 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
   }
 
   #mustBeActive(method: string): void {
-    if (this.#snapshot && this.#snapshot.status !== 'active') this.#refuse(method, 'it has ended')
+    const ahead = this.#ahead
+    if (ahead && ahead.status !== 'active') this.#refuse(method, 'it has ended')
   }
 
   #mustBe(state: AgentState, method: string): void {
-    if (this.state !== state) this.#refuse(method, `it is not ${state}`)
+    if (this.#ahead?.context.state !== state) this.#refuse(method, `it is not ${state}`)
   }
 
   #refuse(method: string, why: string): never {

@@ -94,14 +94,14 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('5. with plain: model: call, tool runner ended, model: recoverable error, pause → PAUSED', async () => {
+  test('5. with plain: model: call, tool runner failed, model: recoverable error, pause → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // tool runner failed
+      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: recoverable error
       { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
       // pause
@@ -110,21 +110,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('6. with plain: model: call, tool runner failed, model: refusal → COMPLETED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner failed
-      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: refusal
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('7. with plain: model: call, tool runner gave up, model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('6. with plain: model: call, tool runner gave up, model: refusal → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -132,13 +118,39 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner gave up
       { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text over budget
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+      // model: refusal
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('8. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
+  test('7. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // approve meanwhile
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // hand in output meanwhile
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('8. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // reject meanwhile
+      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('9. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -150,7 +162,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('9. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('10. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -162,7 +174,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('10. with plain: model: recoverable error, back-off over, model: empty, model: empty → ERROR (done)', async () => {
+  test('11. with plain: model: recoverable error, back-off over, model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -178,7 +190,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('11. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
+  test('12. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -190,7 +202,17 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('12. with plain: model: fatal error → ERROR (done)', async () => {
+  test('13. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: text over budget
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('14. with plain: model: fatal error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -200,7 +222,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('13. with plain: model: context overflow → ERROR (done)', async () => {
+  test('15. with plain: model: context overflow → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -210,7 +232,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('14. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('16. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -220,7 +242,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('15. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('17. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -232,7 +254,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('16. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('18. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -244,7 +266,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('17. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('19. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -254,7 +276,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('18. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('20. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -264,7 +286,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('19. with with a deadline: model: truncated call → ERROR (done)', async () => {
+  test('21. with with a deadline: model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -274,7 +296,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
+  test('22. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -284,7 +306,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('21. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
+  test('23. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -306,7 +328,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('22. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
+  test('24. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -324,7 +346,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
+  test('25. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -342,7 +364,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('24. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('26. with with every shield: input shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -352,35 +374,45 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('25. with with result shields: model: call, tool: ok, result shield failed → ERROR (done)', async () => {
+  test('27. with with result shields: model: calls of every kind, tool: ok, …, tool runner ended, hand in output, result shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
+      // approve meanwhile
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
+      // results allowed
+      { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"resultShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
       // result shield failed
       { event: {"type":"xstate.error.actor.resultShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"resultShields","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('26. with with result shields: model: call, tool: ok, results allowed → MAX_STEPS (done)', async () => {
+  test('28. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
-      // results allowed
-      { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"resultShields","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      // reject meanwhile
+      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
+      // hand in output meanwhile
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('27. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('29. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -394,7 +426,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('28. with with retrieval: retrieval failed → ERROR (done)', async () => {
+  test('30. with with retrieval: retrieval failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
@@ -404,7 +436,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('29. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('31. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
@@ -414,7 +446,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('30. with summing up, nearly spent: does not fit → ERROR (done)', async () => {
+  test('32. with summing up, nearly spent: does not fit → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
@@ -424,7 +456,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('31. with summing up, nearly spent: fitting failed → ERROR (done)', async () => {
+  test('33. with summing up, nearly spent: fitting failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
@@ -434,7 +466,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('32. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
+  test('34. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -448,7 +480,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('33. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
+  test('35. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -462,7 +494,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('34. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('36. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -474,7 +506,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('35. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
+  test('37. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -486,21 +518,23 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('36. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
+  test('38. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, hand in output meanwhile, call shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // hand in output meanwhile
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // call shield failed
       { event: {"type":"xstate.error.actor.callShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"callShields","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('37. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
+  test('39. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -512,7 +546,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('38. with with sub-agents: model: two delegations, tool: ok, …, tool: ok, pause, cancel → CANCELLED (done)', async () => {
+  test('40. with with sub-agents: model: two delegations, tool: ok, …, tool: ok, pause, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -538,7 +572,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
   })
 
-  test('39. with with sub-agents: model: two delegations, tool: ok, …, sub-agent: asks the client, hand in output, tool: ok → MAX_STEPS (done)', async () => {
+  test('41. with with sub-agents: model: two delegations, tool: ok, …, sub-agent: asks the client, hand in output, tool: ok → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -566,7 +600,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('40. with with sub-agents: model: two delegations, sub-agent: asks a person, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+  test('42. with with sub-agents: model: two delegations, sub-agent: asks a person, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -580,7 +614,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('41. with with sub-agents: model: two delegations, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
+  test('43. with with sub-agents: model: two delegations, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -592,7 +626,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('42. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
+  test('44. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -608,7 +642,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('43. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
+  test('45. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -622,7 +656,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('44. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('46. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -636,7 +670,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('45. with spent before it starts: input allowed → BUDGET_EXCEEDED (done)', async () => {
+  test('47. with spent before it starts: input allowed → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -646,7 +680,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('46. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('48. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -656,7 +690,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('47. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
+  test('49. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, halting at once']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -676,7 +710,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('48. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
+  test('50. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -698,7 +732,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('49. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
+  test('51. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -718,7 +752,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('50. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
+  test('52. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -738,7 +772,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('51. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
+  test('53. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -750,7 +784,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('52. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
+  test('54. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching outputs']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -766,7 +800,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('53. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
+  test('55. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching cycles']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -804,7 +838,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 16 })
   })
 
-  test('54. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('56. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -816,7 +850,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('55. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
+  test('57. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -832,7 +866,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('56. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
+  test('58. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -848,7 +882,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('57. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('59. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -884,7 +918,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
   })
 
-  test('58. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('60. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type AgentOptions, createAgent, createSession, defineTool, openaiChat } from '../../src/index.js'
 import { memoryStore } from '../../src/stores/memory-store.js'
 import type { SessionStore } from '../../src/stores/store.js'
+import { distant } from '../support/distant.js'
 import { stage, type Stage } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
@@ -86,22 +87,6 @@ test('approvals are answered in another process, in any order, by another handle
     'moved 5',
   ])
 })
-
-/** A store that answers later, as one across a network does. */
-function distant(near: SessionStore): SessionStore {
-  const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> =>
-    new Promise<void>((resolve) => setImmediate(resolve)).then(ask)
-  return {
-    acquire: (...args) => later(() => near.acquire(...args)),
-    renew: (...args) => later(() => near.renew(...args)),
-    release: (...args) => later(() => near.release(...args)),
-    append: (...args) => later(() => near.append(...args)),
-    read: (...args) => later(() => near.read(...args)),
-    list: () => later(() => near.list()),
-    delete: (...args) => later(() => near.delete(...args)),
-    close: () => later(() => near.close()),
-  }
-}
 
 test.each([
   ['at once', memoryStore],

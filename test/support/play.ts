@@ -191,6 +191,12 @@ export class Play {
   }
 }
 
+/** Another process with the same model: an agent of its own. */
+export function again({ rehearsal, clock }: Stage, options: Partial<AgentOptions> = {}): Agent {
+  const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
+  return createAgent({ model, clock, ...options })
+}
+
 /** Calls that wait for somebody, and those that are approved and wait for the others. */
 function openCalls(run: Run): string[] {
   const { context } = run.snapshot() as { context: AgentContext }

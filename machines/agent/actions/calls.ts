@@ -116,7 +116,7 @@ export const approve = act((context, event) => {
   return {
     calls: context.calls.map((call) =>
       call.id === event.callId && call.needs === 'approval' && call.result === undefined
-        ? { ...call, ...edit, needs: 'nobody' as const }
+        ? { ...call, ...edit, needs: 'nobody' as const, approved: true as const }
         : call,
     ),
   }

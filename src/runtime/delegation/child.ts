@@ -68,13 +68,9 @@ export class Child {
   /** A run that rests goes on with the answers to its questions; one that has moved on since is left alone. */
   async goOn(questions: readonly ChildQuestion[]): Promise<void> {
     this.#isPausing = false
-    const { state } = await this.next()
+    const { state, pending = [] } = await this.next()
     if (state === 'PAUSED') this.#run?.resume()
-    // The last approval leads on: what the client hands in comes first.
-    const answered = [...questions].sort((a, b) => rank(a) - rank(b))
-    for (const question of answered) {
-      // oxlint-disable-next-line no-await-in-loop -- each answer leads to a rest, where the next one is taken
-      const { pending = [] } = await this.next()
+    for (const question of questions) {
       const isAsked = pending.some(
         ({ callId, fingerprint }) => callId === question.callId && fingerprint === question.fingerprint,
       )
@@ -92,10 +88,6 @@ export class Child {
     this.#isCancelled = true
     if (this.#end === undefined) this.#run?.cancel('The run that it worked for needs it no more.')
   }
-}
-
-function rank({ answer: given }: ChildQuestion): number {
-  return given?.type === 'output' ? 0 : 1
 }
 
 function answer(run: Run, { callId, fingerprint, answer: given }: ChildQuestion): void {

@@ -7,7 +7,7 @@ import type { FitOutput } from '../../../machines/agent/fit.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
 import type { PendingAnswer } from '../../../machines/agent/outcome.js'
-import { pendingCalls } from '../../../machines/agent/result-of.js'
+import { answerableCalls } from '../../../machines/agent/result-of.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
@@ -150,7 +150,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
       'resumed in time': resumed,
       ...(asked && delegatingModel),
       ...(isExecuting(value) && { ...ofTools(context, ['ok']), ...ofChildren(context) }),
-      ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
+      ...(mayAnswer(value) && ofPeople(context)),
       ...(state === 'PAUSED' && { resume }),
     }
   }
@@ -167,7 +167,7 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
     ...actors,
     ...ofShields(context),
     ...(isExecuting(value) && ofTools(context, everyOutcome)),
-    ...(state === 'WAITING_FOR_INPUT' && ofPeople(context)),
+    ...(mayAnswer(value) && ofPeople(context)),
     ...(state === 'PAUSED' && { resume }),
   }
 }
@@ -403,9 +403,10 @@ function screening(action: ShieldAction, content: string): Screening {
 
 function ofPeople(context: AgentContext): Events {
   const openThatNeeds = (needs: string): string =>
-    pendingCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
+    answerableCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
+  if (context.state === 'WAITING_FOR_TOOL') return ofTheHasty(callId, clientCallId)
   return {
     approve: at({ type: 'APPROVE', callId }),
     'approve an edit': at({ type: 'APPROVE', callId, arguments: '{"n":2}' }),
@@ -416,6 +417,25 @@ function ofPeople(context: AgentContext): Events {
     'hand in for an approval': at({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
     reply: at({ type: 'REPLY', messages: [{ content: 'And now?' }] }),
   }
+}
+
+/** Answers that come while other calls are carried out. */
+function ofTheHasty(callId: string, clientCallId: string): Events {
+  return {
+    ...(callId !== 'nobody' && {
+      'approve meanwhile': at({ type: 'APPROVE', callId }),
+      'reject meanwhile': at({ type: 'REJECT', callId, why: 'No.' }),
+    }),
+    ...(clientCallId !== 'nobody' && {
+      'hand in output meanwhile': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
+    }),
+  }
+}
+
+/** Where calls wait for somebody, or may by and by. */
+function mayAnswer(value: unknown): boolean {
+  const { WAITING_FOR_INPUT: rest, WAITING_FOR_TOOL: work } = value as Record<string, string | undefined>
+  return rest !== undefined || (work !== undefined && work.startsWith('screening')) || isExecuting(value)
 }
 
 function isAsked(value: unknown): boolean {

@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
-import { pendingCalls } from '../../../../machines/agent/result-of.js'
+import { answerableCalls, pendingCalls } from '../../../../machines/agent/result-of.js'
 import type { PendingCall } from '../../../../machines/agent/results.js'
 import { type AgentInvariant, announcedAs, type Change, openCalls, rule, starts } from './rule.js'
 
@@ -70,8 +70,8 @@ export const callRules: readonly AgentInvariant[] = [
   rule('whoever is needed can answer, and only for calls that wait for him', (change) => {
     const { event, before, transitions } = change
     const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
-    if (needs === undefined || !('callId' in event) || before?.state !== 'WAITING_FOR_INPUT') return null
-    const isAsked = pendingCalls(before).some((one) => one.callId === event.callId && one.needs === needs)
+    if (needs === undefined || !('callId' in event) || !before) return null
+    const isAsked = answerableCalls(before).some((one) => one.callId === event.callId && one.needs === needs)
     return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
   }),
   rule('a result is never replaced', ({ before, after, event }) => {

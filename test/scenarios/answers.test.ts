@@ -1,0 +1,245 @@
+import {
+  type AgentOptions,
+  defineShield,
+  memoryStore,
+  type PendingAnswer,
+  type Run,
+  type SessionStore,
+  type Tool,
+  UsageError,
+} from '../../src/index.js'
+import { distant } from '../support/distant.js'
+import { again, latch, stage, textOf, until } from '../support/play.js'
+import { call, calls, clientTool, text, tool } from '../support/tools.js'
+
+const done = text('Done.')
+
+const stores: [string, () => { store?: SessionStore }][] = [
+  ['no store', () => ({})],
+  ['a store that answers at once', () => ({ store: memoryStore() })],
+  ['a store that answers by promises', () => ({ store: distant(memoryStore()) })],
+]
+
+/** A person's call and a client's in one response. */
+const mixed = calls([['pay', { to: 'Ann' }], ['pick']])
+
+function pay() {
+  return tool('pay', ({ to }) => `paid ${to}`, { needsApproval: true })
+}
+
+/** What went to the model as the results of the batch. */
+const resultsOf = (messages: readonly { role: string; content?: unknown }[]): string[] =>
+  messages.filter(({ role }) => role === 'tool').map(textOf)
+
+describe.each(stores)('calls of a person and of the client in one response, with %s', (_, kept) => {
+  const opened = (more: Partial<AgentOptions> = {}) => {
+    const paying = pay()
+    const options = { ...kept(), tools: [paying, clientTool('pick')] as Tool[], ...more }
+    return { paying, theatre: stage([mixed, done], options) }
+  }
+
+  it('are answered in one loop, the call of the client carried out once', async () => {
+    const { paying, theatre } = opened()
+    const play = (await theatre).run()
+    let picked = 0
+    let result = await play.rest()
+    while (result.state === 'WAITING_FOR_INPUT') {
+      for (const { callId, needs, fingerprint } of result.pending ?? []) {
+        if (needs === 'client') play.run.toolOutput(callId, `picked ${++picked}`, { fingerprint })
+        else play.run.approve(callId, undefined, { fingerprint })
+      }
+      result = await play.run.result
+    }
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked 1'])
+    expect([picked, paying.inputs]).toEqual([1, [{ to: 'Ann' }]])
+  })
+
+  it('may be answered the other way round, and the approval be a rejection', async () => {
+    const { paying, theatre } = opened()
+    const play = (await theatre).run()
+    await play.rest()
+    play.run.toolOutput('call_1_2', 'picked')
+    play.run.reject('call_1_1', 'No.')
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['Rejected by the user: No.', 'picked'])
+    expect(paying.inputs).toEqual([])
+  })
+
+  it('are answered once: a second answer is refused, however slow the store', async () => {
+    const { theatre } = opened()
+    const play = (await theatre).run()
+    await play.rest()
+    play.run.approve('call_1_1')
+    play.run.toolOutput('call_1_2', 'picked')
+    const again = [
+      () => play.run.approve('call_1_1'),
+      () => play.run.reject('call_1_1'),
+      () => play.run.toolOutput('call_1_2', 'picked anew'),
+    ]
+    for (const answer of again) expect(answer).toThrow(/has its answer already/)
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
+    for (const answer of again) expect(answer).toThrow(UsageError)
+  })
+
+  it('take the output of the client while the approved call runs', async () => {
+    const paid = latch()
+    const slow = tool('pay', () => paid.opened.then(() => 'paid'), { needsApproval: true })
+    const { theatre } = opened({ tools: [slow, clientTool('pick')] })
+    const play = (await theatre).run()
+    await play.rest()
+    play.run.approve('call_1_1')
+    await until(() => slow.inputs.length === 1)
+    play.run.toolOutput('call_1_2', 'picked')
+    expect(() => play.run.toolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+    paid.open()
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid', 'picked'])
+    expect(play.of('state_changed').filter(({ to }) => to === 'WAITING_FOR_INPUT')).toHaveLength(1)
+  })
+
+  it('rest again for the client when it has not answered by then', async () => {
+    const { theatre } = opened()
+    const play = (await theatre).run()
+    await play.rest()
+    play.run.approve('call_1_1')
+    const waiting = await play.rest()
+    expect(waiting).toMatchObject({ reason: 'tool_output', pending: [{ callId: 'call_1_2' }] })
+    play.run.toolOutput('call_1_2', 'picked')
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
+    expect(play.of('approval_requested')).toHaveLength(1)
+  })
+
+  it('take answers while another call runs, before anybody is asked', async () => {
+    const looked = latch()
+    const slow = tool('look', () => looked.opened.then(() => 'seen'))
+    const batch = calls([['look'], ['pay', { to: 'Ann' }], ['pay', { to: 'Bob' }], ['pick']])
+    const play = (await stage([batch, done], { ...kept(), tools: [slow, pay(), clientTool('pick')] })).run()
+    await until(() => slow.inputs.length === 1)
+    play.run.toolOutput('call_1_4', 'picked')
+    play.run.approve('call_1_2')
+    play.run.reject('call_1_3', 'No.')
+    expect(() => play.run.approve('call_1_1')).toThrow(UsageError)
+    looked.open()
+    const { messages } = await play.end(2)
+    expect(resultsOf(messages)).toEqual(['seen', 'paid Ann', 'Rejected by the user: No.', 'picked'])
+    expect(play.of('approval_requested')).toEqual([])
+  })
+
+  it('take the output of the client while shields look at other results: they look at it, too', async () => {
+    const looking = latch()
+    const shown: string[] = []
+    const shield = defineShield({
+      name: 'slow',
+      check: async (content) => {
+        shown.push(content)
+        await looking.opened
+        return { action: 'allow' }
+      },
+    })
+    const { theatre } = opened({ shields: { toolOutput: [shield] } })
+    const play = (await theatre).run()
+    await play.rest()
+    play.run.approve('call_1_1')
+    await until(() => shown.length > 0)
+    play.run.toolOutput('call_1_2', 'picked')
+    looking.open()
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
+    expect(shown).toContain('picked')
+  })
+})
+
+describe.each(stores.slice(1))(
+  'questions of a batch that another process goes on with, with %s',
+  (_, kept) => {
+    it('are answered in any order, right after it has the run', async () => {
+      const options = { ...kept(), tools: [pay(), clientTool('pick')] }
+      const theatre = await stage([mixed, done], options)
+      await theatre.run('Go.', { session: 's' }).rest()
+      const run = await again(theatre, options).resume('s')
+      run.approve('call_1_1')
+      run.toolOutput('call_1_2', 'picked')
+      expect(() => run.toolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+      expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
+    })
+
+    it('take the output of the client while the approved call is carried out again', async () => {
+      const paid = latch()
+      const calm = { needsApproval: true, idempotent: true }
+      const dying = { ...kept(), tools: [tool('pay', () => new Promise(() => {}), calm), clientTool('pick')] }
+      const theatre = await stage([mixed, done], dying)
+      const play = theatre.run('Go.', { session: 's' })
+      await play.rest()
+      play.run.approve('call_1_1')
+      await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+      // What was written by then is all that another process finds.
+      const from = await theatre.agent.fork('s')
+      const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
+      const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)
+      await until(() => slow.inputs.length === 1)
+      run.toolOutput('call_1_2', 'picked')
+      paid.open()
+      expect(resultsOf((await run.result).messages)).toEqual(['paid', 'picked'])
+    })
+  },
+)
+
+describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
+  const team = async (childTurns: Parameters<typeof stage>[0], more: Tool[] = []) => {
+    const paying = pay()
+    const child = await stage(childTurns, { tools: [paying, clientTool('pick')] })
+    const research = child.agent.asTool({ name: 'research', description: 'Finds out.' }) as Tool
+    const options = { ...kept(), tools: [research, paying, clientTool('pick'), ...more] }
+    return { options, paying }
+  }
+  const answered = (run: Run, { callId, needs }: PendingAnswer) => {
+    if (needs === 'client') run.toolOutput(callId, 'picked')
+    else run.approve(callId)
+  }
+
+  it('are answered in any order, with those of the run itself', async () => {
+    for (const order of [
+      [0, 1, 2, 3],
+      [3, 2, 1, 0],
+      [1, 3, 0, 2],
+    ]) {
+      const { options, paying } = await team([mixed, text('Found.')])
+      const batch = calls([['research', { task: 'Look.' }], ['pay', { to: 'Bob' }], ['pick']])
+      const play = (await stage([batch, done], options)).run()
+      const { pending = [] } = await play.rest()
+      expect(pending).toHaveLength(4)
+      for (const i of order) answered(play.run, pending[i] as PendingAnswer)
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['Found.', 'paid Bob', 'picked'])
+      expect(paying.inputs).toHaveLength(2)
+    }
+  })
+
+  it('are answered while a call of the run itself is carried out', async () => {
+    const looked = latch()
+    const slow = tool('look', () => looked.opened.then(() => 'seen'))
+    const { options } = await team([mixed, text('Found.')], [slow])
+    const batch = calls([['research', { task: 'Look.' }], ['look']])
+    const play = (await stage([batch, done], options)).run()
+    await play.event('child_event', ({ event }) => event.type === 'approval_requested')
+    await until(() => {
+      try {
+        play.run.approve('call_1_1/call_1_1')
+        return true
+      } catch {
+        return false
+      }
+    })
+    play.run.toolOutput('call_1_1/call_1_2', 'picked')
+    expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/has its answer already/)
+    looked.open()
+    expect(resultsOf((await play.end(2)).messages)).toEqual(['Found.', 'seen'])
+  })
+})
+
+test('an output of the client that was meant for other arguments is refused', async () => {
+  const theatre = await stage([call('pick', { n: 1 }), done], { tools: [clientTool('pick')] })
+  const play = theatre.run()
+  const { pending = [] } = await play.rest()
+  expect(() => play.run.toolOutput('call_1_1', 'picked', { fingerprint: 'another' })).toThrow(
+    /other arguments/,
+  )
+  play.run.toolOutput('call_1_1', 'picked', { fingerprint: pending[0]?.fingerprint })
+  expect((await play.end(2)).output).toBe('Done.')
+})

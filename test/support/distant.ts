@@ -1,0 +1,19 @@
+import type { SessionStore } from '../../src/stores/store.js'
+
+/** A store that answers later, as one across a network does; `wait` says when. */
+export function distant(
+  near: SessionStore,
+  wait: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),
+): SessionStore {
+  const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> => wait().then(ask)
+  return {
+    acquire: (...args) => later(() => near.acquire(...args)),
+    renew: (...args) => later(() => near.renew(...args)),
+    release: (...args) => later(() => near.release(...args)),
+    append: (...args) => later(() => near.append(...args)),
+    read: (...args) => later(() => near.read(...args)),
+    list: () => later(() => near.list()),
+    delete: (...args) => later(() => near.delete(...args)),
+    close: () => later(() => near.close()),
+  }
+}
