@@ -1,0 +1,103 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { SimulatedClock } from 'xstate'
+import { createAgent, memoryStore, openaiChat } from '../../src/index.js'
+import { type Rehearsal, startRehearsal } from '../../src/rehearsal/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { cases } from '../fixtures/sessions/cast.js'
+import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { historyProblem } from '../support/history.js'
+import { tick } from '../support/play.js'
+
+// What each version has stored stays as it was: `make.mjs` there adds a folder for a new version, and changes none.
+const folder = new URL('../fixtures/sessions/', import.meta.url)
+const versions = readdirSync(folder, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+  .map(({ name }) => name)
+
+function stored(version: string, name: string): StoredCase {
+  return JSON.parse(readFileSync(new URL(`${version}/${name}.json`, folder), 'utf8')) as StoredCase
+}
+
+/** A store with the sessions of a fixture; `from` the events, or from the snapshot that stands after them. */
+function filled({ sessions }: StoredCase, from: string, now: () => number): SyncSessionStore {
+  const store = memoryStore({ now })
+  for (const [id, records] of Object.entries(sessions)) {
+    const lease = store.acquire(id, { holder: 'the test', ttlMs: 1_000 })
+    store.append(lease, from === 'events' ? records.slice(0, -1) : records)
+    store.release(lease)
+  }
+  return store
+}
+
+const rehearsals: Rehearsal[] = []
+
+afterEach(async () => {
+  await Promise.all(rehearsals.splice(0).map((rehearsal) => rehearsal.close()))
+})
+
+const all = versions.flatMap((version) =>
+  readdirSync(new URL(`${version}/`, folder)).flatMap((file) =>
+    ['events', 'a snapshot'].map((from) => ({ version, name: file.replace(/\.json$/, ''), from })),
+  ),
+)
+
+test('nothing that a version has stored was lost', () => {
+  expect(all.filter(({ version }) => version === '0.1.0')).toHaveLength(30)
+})
+
+describe.each(all)('a session that $version stored ($name), from $from', ({ version, name, from }) => {
+  it('stands as it stood, and goes on to its end', async () => {
+    const fixture = stored(version, name)
+    const one = cases[name]
+    if (!one) throw new Error(`cast.ts has no case '${name}'.`)
+    const clock = new SimulatedClock()
+    clock.set(fixture.at)
+    const store = filled(fixture, from, () => clock.now())
+    const ran: string[] = []
+    // The last turn answers one more message.
+    const rehearsal = await startRehearsal({ turns: [...one.after, { text: 'And more.' }] })
+    rehearsals.push(rehearsal)
+    const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
+    const agent = createAgent({ ...one.options({ model, isFirst: false, ran }), model, store, clock })
+
+    const { run: then, messages } = await agent.replay('the-session')
+    const { state, steps, usage } = fixture.result
+    const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+    expect(then).toMatchObject(isAtWork ? { state, steps, usage } : fixture.result)
+    expect(messages).toMatchObject(fixture.result.messages)
+    expect(historyProblem(messages, openCalls(fixture))).toBeNull()
+
+    const run = await agent.resume('the-session')
+    // A wait between two attempts comes to its end.
+    for (let waited = 0; waited < 3_000; waited += 100) {
+      await tick()
+      clock.increment(100)
+    }
+    await one.goOn?.(run)
+    const result = await run.result
+    expect(result).toMatchObject(one.end)
+    expect(historyProblem(result.messages)).toBeNull()
+    expect(ran).toEqual(one.runs ?? [])
+    expect(rehearsal.requests).toHaveLength(one.after.length)
+    expect((await agent.replay('the-session')).run).toMatchObject({
+      state: result.state,
+      output: result.output,
+    })
+
+    const other = createAgent({ model, store, clock })
+    const next = await other.run('And now?', { session: 'the-session' }).result
+    expect(next).toMatchObject({ state: 'COMPLETED', output: 'And more.' })
+    expect(next.messages.slice(0, result.messages.length)).toEqual(result.messages)
+  })
+})
+
+/** The calls without a result, which is right while they are at work or wait for somebody. */
+function openCalls({ result }: StoredCase): string[] {
+  const answered = new Set(
+    result.messages.flatMap((message) => (message.role === 'tool' ? [message.tool_call_id] : [])),
+  )
+  const asked = result.messages.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+  )
+  return result.state === 'COMPLETED' ? [] : asked.filter((id) => !answered.has(id))
+}
