@@ -6,7 +6,6 @@ import type { SyncSessionStore } from '../../src/stores/index.js'
 import { cases } from '../fixtures/sessions/cast.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { historyProblem } from '../support/history.js'
-import { tick } from '../support/play.js'
 
 // What each version has stored stays as it was: `make.mjs` there adds a folder for a new version, and changes none.
 const folder = new URL('../fixtures/sessions/', import.meta.url)
@@ -58,7 +57,7 @@ describe.each(all)('a session that $version stored ($name), from $from', ({ vers
     const rehearsal = await startRehearsal({ turns: [...one.after, { text: 'And more.' }] })
     rehearsals.push(rehearsal)
     const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
-    const agent = createAgent({ ...one.options({ model, isFirst: false, ran }), model, store, clock })
+    const agent = createAgent({ ...one.options({ model, clock, isFirst: false, ran }), model, store, clock })
 
     const { run: then, messages } = await agent.replay('the-session')
     const { state, steps, usage } = fixture.result
@@ -68,12 +67,7 @@ describe.each(all)('a session that $version stored ($name), from $from', ({ vers
     expect(historyProblem(messages, openCalls(fixture))).toBeNull()
 
     const run = await agent.resume('the-session')
-    // A wait between two attempts comes to its end.
-    for (let waited = 0; waited < 3_000; waited += 100) {
-      await tick()
-      clock.increment(100)
-    }
-    await one.goOn?.(run)
+    await one.goOn?.(run, clock)
     const result = await run.result
     expect(result).toMatchObject(one.end)
     expect(historyProblem(result.messages)).toBeNull()
