@@ -19,7 +19,7 @@ import type { Clock } from './clock.js'
 import type { AsToolOptions } from './delegation/as-tool.js'
 import type { Task } from './delegation/task-schema.js'
 import type { Inspector } from './guarded-inspector.js'
-import type { UserInput } from './input.js'
+import type { RunInput } from './history.js'
 import type { Journal } from './journal.js'
 import type { AgentMachine } from './journaled.js'
 import type { Run } from './run.js'
@@ -91,7 +91,7 @@ export interface ResumeOptions {
 /** `Output` is what `result.object` is. */
 export interface Agent<Output = unknown> {
   /** Starts a run. Throws a ConfigError or UsageError for options that cannot be run. */
-  run(input: UserInput, options?: RunOptions): Run<Output>
+  run(input: RunInput, options?: RunOptions): Run<Output>
   /**
    * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
    * that was interrupted goes on by itself: finished results are kept, an unfinished model call is made again, an
@@ -118,7 +118,7 @@ export interface Agent<Output = unknown> {
    * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store; only
    * `run()` writes back to it.
    */
-  input(input: UserInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
+  input(input: RunInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
   /**
    * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
    * `run()`; without an output schema, the result as it is.

@@ -40,7 +40,7 @@ import { asTool } from './delegation/as-tool.js'
 import type { ChildHost } from './delegation/open-child.js'
 import { checkedInspector } from './guarded-inspector.js'
 import { featuresOf } from './features-of.js'
-import { toMessages } from './input.js'
+import { type Conversation, readConversation, sessionNotEmpty, withHistory } from './history.js'
 import { journaled } from './journaled.js'
 import type { Binding } from './live.js'
 import { newId } from './new-id.js'
@@ -177,7 +177,8 @@ export function createAgent<Schema extends InputSchema = never>(
         const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
         if (binding) return { input: input as AgentInput, binding }
         const { id, state } = createSession()
-        return { input: bind(newId(), id, state, toMessages(input), {}, {}), binding: {} }
+        const said = readConversation(input, parts.clock.now())
+        return { input: bind(newId(), id, withHistory(state, said, id), said.said, {}, {}), binding: {} }
       },
       reopen: (snapshot) => bindings.get(snapshot) ?? {},
       partial: (text, context) => ({ text, usage: partialUsage(parts, context, text) }),
@@ -201,7 +202,7 @@ export function createAgent<Schema extends InputSchema = never>(
   const begin = async (
     runId: string,
     session: Session,
-    input: NewMessage[],
+    said: Conversation,
     options: RunOptions,
   ): Promise<Origin> => {
     const { context } = options
@@ -213,10 +214,11 @@ export function createAgent<Schema extends InputSchema = never>(
     })
     try {
       refuseUnfinished(standing, session.id)
-      const state = standing.head === 0 ? session.state : standing.state
-      const bound = bind(runId, session.id, state, input, options, { context, journal: log, store: kept })
+      if (standing.head > 0 && said.history.length > 0) throw sessionNotEmpty(session.id)
+      const state = standing.head === 0 ? withHistory(session.state, said, session.id) : standing.state
+      const bound = bind(runId, session.id, state, said.said, options, { context, journal: log, store: kept })
       await ready(bound)
-      log.bring(session.state)
+      log.bring(state)
       return { input: bound, log }
     } catch (error) {
       await log.close()
@@ -242,23 +244,26 @@ export function createAgent<Schema extends InputSchema = never>(
       const options = checkedRunOptions(given)
       const { id, state } = sessionOf(options.session)
       const { context, journal } = options
-      return bind(newId(), id, state, toMessages(input), options, { context, journal })
+      const said = readConversation(input, parts.clock.now())
+      return bind(newId(), id, withHistory(state, said, id), said.said, options, { context, journal })
     },
     run: (input, given) => {
       const options = checkedRunOptions(given)
       model.check?.()
       const { signal, context, journal } = options
       const inspector = checkedInspector(options.inspect ?? inspect)
-      const messages = withAttachments(toMessages(input), options.attachments)
+      const { history, said } = readConversation(input, parts.clock.now())
+      const conversation = { history, said: withAttachments(said, options.attachments) }
       const session = sessionOf(options.session)
       const runId = newId()
       if (store) {
         refuseJournal(journal)
         checkedSessionId(session.id)
-        const origin = begin(runId, session, messages, options)
+        const origin = begin(runId, session, conversation, options)
         return run({ runId, session, origin, signal, inspect: inspector })
       }
-      const bound = bind(runId, session.id, session.state, messages, options, { context, journal })
+      const state = withHistory(session.state, conversation, session.id)
+      const bound = bind(runId, session.id, state, conversation.said, options, { context, journal })
       session.acquire(runId)
       const isPriced = bound.config.limits.costLimit > 0
       const waits = isPriced || parts.output?.ready !== undefined

@@ -30,23 +30,26 @@ export function toMessages(input: unknown): NewMessage[] {
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
 }
 
-function toMessage(message: unknown, at: string): NewMessage {
+export function toMessage(message: unknown, at: string): NewMessage {
   if (typeof message !== 'object' || message === null) throw bad(`${at} must be a message object.`, at)
   const { role = 'user', content } = message as { role?: unknown; content?: unknown }
   if (role !== 'user') {
     throw bad(
-      `${at}.role is '${String(role)}': a run takes user messages; earlier turns belong to the session.`,
+      `${at}.role is '${String(role)}': only the user speaks here, and the run knows its earlier turns.`,
       at,
     )
   }
-  if (typeof content === 'string') return { content: nonEmpty(content, `${at}.content`) }
-  if (!Array.isArray(content) || content.length === 0) {
-    throw bad(`${at}.content must be a text or a non-empty list of parts.`, at)
-  }
-  for (const [i, part] of content.entries()) {
-    checkPart(part, `${at}.content[${i}]`)
-  }
-  return { content: structuredClone(content) as ContentPart[] }
+  const said = readContent(content, `${at}.content`)
+  return { content: typeof said === 'string' ? nonEmpty(said, `${at}.content`) : structuredClone(said) }
+}
+
+/** What a user said, checked. */
+export function readContent(content: unknown, at: string): string | ContentPart[] {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content) || content.length === 0)
+    throw bad(`${at} must be a text or a non-empty list of parts.`, at)
+  for (const [i, part] of content.entries()) checkPart(part, `${at}[${i}]`)
+  return content as ContentPart[]
 }
 
 function checkPart(part: unknown, at: string): void {
@@ -64,6 +67,6 @@ function nonEmpty(text: string, at: string): string {
   return text
 }
 
-function bad(message: string, at: string): UsageError {
+export function bad(message: string, at: string): UsageError {
   return new UsageError('invalid_input', message, at)
 }

@@ -6,7 +6,7 @@ import type { AgentMachineEvent, PartialAnswer } from '../../machines/agent/even
 import type { PendingCall } from '../../machines/agent/results.js'
 import type { Clock } from './clock.js'
 import { abandonedCalls } from './delegation/abandon.js'
-import type { UserInput } from './input.js'
+import type { RunInput } from './history.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
 import { plainError } from './plain-error.js'
 
@@ -38,7 +38,7 @@ export type AgentMachine =
         Delays,
         Value,
         Tags,
-        AgentInput | UserInput,
+        AgentInput | RunInput,
         Output,
         Emitted,
         Meta,

@@ -10,8 +10,8 @@ import {
   openaiChat,
   type Run,
   type RunOptions,
+  type RunInput,
   type RunResult,
-  type UserInput,
 } from '../../src/index.js'
 import {
   type RecordedRequest,
@@ -68,7 +68,7 @@ export class Stage {
     this.agent = createAgent({ model, clock: this.clock, ...options })
   }
 
-  run(input: UserInput = 'Go.', options: RunOptions = {}): Play {
+  run(input: RunInput = 'Go.', options: RunOptions = {}): Play {
     const play = new Play(this, this.agent.run(input, options))
     this.plays.push(play)
     return play
