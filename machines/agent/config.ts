@@ -45,8 +45,13 @@ export interface AgentConfig {
     maxRetryAfterMs: number
   }
   stream: boolean
-  /** No bytes for this long is a recoverable error. 0 = off. */
+  /** Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 = off. */
   streamIdleMs: number
+  /**
+   * Milliseconds. How long an answer may bring no content: comments and empty pieces keep it alive no longer than this (some
+   * providers send them while a slow model thinks), and a whole answer has to begin within it. 0 = off.
+   */
+  contentIdleMs: number
   completion: {
     onMissingEnd: 'retry' | 'accept'
     /** How often an answer that does not fit the output schema is asked for again. 0 = off. */
@@ -65,7 +70,10 @@ export interface AgentConfig {
   toolCalls: {
     /** Calls of one batch that run at once. */
     concurrency: number
-    /** For tools without a `timeoutMs` of their own. 0 = off. */
+    /**
+     * Milliseconds a call may take whose tool has no `timeoutMs` of its own; then the model reads that it was abandoned. Waiting
+     * for people, clients and sub-agents does not count. 0 = off.
+     */
     timeoutMs: number
     /** Characters of a result that the model gets to read. */
     maxResultChars: number
@@ -103,6 +111,7 @@ type CanBeOff =
   | 'outputTokens'
   | 'costLimit'
   | 'streamIdleMs'
+  | 'contentIdleMs'
   | 'window'
   | 'maxOutputRepairs'
   | 'maxTokensRecoveries'

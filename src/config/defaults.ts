@@ -29,11 +29,12 @@ export const defaultConfig: AgentConfig = deepFreeze({
   },
   stream: true,
   streamIdleMs: 120_000,
+  contentIdleMs: 600_000,
   completion: { onMissingEnd: 'retry', maxOutputRepairs: 2 },
   context: { window: 0, strategy: 'compact' },
   toolCalls: {
     concurrency: 8,
-    timeoutMs: 0,
+    timeoutMs: 600_000,
     maxResultChars: 50_000,
     onInterrupted: 'result',
   },

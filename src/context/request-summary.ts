@@ -47,7 +47,7 @@ export async function requestSummary(
     const tokens = counted ?? estimate
     return { ...tokens, cost: await parts.prices.price(provider, model, tokens), estimated: counted === null }
   }
-  const idle = watchIdle(signal, request.stream ? config.streamIdleMs : 0, live.clock)
+  const idle = watchIdle(signal, config, request.stream, live.clock)
   let written = ''
   try {
     const answer = await idle.orSilence(

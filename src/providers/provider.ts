@@ -54,8 +54,11 @@ export interface ModelRequestOptions {
   signal: AbortSignal
   /** Called for every piece of a streamed answer. Never throws. */
   onDelta: (text: string, reasoning: string) => void
-  /** Call it whenever bytes arrive: the runtime's idle timer starts anew. */
-  onActivity: () => void
+  /**
+   * Call it whenever something of the answer arrives, for `streamIdleMs` and `contentIdleMs`; with `keep_alive` when it is
+   * nothing of the answer itself (headers, comments, empty pieces). Never throws.
+   */
+  onActivity: (kind?: 'content' | 'keep_alive') => void
 }
 
 /**

@@ -27,6 +27,7 @@ const zeroIsOff = [
   'limits.outputTokens',
   'limits.costLimit',
   'streamIdleMs',
+  'contentIdleMs',
   'toolCalls.timeoutMs',
   'completion.maxOutputRepairs',
   'context.window',

@@ -13,6 +13,8 @@ import { createToolCalls } from './tool-calls.js'
 import { readUsage } from './usage.js'
 
 export interface Fold {
+  /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
+  readonly progress: number
   /**
    * Takes one parsed `chat.completion.chunk`, or a `chat.completion` (`whole`: it is all that comes); returns what it adds
    * to the shown answer. Whatever is neither adds nothing.
@@ -36,8 +38,7 @@ export function createFold(): Fold {
   let usage: TokenUsage | null = null
   let model: string | null = null
   let lost = false
-  /** Whether a delta has said anything at all. */
-  let begun = false
+  let progress = 0
   let size = 0
   const calls = createToolCalls()
   /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
@@ -72,7 +73,7 @@ export function createFold(): Fold {
       size += oldCall.push([{ index: 0, function: delta.function_call }])
     }
     refuseTooLarge(size)
-    begun ||= size > 0 || refusal !== '' || calls.length > 0 || oldCall !== null || details.length > 0
+    progress = size + refusal.length + calls.length + (oldCall?.length ?? 0) + details.length
     return add({ text: shown.text, reasoning: thoughts })
   }
 
@@ -83,10 +84,14 @@ export function createFold(): Fold {
     const [first, second] = whole ? [message, delta] : [delta, message]
     const added = first === null ? noDelta : pushDelta(first)
     const isLast = whole || first === null || Boolean(choice.finish_reason)
-    return begun || second === null || !isLast ? added : pushDelta(second)
+    return progress > 0 || second === null || !isLast ? added : pushDelta(second)
   }
 
   return {
+    get progress() {
+      return progress + (finishReason === null ? 0 : 1)
+    },
+
     push(value, whole = false) {
       const chunk = asObject(value)
       if (chunk === null) return noDelta

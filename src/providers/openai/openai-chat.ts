@@ -73,7 +73,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
           ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
         })
         .asResponse()
-      callbacks.onActivity()
+      callbacks.onActivity('keep_alive')
       return await readAnswer(response, callbacks)
     } catch (error) {
       // Now it has the key that this request went with.

@@ -11,7 +11,7 @@ import { createSseParser } from './sse.js'
 export interface ReadAnswerOptions {
   signal: AbortSignal
   onDelta: (text: string, reasoning: string) => void
-  onActivity: () => void
+  onActivity: (kind: 'content' | 'keep_alive') => void
 }
 
 /**
@@ -34,8 +34,9 @@ export async function readAnswer(response: Response, options: ReadAnswerOptions)
       // A cancelled reader ends like a finished one.
       signal.throwIfAborted()
       if (done) break
-      options.onActivity()
+      const before = body.progress
       body.push(decoder.decode(value, { stream: true }))
+      options.onActivity(body.progress > before ? 'content' : 'keep_alive')
     }
     body.push(decoder.decode())
     body.end()
@@ -50,6 +51,8 @@ export async function readAnswer(response: Response, options: ReadAnswerOptions)
 }
 
 interface Sink {
+  /** Grows with what is of the answer; comments and empty pieces are not. */
+  readonly progress: number
   push(text: string): void
   end(): void
 }
@@ -59,6 +62,9 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
   let sink: Sink | null = null
   const body = {
     ended: false,
+    get progress() {
+      return sink?.progress ?? 0
+    },
     push(text: string): void {
       const start = sink === null ? text.trimStart() : text
       if (start === '') return
@@ -85,7 +91,7 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
   }
 
   function events(): Sink {
-    return createSseParser({
+    const parser = createSseParser({
       onJson(value, event) {
         if (body.ended) return
         const isError = event === 'error' && asObject(value)?.error === undefined
@@ -98,12 +104,22 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
         else if (data.startsWith('{')) fold.lose()
       },
     })
+    return {
+      get progress() {
+        return fold.progress
+      },
+      push: (text) => parser.push(text),
+      end: () => parser.end(),
+    }
   }
 
   /** One JSON document. Cut off, it is an answer that is incomplete. */
   function document(): Sink {
     let whole = ''
     return {
+      get progress() {
+        return whole.length
+      },
       push(text) {
         whole += text
         refuseTooLarge(whole.length)

@@ -41,7 +41,7 @@ export const requestModel = (parts: Parts) =>
     const shown = deltaSink(parts, stream, { live, context, signal })
     // Before anything is timed: a slow store is no silence of the provider.
     await live.flushed()
-    const idle = watchIdle(signal, request.stream ? config.streamIdleMs : 0, live.clock)
+    const idle = watchIdle(signal, config, request.stream, live.clock)
     try {
       signal.throwIfAborted()
       if (context.steps === 0) {

@@ -1,0 +1,207 @@
+import type { ServerResponse } from 'node:http'
+import { SimulatedClock } from 'xstate'
+import { type AgentOptions, createAgent, type ModelProvider, openaiChat } from '../../src/index.js'
+import { type Answer, serve } from '../providers/server.js'
+import { stage, tick, until } from '../support/play.js'
+import { call, clientTool, text, tool } from '../support/tools.js'
+
+const piece = (delta: object) => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`
+const comment = ': keep-alive\n\n'
+const blank = '\n'
+
+/** A run whose model says what the test makes it say, and hears it before the clock goes on. */
+async function listening(options: Partial<AgentOptions> = {}) {
+  const streams: ServerResponse[] = []
+  const keep: Answer = (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.flushHeaders()
+    streams.push(response)
+  }
+  const server = await serve(keep)
+  const chat = openaiChat({ model: 'm', baseURL: server.baseURL, apiKey: 'none' })
+  let heard = 0
+  const model: ModelProvider = {
+    ...chat,
+    request: (request, callbacks) =>
+      chat.request(request, {
+        ...callbacks,
+        onActivity: (kind) => {
+          callbacks.onActivity(kind)
+          heard += 1
+        },
+      }),
+  }
+  const clock = new SimulatedClock()
+  const run = createAgent({ model, clock, retry: { maxAttempts: 1 }, ...options }).run('Go.')
+  await until(() => heard > 0)
+  return {
+    clock,
+    run,
+    async say(words: string) {
+      const before = heard
+      streams.at(-1)?.write(words)
+      await until(() => heard > before)
+    },
+    end: (words: string) => streams.at(-1)?.end(words),
+    async [Symbol.asyncDispose]() {
+      run.cancel()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const minute = 60_000
+
+describe('an answer that brings nothing', () => {
+  it.each([
+    ['comments', comment],
+    ['empty pieces', piece({})],
+    ['empty texts', piece({ role: 'assistant', content: '', reasoning_content: null })],
+    ['empty calls', piece({ tool_calls: [] })],
+  ])('is kept alive by %s for contentIdleMs, and no longer', async (_name, empty) => {
+    await using it = await listening()
+    for (let at = 0; at < 9; at += 1) {
+      it.clock.increment(minute)
+      await it.say(empty)
+    }
+    expect(it.run.snapshot()).toMatchObject({ status: 'active' })
+    it.clock.increment(minute)
+    const result = await it.run.result
+    expect(result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
+    expect(result.error?.message).toMatch(
+      /nothing but comments or empty pieces for 600000 ms \(contentIdleMs\)/,
+    )
+  })
+
+  it.each([
+    ['a text', piece({ content: 'Hel' })],
+    ['a thought', piece({ reasoning_content: 'Hm.' })],
+    ['a part of a call', piece({ tool_calls: [{ index: 0, function: { name: 'f', arguments: '{' } }] })],
+  ])('gets its time anew with %s', async (_name, content) => {
+    await using it = await listening()
+    for (const words of [comment, content, comment, comment, comment]) {
+      // Less than streamIdleMs at a time.
+      for (let at = 0; at < 2; at += 1) {
+        it.clock.increment(1.5 * minute)
+        await it.say(words)
+      }
+    }
+    it.clock.increment(minute - 1)
+    await tick()
+    expect(it.run.snapshot()).toMatchObject({ status: 'active' })
+  })
+
+  it('is silent all the same after streamIdleMs without a byte', async () => {
+    await using it = await listening()
+    await it.say(comment)
+    it.clock.increment(2 * minute)
+    const result = await it.run.result
+    expect(result.error?.message).toMatch(/nothing for 120000 ms \(streamIdleMs\)/)
+  })
+
+  it('may be waited for without end', async () => {
+    await using it = await listening({ streamIdleMs: null, contentIdleMs: null })
+    it.clock.increment(1000 * minute)
+    it.end(`${piece({ content: 'At last.' })}data: [DONE]\n\n`)
+    expect(await it.run.result).toMatchObject({ state: 'COMPLETED', output: 'At last.' })
+  })
+})
+
+describe('a whole answer', () => {
+  it('has contentIdleMs to begin, whatever blanks come', async () => {
+    await using it = await listening({ stream: false })
+    for (let at = 0; at < 2; at += 1) {
+      it.clock.increment(4.9 * minute)
+      await it.say(blank)
+    }
+    expect(it.run.snapshot()).toMatchObject({ status: 'active' })
+    it.clock.increment(0.2 * minute)
+    const result = await it.run.result
+    expect(result.error?.message).toMatch(/nothing of its answer for 600000 ms \(contentIdleMs\)/)
+  })
+
+  it('that has begun may be silent for streamIdleMs', async () => {
+    await using it = await listening({ stream: false })
+    it.clock.increment(9 * minute)
+    await it.say('{"choices":[{"message":')
+    it.clock.increment(2 * minute - 1)
+    await tick()
+    expect(it.run.snapshot()).toMatchObject({ status: 'active' })
+    it.clock.increment(1)
+    const result = await it.run.result
+    expect(result.error?.message).toMatch(/nothing for 120000 ms \(streamIdleMs\)/)
+  })
+
+  it('that falls silent is asked for again', async () => {
+    const theatre = await stage([{ hang: true }, text('Once.', { hang: 1 }), text('Twice.')], {
+      stream: false,
+    })
+    const play = theatre.run().skipBackOff()
+    await theatre.arrival()
+    theatre.clock.increment(10 * minute)
+    await theatre.arrival(2)
+    theatre.clock.increment(10 * minute)
+    expect((await play.end(3)).output).toBe('Twice.')
+  })
+})
+
+describe('a tool that hangs', () => {
+  const stuck = () => tool('wait', () => new Promise(() => undefined))
+
+  it('becomes an error result after ten minutes', async () => {
+    const theatre = await stage([call('wait'), text('It hangs.')], { tools: [stuck()] })
+    const play = theatre.run()
+    await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+    theatre.clock.increment(10 * minute)
+    expect(await play.event('tool_result')).toMatchObject({
+      status: 'timeout',
+      content: expect.stringContaining('600000 ms'),
+    })
+    expect((await play.end(2)).output).toBe('It hangs.')
+  })
+
+  it.each([null, 0])('is waited for with toolCalls.timeoutMs: %j', async (timeoutMs) => {
+    const theatre = await stage([call('wait')], { tools: [stuck()], toolCalls: { timeoutMs } })
+    const play = theatre.run()
+    await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+    theatre.clock.increment(1000 * minute)
+    await tick()
+    expect(play.of('tool_result')).toEqual([])
+    play.run.cancel()
+    await play.end(1)
+  })
+})
+
+describe('the limit of tools', () => {
+  it('does not end the wait for a client or a person', async () => {
+    const tools = [clientTool('ask'), tool('pay', () => 'Paid.', { needsApproval: true })]
+    const theatre = await stage([call('ask'), call('pay'), text('Done.')], { tools })
+    const play = theatre.run()
+    const [asked] = (await play.rest()).pending ?? []
+    theatre.clock.increment(1000 * minute)
+    play.run.toolOutput(asked?.callId ?? '', 'Blue.')
+    const [pay] = (await play.rest()).pending ?? []
+    theatre.clock.increment(1000 * minute)
+    play.run.approve(pay?.callId ?? '')
+    expect((await play.end(3)).output).toBe('Done.')
+  })
+
+  it('does not end the work of a sub-agent', async () => {
+    const theatre = await stage([call('helper', { task: 'Look.' }), { hang: true }])
+    const model = openaiChat({ model: 'm', baseURL: theatre.rehearsal.url, apiKey: 'none' })
+    const { clock } = theatre
+    const helper = createAgent({ model, clock, contentIdleMs: null, streamIdleMs: null })
+    const lead = createAgent({
+      model,
+      clock,
+      tools: [helper.asTool({ name: 'helper', description: 'Helps.' })],
+    })
+    const run = lead.run('Go.')
+    await theatre.arrival(2)
+    clock.increment(1000 * minute)
+    await tick()
+    expect(run.snapshot()).toMatchObject({ context: { state: 'WAITING_FOR_TOOL' } })
+    run.cancel()
+    expect((await run.result).state).toBe('CANCELLED')
+  })
+})
