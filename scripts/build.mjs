@@ -1,6 +1,6 @@
-// Builds dist: declarations by the compiler, code by the bundler. Bundled, the library and the parts of zod and rxjs
-// that it uses are a few files instead of hundreds, which is what makes importing it cheap. XState stays outside: apps
-// share it with us.
+// Builds dist: declarations by the compiler, code by the bundler. Bundled, the library is a few files instead of
+// hundreds, which is what makes importing it cheap. Packages stay outside: apps share them with us, and have the same
+// classes.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -43,17 +43,7 @@ await build({
   target: 'es2022',
   platform: 'neutral',
   mainFields: ['module', 'main'],
-  conditions: ['es2015', 'import'],
-  external: [
-    'node:*',
-    'xstate',
-    '@xstate/graph',
-    'openai',
-    '@pydantic/genai-prices',
-    'libsql',
-    'ipaddr.js',
-    'env-paths',
-  ],
-  legalComments: 'linked',
+  packages: 'external',
+  sourcemap: true,
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)

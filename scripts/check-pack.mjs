@@ -77,6 +77,19 @@ try {
   )
   await locked.close()
 
+  // Packages that an app has as well are shared with it: what it gets is of its own classes.
+  writeFileSync(
+    join(folder, 'shared.mjs'),
+    `import { Observable } from 'rxjs'
+import { createAgent, openaiChat } from 'statewright'
+const run = createAgent({ model: openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' }) }).run('Hi.')
+run.cancel()
+console.log([run.events$, run.text$, run.state$].every((stream) => stream instanceof Observable))
+`,
+  )
+  const shared = execFileSync(process.execPath, ['shared.mjs'], { cwd: folder, encoding: 'utf8' })
+  if (shared !== 'true\n') throw new Error("A run's observables are not those of the app's rxjs.")
+
   const version = execFileSync(join(folder, 'node_modules/.bin/statewright'), ['--version'], {
     encoding: 'utf8',
   })

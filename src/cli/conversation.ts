@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { filter, firstValueFrom } from 'rxjs'
+import { firstValueFrom } from 'rxjs/internal/firstValueFrom'
+import { filter } from 'rxjs/internal/operators/filter'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
 import { resultOf } from '../../machines/agent/result-of.js'

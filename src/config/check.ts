@@ -1,5 +1,5 @@
-import * as z from 'zod/mini'
 import { ConfigError } from '../errors.js'
+import type { Kind, Path } from './kind.js'
 import { keyPaths, keysAt } from './known-keys.js'
 import { nearest } from './nearest.js'
 
@@ -16,22 +16,31 @@ export interface CheckOptions {
   isSecret?: (path: string) => boolean
 }
 
-/** Holds the input against the schema. Throws one ConfigError with every problem; `what` names the input in it. */
-export function check<Output>(
-  schema: z.core.$ZodType<Output>,
+/** Holds the input against the kind. Throws one ConfigError with every problem; `what` names the input in it. */
+export function check<Value, Taken>(
+  kind: Kind<Value, Taken>,
   input: unknown,
   what: string,
   options: CheckOptions = {},
-): Output {
-  let result: z.core.util.SafeParseResult<Output>
+): Value {
+  const problems = new Map<string, Problem>()
+  let read: Value
   try {
-    result = z.safeParse(schema, input)
+    read = kind.read(input, [], (at, phrase) => {
+      const path = pathOf(at)
+      if (problems.has(path)) return
+      const sentence =
+        phrase === null
+          ? unknownKey(at, kind, options.beside ?? [])
+          : `${path === '' ? 'It' : path} must be ${phrase}${options.isSecret?.(path) === true ? '' : ` (is ${show(valueAt(input, at))})`}.`
+      problems.set(path, { path, sentence })
+    })
   } catch (error) {
     // Only an input that fights back gets here: a getter that throws, a revoked proxy.
     throw refusal(what, [{ path: '', sentence: 'It cannot be read; use plain objects.' }], { cause: error })
   }
-  if (result.success) return result.data
-  throw refusal(what, problemsIn(result.error.issues, schema, input, options))
+  if (problems.size > 0) throw refusal(what, [...problems.values()])
+  return read
 }
 
 export function refusal(what: string, problems: readonly Problem[], options?: ErrorOptions): ConfigError {
@@ -44,48 +53,21 @@ export function refusal(what: string, problems: readonly Problem[], options?: Er
   )
 }
 
-function problemsIn(
-  issues: readonly z.core.$ZodIssue[],
-  schema: z.core.$ZodType,
-  input: unknown,
-  options: CheckOptions,
-): Problem[] {
-  const problems = new Map<string, Problem>()
-  const add = (path: string, sentence: string) => {
-    if (!problems.has(path)) problems.set(path, { path, sentence })
-  }
-  for (const issue of issues) {
-    const path = pathOf(issue.path)
-    if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys) {
-        add(pathOf([...issue.path, key]), unknownKey(issue.path, key, schema, options.beside ?? []))
-      }
-    } else {
-      const shown = options.isSecret?.(path) === true ? '' : ` (is ${show(valueAt(input, issue.path))})`
-      add(path, `${path === '' ? 'It' : path} must be ${issue.message}${shown}.`)
-    }
-  }
-  return [...problems.values()]
-}
-
-function unknownKey(
-  path: readonly PropertyKey[],
-  key: string,
-  schema: z.core.$ZodType,
-  beside: readonly string[],
-): string {
-  const siblings = [...keysAt(schema, path), ...(path.length === 0 ? beside : [])]
+function unknownKey(at: Path, kind: Kind, beside: readonly string[]): string {
+  const path = at.slice(0, -1)
+  const key = String(at.at(-1))
+  const siblings = [...keysAt(kind, path), ...(path.length === 0 ? beside : [])]
   const meant = nearest(key, siblings)
-  return `${pathOf([...path, key])} is not a known key. ${
-    meant === undefined ? (elsewhere(key, schema) ?? known(siblings)) : didYouMean(pathOf([...path, meant]))
+  return `${pathOf(at)} is not a known key. ${
+    meant === undefined ? (elsewhere(key, kind) ?? known(siblings)) : didYouMean(pathOf([...path, meant]))
   }`
 }
 
 /** A key that stands under another section: `maxSteps` at the top. */
-function elsewhere(key: string, schema: z.core.$ZodType): string | undefined {
+function elsewhere(key: string, kind: Kind): string | undefined {
   // Reversed, so that of two keys with one name the first is meant.
   const byName = new Map(
-    keyPaths(schema)
+    keyPaths(kind)
       .toReversed()
       .map((path) => [path.slice(path.lastIndexOf('.') + 1), path]),
   )
@@ -102,7 +84,7 @@ function known(keys: readonly string[]): string {
 }
 
 /** `prices["gpt-5"].inputPerMillion`, `messages[0].role` */
-function pathOf(keys: readonly PropertyKey[]): string {
+function pathOf(keys: Path): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`
     const name = String(key)
@@ -111,7 +93,7 @@ function pathOf(keys: readonly PropertyKey[]): string {
   }, '')
 }
 
-function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+function valueAt(input: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, key) => (isObject(value) ? Reflect.get(value, key) : undefined), input)
 }
 

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
 import { check, refusal } from './check.js'
 import { defaultConfig } from './defaults.js'
@@ -9,7 +8,7 @@ import { type ModelSection, mayBeSecret, modelSection } from './model-section.js
 import { type PriceTable, priceTable } from './price-table.js'
 import { type RequestOptions, requestSections } from './request-options.js'
 import { agentSections } from './sections.js'
-import { section } from './values.js'
+import { anyText, section } from './values.js'
 
 /**
  * What a configuration file says: an agent without its tools. Secrets are never part of it; `model.apiKeyEnv` names
@@ -23,7 +22,7 @@ export interface ConfigFile extends AgentConfigInput, RequestOptions {
 }
 
 const configFile = section({
-  $schema: z.string('a text'),
+  $schema: anyText(),
   model: modelSection,
   ...requestSections,
   prices: priceTable,

@@ -1,6 +1,6 @@
-import * as z from 'zod/mini'
 import { type ReasoningForm, reasoningForms } from '../providers/openai/echo-reasoning.js'
-import { choice, count, flag, map, record, text } from './values.js'
+import { either, map, optional, where } from './kind.js'
+import { anyText, choice, count, flag, record, text } from './values.js'
 
 /** The model of a configuration file: `openaiChat`'s options, as far as they are plain data and no secret. */
 export interface ModelSection {
@@ -29,8 +29,10 @@ const noSecret = 'put the key into an environment variable and name that in mode
 
 /** Parameters of a request by name, none of which may be a secret. */
 const parameters = (what: string) =>
-  map(text(), 'an object of texts').check(
-    z.refine((given) => !Object.keys(given).some(namesSecret), `${what} without secrets: ${noSecret}`),
+  where(
+    map(text(), 'an object of texts'),
+    (given) => !Object.keys(given).some(namesSecret),
+    `${what} without secrets: ${noSecret}`,
   )
 
 const url = 'an http(s) URL without user, password, query and fragment'
@@ -41,16 +43,16 @@ const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 
 export const modelSection = record({
   model: text("the provider's name of a model"),
-  provider: z.optional(text()),
-  baseURL: z.optional(z.string(url).check(z.refine(isPlainUrl, url))),
-  apiKeyEnv: z.optional(z.string(variable).check(z.regex(/^[A-Z_][A-Z\d_]*$/, variable))),
-  organization: z.optional(text()),
-  project: z.optional(text()),
-  headers: z.optional(parameters('headers')),
-  query: z.optional(parameters('query parameters')),
-  timeoutMs: z.optional(count(1)),
-  maxTokensField: z.optional(choice('max_tokens', 'max_completion_tokens')),
-  echoReasoning: z.optional(z.union([flag(), choice(...reasoningForms)], echoPhrase)),
+  provider: optional(text()),
+  baseURL: optional(where(anyText(url), isPlainUrl, url)),
+  apiKeyEnv: optional(where(anyText(variable), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variable)),
+  organization: optional(text()),
+  project: optional(text()),
+  headers: optional(parameters('headers')),
+  query: optional(parameters('query parameters')),
+  timeoutMs: optional(count(1)),
+  maxTokensField: optional(choice('max_tokens', 'max_completion_tokens')),
+  echoReasoning: optional(either([flag(), choice(...reasoningForms)], echoPhrase)),
 })
 
 /** Whether what stands here may be a secret that somebody put into the wrong place: it is not to be shown. */

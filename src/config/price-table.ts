@@ -1,6 +1,6 @@
-import * as z from 'zod/mini'
 import { check } from './check.js'
-import { amount, map, record } from './values.js'
+import { map, optional } from './kind.js'
+import { amount, record } from './values.js'
 
 /** What a model costs, in USD per million tokens. */
 export interface ModelPrice {
@@ -16,11 +16,11 @@ export type PriceTable = Record<string, ModelPrice>
 const usd = amount('USD')
 
 export const priceTable = map(
-  record({ inputPerMillion: usd, outputPerMillion: usd, cachedInputPerMillion: z.optional(usd) }),
+  record({ inputPerMillion: usd, outputPerMillion: usd, cachedInputPerMillion: optional(usd) }),
   'an object with a price for each model',
 )
 
 /** The table when every price in it is a number from 0. Throws a ConfigError (`invalid_config`) otherwise. */
 export function resolvePriceTable(input: unknown): PriceTable {
-  return check(z.strictObject({ prices: priceTable }), { prices: input }, 'prices').prices
+  return check(record({ prices: priceTable }), { prices: input }, 'prices').prices
 }

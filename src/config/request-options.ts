@@ -1,8 +1,8 @@
-import * as z from 'zod/mini'
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Sampling, ToolChoice } from '../providers/provider.js'
 import { check } from './check.js'
-import { between, choice, count, map, record, section, text } from './values.js'
+import { either, list, map, that, turned, where } from './kind.js'
+import { anyText, between, choice, count, record, section, text, whole } from './values.js'
 
 /** What goes into every request of an agent, besides its messages and tools. */
 export interface RequestOptions {
@@ -17,25 +17,31 @@ export interface RequestOptions {
 const stopPhrase = 'a text, or a list of texts'
 
 export const requestSections = {
-  instructions: z.string('a text'),
-  sampling: z.pipe(
+  instructions: anyText(),
+  sampling: turned(
     section({
       temperature: between(0, 2),
       topP: between(0, 1),
       maxTokens: count(1),
       frequencyPenalty: between(-2, 2),
       presencePenalty: between(-2, 2),
-      seed: z.int('a whole number'),
-      stop: z.union([text(), z.array(text()).check(z.minLength(1))], stopPhrase),
+      seed: whole(-Infinity, Infinity, 'a whole number'),
+      stop: either(
+        [text(), where(list(text(), stopPhrase), ({ length }) => length > 0, stopPhrase)],
+        stopPhrase,
+      ),
       reasoningEffort: choice('none', 'minimal', 'low', 'medium', 'high', 'xhigh'),
     }),
-    z.transform(defined),
+    defined,
   ),
-  toolChoice: z.union(
+  toolChoice: either(
     [choice('auto', 'none', 'required'), record({ name: text() })],
     "'auto', 'none', 'required' or { name: … } with a tool's name",
   ),
-  extraBody: map(z.custom<JsonObject[string]>(isJson, 'plain JSON'), 'an object of plain JSON'),
+  extraBody: map(
+    that<JsonObject[string]>((value) => isJson(value), 'plain JSON'),
+    'an object of plain JSON',
+  ),
 }
 
 /** The options when they can be sent. Throws a ConfigError (`invalid_config`) that lists every problem. */

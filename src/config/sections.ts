@@ -1,4 +1,4 @@
-import * as z from 'zod/mini'
+import { nullable, type Read } from './kind.js'
 import {
   amount,
   amountOrOff,
@@ -60,12 +60,12 @@ export const agentSections = {
     maxRepeatedToolSteps: countOrNull(1, ', or null to switch the guard off'),
     reserveTokens: countOrOff(),
     reserveCostFraction: fractionOrOff(),
-    repeatedCall: z.nullable(
+    repeatedCall: nullable(
       section({ haltAt: choice('next', 'reached'), counts: choice('unchanged', 'all'), onRepeat, onHalt }),
     ),
-    repeatedOutput: z.nullable(section({ rounds: count(2), strict: flag(), onHalt })),
-    cycle: z.nullable(section({ maxPeriod: count(2), nudgeAt: count(2), haltAt: count(2), onHalt })),
-    failing: z.nullable(
+    repeatedOutput: nullable(section({ rounds: count(2), strict: flag(), onHalt })),
+    cycle: nullable(section({ maxPeriod: count(2), nudgeAt: count(2), haltAt: count(2), onHalt })),
+    failing: nullable(
       section({
         identical: count(1),
         any: count(1),
@@ -76,12 +76,12 @@ export const agentSections = {
         onHalt,
       }),
     ),
-    terminalDelegation: z.nullable(section({ onHalt })),
-    emptyAnswer: z.nullable(section({ reprompts: count(0), retries: count(0) })),
+    terminalDelegation: nullable(section({ onHalt })),
+    emptyAnswer: nullable(section({ reprompts: count(0), retries: count(0) })),
   }),
 }
 
 export const agentSchema = section(agentSections)
 
 /** A configuration that the schema has accepted, before the defaults. */
-export type GivenConfig = z.output<typeof agentSchema>
+export type GivenConfig = Read<typeof agentSchema>

@@ -1,78 +1,77 @@
-import * as z from 'zod/mini'
+import {
+  fields,
+  type Kind,
+  nullable,
+  optional,
+  type Partly,
+  type Shape,
+  that,
+  turned,
+  where,
+} from './kind.js'
 
 /**
  * The kinds of value that a configuration is made of. Each names in one phrase what is allowed, and gives that phrase
  * as its message whatever was wrong, so that every refusal reads "limits.maxSteps must be <phrase>".
  */
 
-export const flag = () => z.boolean('true or false')
+export const flag = () => that<boolean>((value) => typeof value === 'boolean', 'true or false')
 
 export const choice = <const Values extends readonly [string, ...string[]]>(...values: Values) =>
-  z.enum(values, values.map((value) => `'${value}'`).join(' or '))
+  that<Values[number]>(
+    (value) => typeof value === 'string' && values.includes(value),
+    values.map((value) => `'${value}'`).join(' or '),
+  )
+
+/** Any text, the empty one too. */
+export const anyText = (phrase = 'a text') => that<string>((value) => typeof value === 'string', phrase)
 
 /** Text with something in it. */
-export const text = (phrase = 'a text that is not empty') => z.string(phrase).check(z.minLength(1, phrase))
+export const text = (phrase = 'a text that is not empty') =>
+  where(anyText(phrase), (value) => value !== '', phrase)
 
-export const count = (from: number, note = '') => wholeFrom(from, `a whole number from ${from}${note}`)
+export const callable = <Callable>(phrase = 'a function') =>
+  that<Callable>((value) => typeof value === 'function', phrase)
+
+export const whole = (from: number, to: number, phrase: string) =>
+  that<number>((value) => Number.isSafeInteger(value) && isWithin(value as number, from, to), phrase)
+
+export const count = (from: number, note = '') => whole(from, Infinity, `a whole number from ${from}${note}`)
 
 /** A whole number or `null`, which stays `null`. */
-export const countOrNull = (from: number, note: string) => z.nullable(count(from, note))
+export const countOrNull = (from: number, note: string) => nullable(count(from, note))
 
 /** A whole number that is off at 0; `null` becomes 0. */
-export const countOrOff = () => orOff(wholeFrom(0, 'a whole number; 0 or null is off'))
+export const countOrOff = () => orOff(whole(0, Infinity, 'a whole number; 0 or null is off'))
 
-export const amount = (unit: string) => numberFrom(0, `a number of ${unit} from 0`)
+export const number = (from: number, to: number, phrase: string) =>
+  that<number>((value) => Number.isFinite(value) && isWithin(value as number, from, to), phrase)
+
+export const amount = (unit: string) => number(0, Infinity, `a number of ${unit} from 0`)
 
 /** A finite number that is off at 0; `null` becomes 0. */
-export const amountOrOff = (unit: string) => orOff(numberFrom(0, `a number of ${unit}; 0 or null is off`))
+export const amountOrOff = (unit: string) =>
+  orOff(number(0, Infinity, `a number of ${unit}; 0 or null is off`))
 
 /** A share of a whole that is off at 0; `null` becomes 0. */
-export const fractionOrOff = () => {
-  const phrase = 'a number from 0 to 1; 0 or null is off'
-  return orOff(numberFrom(0, phrase).check(z.lte(1, phrase)))
-}
+export const fractionOrOff = () => orOff(number(0, 1, 'a number from 0 to 1; 0 or null is off'))
 
-export const between = (from: number, to: number) => {
-  const phrase = `a number from ${from} to ${to}`
-  return numberFrom(from, phrase).check(z.lte(to, phrase))
-}
+export const between = (from: number, to: number) => number(from, to, `a number from ${from} to ${to}`)
 
 /** An object with these keys and no others; each may be left out. */
-export const section = <Shape extends z.core.$ZodShape>(shape: Shape) => {
-  const phrase = `an object with any of ${Object.keys(shape).join(', ')}`
-  return plain(z.partial(z.strictObject(shape, phrase)), phrase)
+export const section = <const Of extends Shape>(shape: Of): Partly<Of> => {
+  const loose = Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, optional(kind)]))
+  return fields(loose, `an object with any of ${Object.keys(shape).join(', ')}`) as Partly<Of>
 }
 
 /** An object with these keys and no others; those that are not optional are needed. */
-export const record = <Shape extends z.core.$ZodShape>(shape: Shape) => {
-  const phrase = `an object with ${Object.keys(shape).join(', ')}`
-  return plain(z.strictObject(shape, phrase), phrase)
+export const record = <const Of extends Shape>(shape: Of) =>
+  fields(shape, `an object with ${Object.keys(shape).join(', ')}`)
+
+function orOff(kind: Kind<number>): Kind<number, number | null> {
+  return turned(nullable(kind), (value) => value ?? 0)
 }
 
-/** An object whose keys are names that the user chooses. */
-export const map = <Value extends z.core.$ZodType>(value: Value, phrase: string) =>
-  plain(z.record(z.string(), value, phrase), phrase)
-
-/** Refuses a Map, a Date and other objects whose settings nobody would read. */
-function plain<Output, Input>(schema: z.core.$ZodType<Output, Input>, phrase: string) {
-  return z.pipe(z.custom<Input>(isPlain, phrase), schema)
-}
-
-function wholeFrom(from: number, phrase: string) {
-  return z.int(phrase).check(z.gte(from, phrase))
-}
-
-function numberFrom(from: number, phrase: string) {
-  return z.number(phrase).check(z.gte(from, phrase))
-}
-
-function orOff(number: z.ZodMiniNumber<number>) {
-  return z.pipe(
-    z.nullable(number),
-    z.transform((value: number | null) => value ?? 0),
-  )
-}
-
-function isPlain(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === '[object Object]'
+function isWithin(value: number, from: number, to: number): boolean {
+  return value >= from && value <= to
 }

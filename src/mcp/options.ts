@@ -1,7 +1,7 @@
-import * as z from 'zod/mini'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { check } from '../config/check.js'
-import { amount, count, flag, map, record, text } from '../config/values.js'
+import { either, type Kind, list, map, optional, that, where } from '../config/kind.js'
+import { amount, anyText, callable, count, flag, record, text } from '../config/values.js'
 import { ConfigError } from '../errors.js'
 import { isHttp } from '../providers/openai/options.js'
 
@@ -58,38 +58,33 @@ type Defaulted = 'timeoutMs' | 'startTimeoutMs' | 'maxMessageBytes' | 'trustAnno
 
 export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, Defaulted>>
 
-const texts = () => z.array(z.string('a text'), 'a list of texts')
-const pairs = () => map(z.string('a text'), 'an object of texts')
-const isFunction = (value: unknown): boolean => typeof value === 'function'
+const texts = () => list(anyText(), 'a list of texts')
+const pairs = () => map(anyText(), 'an object of texts')
 
 const common = {
-  name: z.optional(text()),
-  only: z.optional(texts()),
-  except: z.optional(texts()),
-  needsApproval: z.optional(
-    z.union([flag(), z.custom<McpApproval>(isFunction)], 'true, false or a function'),
-  ),
-  trustAnnotations: z.optional(flag()),
-  timeoutMs: z.optional(amount('milliseconds')),
-  startTimeoutMs: z.optional(count(1)),
-  maxMessageBytes: z.optional(count(1)),
-  onWarning: z.optional(z.custom<(warning: string) => void>(isFunction, 'a function')),
+  name: optional(text()),
+  only: optional(texts()),
+  except: optional(texts()),
+  needsApproval: optional(either([flag(), callable<McpApproval>()], 'true, false or a function')),
+  trustAnnotations: optional(flag()),
+  timeoutMs: optional(amount('milliseconds')),
+  startTimeoutMs: optional(count(1)),
+  maxMessageBytes: optional(count(1)),
+  onWarning: optional(callable<(warning: string) => void>()),
 }
 
 const forCommand = record({
   ...common,
   command: text(),
-  args: z.optional(texts()),
-  env: z.optional(pairs()),
-  cwd: z.optional(text()),
+  args: optional(texts()),
+  env: optional(pairs()),
+  cwd: optional(text()),
 })
 
 const forAddress = record({
   ...common,
-  url: z.custom<string | URL>(isAddress, 'an http(s) URL without user name and password (use headers)'),
-  headers: z.optional(
-    z.pipe(pairs(), z.custom(isHeaders, 'an object of names and values that HTTP can carry')),
-  ),
+  url: that<string | URL>(isAddress, 'an http(s) URL without user name and password (use headers)'),
+  headers: optional(where(pairs(), isHeaders, 'an object of names and values that HTTP can carry')),
 })
 
 function isAddress(url: unknown): boolean {
@@ -118,7 +113,8 @@ export function checkedMcpOptions(input: unknown): CheckedMcpOptions {
     )
   }
   const isSecret = (path: string): boolean => /^(?:env|headers)\b|^url$/.test(path)
-  check<unknown>(has('command') ? forCommand : forAddress, input, 'options of mcpTools', { isSecret })
+  const kind: Kind = has('command') ? forCommand : forAddress
+  check(kind, input, 'options of mcpTools', { isSecret })
   const defaults = {
     needsApproval: false,
     trustAnnotations: false,

@@ -15,11 +15,9 @@ interface TypesModule {
 
 /** What every connection needs of the SDK. @throws {StatewrightError} `missing_package` */
 export async function loadClient(): Promise<ClientModule & TypesModule> {
-  const [{ Client }, types] = await Promise.all([
-    load<ClientModule>('client/index.js'),
-    load<TypesModule>('types.js'),
-  ])
-  const { ResultSchema, ToolListChangedNotificationSchema } = types
+  const { Client } = await load<ClientModule>('client/index.js')
+  // The client brings these along.
+  const { ResultSchema, ToolListChangedNotificationSchema } = await load<TypesModule>('types.js')
   return { Client, ResultSchema, ToolListChangedNotificationSchema }
 }
 

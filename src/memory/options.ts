@@ -1,6 +1,6 @@
-import * as z from 'zod/mini'
 import { check, refusal } from '../config/check.js'
-import { choice, count, record, section, text } from '../config/values.js'
+import { optional, that } from '../config/kind.js'
+import { choice, count, number, record, section, text, whole } from '../config/values.js'
 import type { EmbeddingOptions } from './embedder.js'
 
 /** How a memory divides its documents and searches them. */
@@ -22,25 +22,23 @@ export interface SearchOptions {
   embeddings?: EmbeddingOptions
 }
 
-const chunkPhrase = 'a whole number from 50 to 10000'
-
-const client = z.custom<EmbeddingOptions['client']>(
+const client = that<EmbeddingOptions['client']>(
   (value) => typeof (value as EmbeddingOptions['client'] | null)?.embeddings?.create === 'function',
   'an OpenAI client, such as new OpenAI()',
 )
 
 const schema = section({
   topK: count(1),
-  minScore: z.number('a number'),
+  minScore: number(-Infinity, Infinity, 'a number'),
   maxChars: count(1),
-  chunkChars: z.int(chunkPhrase).check(z.gte(50, chunkPhrase), z.lte(10_000, chunkPhrase)),
+  chunkChars: whole(50, 10_000, 'a whole number from 50 to 10000'),
   overlap: count(0),
   embeddings: record({
     client,
     model: text(),
-    dimensions: z.optional(count(1)),
-    batch: z.optional(count(1)),
-    mode: z.optional(choice('hybrid', 'vector')),
+    dimensions: optional(count(1)),
+    batch: optional(count(1)),
+    mode: optional(choice('hybrid', 'vector')),
   }),
 })
 

@@ -1,4 +1,6 @@
-import { Observable, type Observer, type Operator, type Subscription } from 'rxjs'
+import type { Observer, Operator, Subscription } from 'rxjs'
+// The same class as that of 'rxjs', whose two hundred files Node would all load.
+import { Observable } from 'rxjs/internal/Observable'
 
 type Report = (error: unknown) => void
 

@@ -1,8 +1,8 @@
-import type * as z from 'zod/mini'
 import { restoreGuardrails } from '../../guards/state.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { noUsage } from '../../machines/agent/usage.js'
 import { check } from '../config/check.js'
+import type { Read } from '../config/kind.js'
 import { ConfigError, UsageError } from '../errors.js'
 import { Session, sessionVersion } from './session.js'
 import { storedSession } from './stored-session.js'
@@ -71,7 +71,7 @@ function refuseNewer(stored: unknown): void {
   )
 }
 
-function checked(stored: unknown): z.output<typeof storedSession> & { messages: Message[] } {
+function checked(stored: unknown): Read<typeof storedSession> & { messages: Message[] } {
   try {
     // The transcript is kept as it is: what providers want echoed rides along under keys of their own.
     return check(storedSession, stored, 'session') as ReturnType<typeof checked>

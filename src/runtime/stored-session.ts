@@ -1,87 +1,102 @@
-import * as z from 'zod/mini'
+import { anything, either, fields, list, map, nullable, optional, taggedBy, that } from '../config/kind.js'
+import { anyText, choice, flag, number, text } from '../config/values.js'
 
-/** The schema of a stored session. Keys that it does not know are let through: a transcript has providers' extras. */
+/** What a stored session has to be. Keys that are not named here are let through: a transcript has providers' extras. */
 
-const text = () => z.string('a text')
-const name = () => z.string('a text that is not empty').check(z.minLength(1, 'a text that is not empty'))
-const amount = () => z.number('a number from 0').check(z.gte(0, 'a number from 0'))
-const flag = () => z.boolean('true or false')
-const list = <Item extends z.core.$ZodType>(item: Item) => z.array(item, 'a list')
+const amount = () => number(0, Infinity, 'a number from 0')
+const only = <const Value>(value: Value) => that<Value>((given) => given === value, JSON.stringify(value))
 
 const stamp = {
-  id: name(),
+  id: text(),
   createdAt: amount(),
-  internal: z.optional(z.literal(true, 'true')),
-  data: z.optional(z.record(z.string(), z.unknown(), 'an object')),
+  internal: optional(only(true)),
+  data: optional(map(anything, 'an object')),
 }
 
-const part = z.looseObject(
-  { type: z.enum(['text', 'image_url', 'input_audio', 'file'], 'a known kind of part') },
+const part = fields(
+  {
+    type: that<'text' | 'image_url' | 'input_audio' | 'file'>(
+      (type) => ['text', 'image_url', 'input_audio', 'file'].includes(String(type)),
+      'a known kind of part',
+    ),
+  },
   'an object',
+  'open',
 )
 
-const call = z.looseObject(
+const call = fields(
   {
-    id: name(),
-    type: z.literal('function', "'function'"),
-    function: z.looseObject({ name: text(), arguments: text() }, 'an object with name and arguments'),
+    id: text(),
+    type: choice('function'),
+    function: fields({ name: anyText(), arguments: anyText() }, 'an object with name and arguments', 'open'),
   },
   'a call',
+  'open',
 )
 
-const message = z.discriminatedUnion(
+const role = anyText()
+
+const message = taggedBy(
   'role',
-  [
-    z.looseObject({ ...stamp, role: z.literal('system'), content: text() }),
-    z.looseObject({
-      ...stamp,
-      role: z.literal('user'),
-      content: z.union([z.string(), z.array(part)], 'a text or a list of parts'),
-    }),
-    z.looseObject({
-      ...stamp,
-      role: z.literal('assistant'),
-      content: z.nullable(text()),
-      tool_calls: z.optional(list(call)),
-      refusal: z.optional(text()),
-      reasoning: z.optional(text()),
-    }),
-    z.looseObject({ ...stamp, role: z.literal('tool'), tool_call_id: name(), content: text() }),
-  ],
+  {
+    system: fields({ ...stamp, role, content: anyText() }, 'an object', 'open'),
+    user: fields(
+      { ...stamp, role, content: either([anyText(), list(part, 'a list')], 'a text or a list of parts') },
+      'an object',
+      'open',
+    ),
+    assistant: fields(
+      {
+        ...stamp,
+        role,
+        content: nullable(anyText()),
+        tool_calls: optional(list(call, 'a list')),
+        refusal: optional(anyText()),
+        reasoning: optional(anyText()),
+      },
+      'an object',
+      'open',
+    ),
+    tool: fields({ ...stamp, role, tool_call_id: text(), content: anyText() }, 'an object', 'open'),
+  },
   "a message whose role is 'system', 'user', 'assistant' or 'tool'",
 )
 
-const usage = z.looseObject(
+const usage = fields(
   {
     inputTokens: amount(),
     outputTokens: amount(),
     totalTokens: amount(),
     cachedInputTokens: amount(),
     reasoningTokens: amount(),
-    cost: z.nullable(amount()),
+    cost: nullable(amount()),
     estimated: flag(),
   },
   'the totals of a session',
+  'open',
 )
 
-const fit = z.looseObject(
-  { head: amount(), from: amount(), note: z.nullable(text()) },
+const fit = fields(
+  { head: amount(), from: amount(), note: nullable(anyText()) },
   'what requests leave out of the transcript',
+  'open',
 )
 
-export const storedSession = z.looseObject(
+export const storedSession = fields(
   {
-    version: z.optional(amount()),
-    id: name(),
-    name: z.optional(text()),
-    messages: list(message),
-    usage: z.optional(usage),
-    metadata: z.optional(
-      z.looseObject(
-        { guardrails: z.unknown(), warnedOfBudget: z.optional(flag()), fit: z.optional(z.nullable(fit)) },
+    version: optional(amount()),
+    id: text(),
+    name: optional(anyText()),
+    messages: list(message, 'a list'),
+    usage: optional(usage),
+    metadata: optional(
+      fields(
+        { guardrails: anything, warnedOfBudget: optional(flag()), fit: optional(nullable(fit)) },
         'an object',
+        'open',
       ),
     ),
   },
   'an object, as session.toJSON() gives it',
+  'open',
 )

@@ -1,7 +1,7 @@
-import * as z from 'zod/mini'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { check } from '../config/check.js'
-import { choice, section } from '../config/values.js'
+import { anything, where } from '../config/kind.js'
+import { anyText, choice, record, section } from '../config/values.js'
 import { ConfigError } from '../errors.js'
 import {
   type InputOf,
@@ -67,14 +67,14 @@ function isOptions(option: InputSchema | OutputOptions): option is OutputOptions
 }
 
 function checked(options: OutputOptions): OutputOptions {
-  check(z.object({ output: settings }), { output: options }, 'output')
+  check(record({ output: settings }), { output: options }, 'output')
   return options
 }
 
 const phrase = 'up to 64 letters, digits, - and _'
 const settings = section({
-  schema: z.any(),
-  name: z.string(phrase).check(z.regex(/^[\w-]{1,64}$/, phrase)),
+  schema: anything,
+  name: where(anyText(phrase), (name) => /^[\w-]{1,64}$/.test(name), phrase),
   mode: choice('auto', 'response_format', 'tool'),
 })
 

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
 import { defaultConfig, overrideLimits, resolveConfig } from '../../src/config/schema.js'
+import type { Taken } from '../../src/config/kind.js'
 import type { agentSchema, GivenConfig } from '../../src/config/sections.js'
 import { presets } from '../../src/config/presets.js'
 import { ConfigError } from '../../src/errors.js'
@@ -395,7 +396,7 @@ describe('overrideLimits', () => {
 })
 
 // Checked by the compiler: what the schema takes and gives is what the plain types say, in both directions.
-type Input = (typeof agentSchema)['_zod']['input']
+type Input = Taken<typeof agentSchema>
 const taken = (input: Input): AgentConfigInput => input
 const written = (input: AgentConfigInput): Input => input
 const given = (config: GivenConfig): AgentConfigInput => config

@@ -1,6 +1,6 @@
-import * as z from 'zod/mini'
 import { check } from '../../config/check.js'
-import { count, section, text } from '../../config/values.js'
+import { list, that } from '../../config/kind.js'
+import { anyText, count, section, text, whole } from '../../config/values.js'
 import { type AddressPolicy, addressPolicy } from './address-policy.js'
 import type { AttachmentOptions } from './attachment.js'
 
@@ -11,10 +11,10 @@ const schema = section({
   maxBytes: count(1),
   maxChars: count(1),
   maxPages: count(1),
-  timeoutMs: z.int(timePhrase).check(z.gte(1, timePhrase), z.lte(longestTimer, timePhrase)),
-  signal: z.custom<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal'),
+  timeoutMs: whole(1, longestTimer, timePhrase),
+  signal: that<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal'),
   root: text('the path of a folder'),
-  allowAddresses: z.array(z.string('an address, a CIDR block or a host name'), 'a list of addresses'),
+  allowAddresses: list(anyText('an address, a CIDR block or a host name'), 'a list of addresses'),
 })
 
 export interface Limits {

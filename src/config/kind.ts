@@ -1,0 +1,216 @@
+/**
+ * What a value may be, and how it is read. Our own few instead of zod's: what is refused here is told in our words with
+ * a path of ours, and in Node zod brings its messages in fifty languages, which took longer to load than all of the core.
+ */
+export interface Kind<Value = unknown, Taken = Value> {
+  /** The value as it is read. What is wrong is reported; then the answer means nothing. */
+  read(value: unknown, path: Path, report: Report): Value
+  /** The kinds of the keys inside. Under `anyKey` that of keys whose names the user chooses. */
+  readonly keys: Keys
+  /** As the kind of a key: that it may be left out. */
+  readonly isOptional?: true
+  /** Never there: for the compiler, what may be given. */
+  readonly taken?: Taken
+}
+
+export type Path = readonly PropertyKey[]
+
+/** Told what is allowed at a path where something else is; null for a key that should not be there at all. */
+export type Report = (path: Path, phrase: string | null) => void
+
+export type Keys = readonly (readonly [name: string, kind: Kind])[]
+
+export const anyKey = '*'
+
+export type Read<Of> = Of extends Kind<infer Value, unknown> ? Value : never
+export type Taken<Of> = Of extends Kind<unknown, infer Given> ? Given : never
+
+export type Optional<Value, Taken = Value> = Kind<Value | undefined, Taken | undefined> & {
+  readonly isOptional: true
+}
+
+export type Shape = Readonly<Record<string, Kind>>
+
+type Needed<Of extends Shape> = {
+  [Key in keyof Of as Of[Key] extends Optional<unknown> ? never : Key]: Read<Of[Key]>
+}
+type Others<Of extends Shape> = {
+  [Key in keyof Of as Of[Key] extends Optional<unknown> ? Key : never]?: Read<Of[Key]>
+}
+
+export type Fields<Of extends Shape> = Flat<Needed<Of> & Others<Of>>
+export type Partly<Of extends Shape> = Kind<
+  { -readonly [Key in keyof Of]?: Read<Of[Key]> | undefined },
+  { -readonly [Key in keyof Of]?: Taken<Of[Key]> | undefined }
+>
+type Flat<Type> = { -readonly [Key in keyof Type]: Type[Key] }
+
+/** What passes the test, as it is. */
+export function that<Value>(test: (value: unknown) => boolean, phrase: string): Kind<Value> {
+  return {
+    keys: [],
+    read(value, path, report) {
+      if (!test(value)) report(path, phrase)
+      return value as Value
+    },
+  }
+}
+
+export const anything: Kind = that(() => true, 'anything')
+
+export function optional<Value, Taken>(kind: Kind<Value, Taken>): Optional<Value, Taken> {
+  return {
+    keys: kind.keys,
+    isOptional: true,
+    read: (value, path, report) => (value === undefined ? undefined : kind.read(value, path, report)),
+  }
+}
+
+export function nullable<Value, Taken>(kind: Kind<Value, Taken>): Kind<Value | null, Taken | null> {
+  return {
+    keys: kind.keys,
+    read: (value, path, report) => (value === null ? null : kind.read(value, path, report)),
+  }
+}
+
+/** What is of the kind and passes the test, too. */
+export function where<Value, Taken>(
+  kind: Kind<Value, Taken>,
+  test: (value: Value) => boolean,
+  phrase: string,
+): Kind<Value, Taken> {
+  return after(kind, (value, path, report) => {
+    if (!test(value)) report(path, phrase)
+    return value
+  })
+}
+
+/** What is of the kind, turned into something else. */
+export function turned<Value, Taken, Other>(
+  kind: Kind<Value, Taken>,
+  turn: (value: Value) => Other,
+): Kind<Other, Taken> {
+  return after(kind, turn)
+}
+
+/**
+ * The first kind of several that the value is of. Of a value that is nearly one of them, and no other at all, the
+ * places inside are reported.
+ */
+export function either<Kinds extends readonly Kind[]>(
+  kinds: Kinds,
+  phrase: string,
+): Kind<Read<Kinds[number]>> {
+  return {
+    keys: kinds.flatMap(({ keys }) => keys),
+    read(value, path, report) {
+      const near: Parameters<Report>[][] = []
+      for (const kind of kinds) {
+        const reports: Parameters<Report>[] = []
+        const read = kind.read(value, path, (...what) => void reports.push(what))
+        if (reports.length === 0) return read as Read<Kinds[number]>
+        if (reports.every(([at]) => at.length > path.length)) near.push(reports)
+      }
+      const reports: Parameters<Report>[] = near.length === 1 ? near.flat() : [[path, phrase]]
+      for (const what of reports) report(...what)
+      return value as Read<Kinds[number]>
+    },
+  }
+}
+
+export function list<Value>(kind: Kind<Value>, phrase: string): Kind<Value[]> {
+  return {
+    keys: [],
+    read(value, path, report) {
+      if (Array.isArray(value)) return value.map((item, i) => kind.read(item, [...path, i], report))
+      report(path, phrase)
+      return []
+    },
+  }
+}
+
+/** An object with these keys. Others are refused, unless it is `open`: then they are taken as they are. */
+export function fields<const Of extends Shape>(
+  shape: Of,
+  phrase: string,
+  how: 'closed' | 'open' = 'closed',
+): Kind<Fields<Of>> {
+  const keys = Object.entries(shape)
+  return {
+    keys,
+    read(value, path, report) {
+      const given = objectAt(value, path, report, phrase)
+      const read: Record<string, unknown> = how === 'open' ? { ...given } : {}
+      if (given === null) return read as Fields<Of>
+      for (const [key, kind] of keys) {
+        if (given[key] !== undefined || kind.isOptional === undefined) {
+          read[key] = kind.read(given[key], [...path, key], report)
+        }
+      }
+      if (how === 'closed') {
+        for (const key of Object.keys(given)) if (!Object.hasOwn(shape, key)) report([...path, key], null)
+      }
+      return read as Fields<Of>
+    },
+  }
+}
+
+/** An object whose keys are names that the user chooses. */
+export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<string, Value>> {
+  return {
+    keys: [[anyKey, kind]],
+    read(value, path, report) {
+      const given = objectAt(value, path, report, phrase)
+      return Object.fromEntries(
+        Object.entries(given ?? {}).map(([key, inner]) => [key, kind.read(inner, [...path, key], report)]),
+      )
+    },
+  }
+}
+
+/** Objects of several kinds, told apart by what stands under one key. */
+export function taggedBy<const Kinds extends Shape>(
+  tag: string,
+  kinds: Kinds,
+  phrase: string,
+): Kind<Read<Kinds[keyof Kinds]>> {
+  return {
+    keys: Object.values(kinds).flatMap(({ keys }) => keys),
+    read(value, path, report) {
+      const given = objectAt(value, path, report, phrase)
+      const name = given?.[tag]
+      const kind = typeof name === 'string' && Object.hasOwn(kinds, name) ? kinds[name] : undefined
+      if (given !== null && kind === undefined) report([...path, tag], phrase)
+      return kind?.read(value, path, report) as Read<Kinds[keyof Kinds]>
+    },
+  }
+}
+
+/** Refuses a Map, a Date and other objects whose settings nobody would read. */
+function objectAt(
+  value: unknown,
+  path: Path,
+  report: Report,
+  phrase: string,
+): Record<string, unknown> | null {
+  if (Object.prototype.toString.call(value) === '[object Object]') return value as Record<string, unknown>
+  report(path, phrase)
+  return null
+}
+
+function after<Value, Taken, Other>(
+  kind: Kind<Value, Taken>,
+  go: (value: Value, path: Path, report: Report) => Other,
+): Kind<Other, Taken> {
+  return {
+    keys: kind.keys,
+    read(value, path, report) {
+      let isOfKind = true
+      const read = kind.read(value, path, (...what) => {
+        isOfKind = false
+        report(...what)
+      })
+      return isOfKind ? go(read, path, report) : (read as unknown as Other)
+    },
+  }
+}
