@@ -2,45 +2,36 @@ import type { PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
 import { badUsage } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'
-import { whatItNeeds } from './going-on.js'
+import { callWord } from '../format/call-words.js'
 import { shorten } from '../format/words.js'
+import { whatItAsks, whatItNeeds } from './going-on.js'
+import { type Named, namedIn, questionWord } from './question-word.js'
+import { shellWord } from './shell-word.js'
 
 /**
  * The answers that were given on the command line to the calls that wait. All are checked before the first is said.
- * @throws {CliError} `bad_usage` for a call that does not wait, an answer of the wrong kind, and a second one
+ * @throws {CliError} `bad_usage` for a call that does not wait, or not for this, an answer of the wrong kind, and a second one
  */
 export function answersTo({ state, pending = [] }: RunResult, given: readonly GivenAnswer[]): Answer[] {
   const answered = new Set<string>()
   return given.map(({ kind, text }) => {
-    const [call, rest] = calledIn(text, pending) ?? [undefined, undefined]
-    if (call === undefined) throw unknownCall(kind, text, state, pending)
+    const named = namedIn(text, pending)
+    if (named === undefined) throw unknownCall(kind, text, state, pending)
+    const { call, rest } = named
     if ((call.needs === 'client') !== (kind === 'output')) throw wrongKind(kind, call)
+    if (named.for !== 'asked') throw unasked(kind, named)
     if (answered.has(call.callId))
-      throw badUsage(`Call '${shorten(call.callId, 64)}' is answered twice.`, `--${kind}`)
+      throw badUsage(`Call '${callWord(call.callId)}' is answered twice.`, `--${kind}`)
     answered.add(call.callId)
     return answerOf(kind, call, rest)
   })
 }
 
-/** The call that an answer begins with, and what follows its `=`. An id may have a `=` in it, too. */
-function calledIn(
-  text: string,
-  pending: readonly PendingAnswer[],
-): [PendingAnswer, string | undefined] | undefined {
-  const fitting = pending.filter(({ callId }) => text === callId || text.startsWith(`${callId}=`))
-  const call = fitting.sort((a, b) => b.callId.length - a.callId.length)[0]
-  if (call === undefined) return undefined
-  return [call, text === call.callId ? undefined : text.slice(call.callId.length + 1)]
-}
-
-function answerOf(
-  kind: AnswerKind,
-  { callId, fingerprint }: PendingAnswer,
-  text: string | undefined,
-): Answer {
+function answerOf(kind: AnswerKind, call: PendingAnswer, text: string | undefined): Answer {
+  const { callId, fingerprint } = call
   switch (kind) {
     case 'approve': {
-      const edited = text === undefined ? undefined : parsed(callId, text)
+      const edited = text === undefined ? undefined : parsed(call, text)
       return (run) => {
         run.approve(callId, edited, { fingerprint })
       }
@@ -51,21 +42,36 @@ function answerOf(
       }
     default:
       if (text === undefined)
-        throw badUsage(`--output needs the result, too: --output '${callId}=TEXT'.`, '--output')
+        throw badUsage(
+          `--output needs the result, too: --output ${shellWord(`${questionWord(call)}=TEXT`)}.`,
+          '--output',
+        )
       return (run) => {
-        run.toolOutput(callId, text)
+        run.toolOutput(callId, text, { fingerprint })
       }
   }
 }
 
-function parsed(callId: string, json: string): unknown {
+function parsed(call: PendingAnswer, json: string): unknown {
   try {
     return JSON.parse(json) as unknown
   } catch (cause) {
-    const id = shorten(callId, 64)
-    const message = `--approve: the arguments for call '${id}' are not JSON. Write --approve '${id}={"key": "value"}'.`
+    const example = shellWord(`${questionWord(call)}={"key": "value"}`)
+    const message = `--approve: the arguments for call '${callWord(call.callId)}' are not JSON. Write --approve ${example}.`
     throw badUsage(message, '--approve', { cause })
   }
+}
+
+/** An answer that does not say what it answers could meet a call that nobody has read. */
+function unasked(kind: AnswerKind, named: Named): Error {
+  const { call } = named
+  const id = callWord(call.callId)
+  const asks =
+    named.for === 'bare'
+      ? `--${kind}: '${id}' says which call, but not for what. It asks for`
+      : `--${kind}: call '${id}' asks for something else by now:`
+  const remedy = shellWord(questionWord(call) + (kind === 'output' ? '=TEXT' : ''))
+  return badUsage(`${asks} ${whatItAsks(call)}. To answer that: --${kind} ${remedy}`, `--${kind}`)
 }
 
 function unknownCall(kind: string, text: string, state: string, pending: readonly PendingAnswer[]): Error {
@@ -76,8 +82,14 @@ function unknownCall(kind: string, text: string, state: string, pending: readonl
   return badUsage(`--${kind}: there is no call '${shorten(text, 64)}' that waits; ${waiting}.`, `--${kind}`)
 }
 
-function wrongKind(kind: AnswerKind, { callId, needs }: PendingAnswer): Error {
-  const id = shorten(callId, 64)
-  const remedy = needs === 'approval' ? `--approve ${id} or --reject ${id}` : `--output '${id}=TEXT'`
-  return badUsage(`--${kind} does not fit call '${id}': answer it with ${remedy}.`, `--${kind}`)
+function wrongKind(kind: AnswerKind, call: PendingAnswer): Error {
+  const word = questionWord(call)
+  const remedy =
+    call.needs === 'approval'
+      ? `--approve ${shellWord(word)} or --reject ${shellWord(word)}`
+      : `--output ${shellWord(`${word}=TEXT`)}`
+  return badUsage(
+    `--${kind} does not fit call '${callWord(call.callId)}': answer it with ${remedy}.`,
+    `--${kind}`,
+  )
 }

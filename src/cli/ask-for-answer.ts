@@ -1,7 +1,7 @@
 import type { RunResult } from '../../machines/agent/outcome.js'
 import type { Ask } from './ask.js'
 import type { Answer } from './conversation.js'
-import { printable, shorten, shownArguments } from '../format/words.js'
+import { callPath, shownArguments, wholeArguments } from '../format/call-words.js'
 
 /**
  * Asks the person for what the run waits for. Null when it goes on waiting: a call that only a program can answer, or
@@ -13,12 +13,14 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   const call = result.pending?.find(({ needs }) => needs === 'approval')
   if (!call) return null
   const { callId, fingerprint } = call
-  const name = shorten(call.name, 64)
   const doubt = call.interrupted ? 'It may have run already, as the process ended. ' : ''
   for (;;) {
     const shown = shownArguments(call.arguments, 2_000)
-    const hint = shown.endsWith('…') ? ' (shortened; edit shows all of it)' : ''
-    const answer = (await ask(`${doubt}Run ${name}(${shown})${hint}? (y)es, (n)o, (e)dit: `))?.toLowerCase()
+    const isCut = shown !== shownArguments(call.arguments, Infinity)
+    const hint = isCut ? ' (shortened; edit shows all of it)' : ''
+    const answer = (
+      await ask(`${doubt}Run ${callPath(call)}(${shown})${hint}? (y)es, (n)o, (e)dit: `)
+    )?.toLowerCase()
     if (answer === undefined) return null
     if (answer === 'y' || answer === 'yes') {
       return (run) => {
@@ -43,7 +45,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
 
 /** New arguments as a value; undefined when the person thinks better of it. */
 async function askForArguments(present: string, ask: Ask): Promise<unknown> {
-  let question = `Now: ${printable(present)}\nNew arguments as JSON (Enter to go back): `
+  let question = `Now: ${wholeArguments(present)}\nNew arguments as JSON (Enter to go back): `
   for (;;) {
     const text = await ask(question)
     if (text === null || text === '') return undefined

@@ -1,5 +1,6 @@
 import type { PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
-import { shorten, shownArguments } from '../format/words.js'
+import { callPath, callWord, shownArguments } from '../format/call-words.js'
+import { questionWord } from './question-word.js'
 import { shellWord } from './shell-word.js'
 
 /** What a run that rests waits for, as a sentence. */
@@ -8,10 +9,16 @@ export function whatItWaitsFor({ state, pending = [] }: RunResult): string {
   return `the run waits: ${pending.map(whatItNeeds).join('; ') || 'for a message'}.`
 }
 
-export function whatItNeeds({ callId, name, arguments: json, needs, interrupted }: PendingAnswer): string {
-  const call = `${shorten(name, 64)}(${shownArguments(json, 200)}) [${shorten(callId, 64)}]`
+export function whatItNeeds(question: PendingAnswer): string {
+  const { needs, interrupted } = question
+  const call = `${whatItAsks(question)} [${callWord(questionWord(question))}]`
   if (needs === 'client') return `${call} needs the client to run it`
   return `${call} needs approval${interrupted ? ': it was interrupted, and may have run already' : ''}`
+}
+
+/** The call as it would be carried out. */
+export function whatItAsks(question: PendingAnswer): string {
+  return `${callPath(question)}(${shownArguments(question.arguments, 200)})`
 }
 
 /**
@@ -39,8 +46,11 @@ export function resumeCommand(
 ): string {
   const command = `statewright resume ${sessionId}`
   if (state === 'WAITING_FOR_INPUT' && pending.length === 0) return `${command} 'Your message'`
-  const answers = pending.map(({ callId, needs }) =>
-    needs === 'approval' ? ` --approve ${shellWord(callId)}` : ` --output ${shellWord(`${callId}=RESULT`)}`,
-  )
+  const answers = pending.map((question) => {
+    const word = questionWord(question)
+    return question.needs === 'approval'
+      ? ` --approve ${shellWord(word)}`
+      : ` --output ${shellWord(`${word}=RESULT`)}`
+  })
   return command + answers.join('')
 }

@@ -1,9 +1,10 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
+import { callName, callPath, callWord, shownArguments } from './call-words.js'
 import { messageText } from './message-text.js'
 import type { Paint, Style } from './paint.js'
 import { stepLine } from './step-line.js'
 import { styleOf } from './summary.js'
-import { count, duration, firstLine, printable, shorten, shownArguments } from './words.js'
+import { count, duration, firstLine, printable, shorten } from './words.js'
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
@@ -27,10 +28,10 @@ export function eventLine(event: AgentEvent, style: LineStyle): string | null {
       return paint('bold', `> ${printable(messageText(event.message))}`)
     case 'tool_call': {
       const { name, arguments: json } = event.call.function
-      return `  ${paint('cyan', '→')} ${toolName(name)}${paint('dim', `(${shownArguments(json, width - 12)})`)}`
+      return `  ${paint('cyan', '→')} ${callName(name)}${paint('dim', `(${shownArguments(json, width - 12)})`)}`
     }
     case 'tool_progress':
-      return paint('dim', `  … ${toolName(event.name)}: ${shorten(inWords(event.progress), width - 20)}`)
+      return paint('dim', `  … ${callName(event.name)}: ${shorten(inWords(event.progress), width - 20)}`)
     case 'tool_result':
       return resultLine(event, style)
     case 'step_completed':
@@ -55,10 +56,9 @@ export function eventLine(event: AgentEvent, style: LineStyle): string | null {
     case 'budget_warning':
       return note('yellow', '! budget', event.message)
     case 'approval_requested': {
-      const { path = [], name, callId } = event
-      const tool = [...path, name].map(toolName).join(' › ')
       const shown = shownArguments(event.arguments, width)
-      return note('yellow', '? approval', `${tool}(${shown}) waits for a person (call ${callId})`)
+      const call = callWord(event.callId)
+      return note('yellow', '? approval', `${callPath(event)}(${shown}) waits for a person (call ${call})`)
     }
     case 'warning':
       return note('yellow', `! ${event.code}`, event.message)
@@ -85,7 +85,7 @@ const ofChildren: ReadonlySet<string> = new Set([
 export function childLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
   const line = ofChildren.has(event.type) ? eventLine(event, style) : null
   if (line === null) return null
-  return `  ${style.paint('dim', `${path.map(toolName).join(' › ')} ›`)} ${line.trimStart()}`
+  return `  ${style.paint('dim', `${path.map(callName).join(' › ')} ›`)} ${line.trimStart()}`
 }
 
 const resting: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
@@ -108,20 +108,13 @@ function resultLine(
   const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${status}`)
   const cut = truncated ? ' (cut)' : ''
   const first = shorten(firstLine(content), Math.max(20, width - name.length - 24))
-  return `  ${mark} ${toolName(name)} ${paint('dim', `${duration(durationMs)}${cut}  ${first}`)}`
+  return `  ${mark} ${callName(name)} ${paint('dim', `${duration(durationMs)}${cut}  ${first}`)}`
 }
 
 function sourcesOf({ snippets }: EventOf<'memory'>): string {
   if (snippets.length === 0) return 'nothing found'
   const sources = [...new Set(snippets.map(({ source }) => source))].join(', ')
   return `${count(snippets.length)} found: ${sources}`
-}
-
-/** What providers allow a tool's name. */
-const longestName = 64
-
-function toolName(name: string): string {
-  return shorten(name, longestName)
 }
 
 function inWords(value: unknown): string {

@@ -29,22 +29,6 @@ export function firstLine(text: string): string {
   return end < 0 ? start : `${start.slice(0, end)} …`
 }
 
-/** `path: "a.txt", lines: 3` for `{"path":"a.txt","lines":3}`; anything but an object as it stands. */
-export function shownArguments(json: string, width: number): string {
-  const value = parsed(json)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return shorten(json, width)
-  const fields = Object.entries(value).map(([key, field]) => `${key}: ${JSON.stringify(field)}`)
-  return shorten(fields.join(', '), width)
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return undefined
-  }
-}
-
 /** `12 ms`, `1.5 s`, `2 min 5 s` */
 export function duration(ms: number): string {
   const whole = Math.max(0, Math.round(ms))

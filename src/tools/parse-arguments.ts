@@ -13,7 +13,7 @@ export type ParsedArguments = { ok: true; input: unknown } | { ok: false; messag
 export function parseArguments(tool: Tool, text: string): ParsedArguments | Promise<ParsedArguments> {
   let value: unknown
   try {
-    value = parseJson(text)
+    value = readJson(text)
   } catch {
     return { ok: false, message: explainBadJson(tool, text) }
   }
@@ -58,7 +58,7 @@ function uncheckable(tool: Tool, error: unknown): ParsedArguments {
  * Models leave the arguments of a tool without parameters empty, or write null: both are {}. Properties named
  * `__proto__` are dropped, so that a tool which merges its input carelessly does not change the prototype of anything.
  */
-function parseJson(text: string): unknown {
+export function readJson(text: string): unknown {
   if (text.trim() === '') return {}
   return (mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)) ?? {}
 }

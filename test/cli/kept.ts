@@ -1,3 +1,4 @@
+import { fingerprint } from '../../guards/fingerprint.js'
 import { join } from 'node:path'
 import { createAgent, openaiChat } from '../../src/index.js'
 import type { AgentOptions } from '../../src/runtime/agent-options.js'
@@ -73,3 +74,8 @@ export const calls = (...names: (readonly [id: string, name: string, args: objec
     { text: 'Done.' },
   ],
 })
+
+/** A call as the command line names it: its id, and the fingerprint of what it asks. */
+export function asAsked(id: string, name: string, input: object): string {
+  return `${id}@${fingerprint(name, JSON.stringify(input)).slice(0, 16)}`
+}

@@ -1,5 +1,5 @@
 import { reference } from '../mcp/support.js'
-import { kept, says, toolsModule } from './kept.js'
+import { asAsked, kept, says, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -23,7 +23,14 @@ describe('--mcp', () => {
     const first = await run(['run', '--session', 's', '--rehearsal=play.json', ...more, 'Go'])
     expect(first.out).toMatch(/✓ \S*echo .*Echo: Hello/)
     expect(first.code).toBe(4)
-    const { code, out } = await run(['resume', 's', '--rehearsal=end.json', ...more, '--reject', 'm'])
+    const { code, out } = await run([
+      'resume',
+      's',
+      '--rehearsal=end.json',
+      ...more,
+      '--reject',
+      asAsked('m', 'send_mail', {}),
+    ])
     expect(out).toMatch(/✓ \S*echo .*Echo: Hello/)
     expect(code).toBe(0)
   })

@@ -3,7 +3,7 @@ import type { RunResult } from '../../machines/agent/outcome.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { systemClock } from '../../src/runtime/clock.js'
 import { fork } from '../../src/sessions/fork.js'
-import { calls, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
+import { asAsked, calls, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
 import { tool } from '../support/tools.js'
 import { removeFolders } from './support.js'
 
@@ -34,10 +34,16 @@ async function waitingFor(...asked: Parameters<typeof calls>): Promise<Kept> {
 
 const mail = (id: string, to: string) => [id, 'send_mail', { to }] as const
 
+/** The calls of these tests, as answers name them. */
+const a = asAsked(...mail('a', 'ann'))
+const b = asAsked(...mail('b', 'bob'))
+const c = asAsked(...mail('c', 'cy'))
+const q = asAsked('q', 'ask_client', {})
+
 describe('resume answers the calls that wait', () => {
   test('several at once, approved, changed and rejected', async () => {
     const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'), mail('c', 'cy'))
-    const answers = ['--approve', 'a', '--approve=b={"to":"bea"}', '--reject', 'c=Not today.']
+    const answers = ['--approve', a, `--approve=${b}={"to":"bea"}`, '--reject', `${c}=Not today.`]
     const { code, out } = await run(['resume', 's', ...go, ...answers, '--json'])
     expect(code).toBe(0)
     expect(resultIn(out)).toMatchObject({ state: 'COMPLETED', output: 'All done.', sessionId: 's' })
@@ -50,46 +56,63 @@ describe('resume answers the calls that wait', () => {
 
   test('one of two: it goes on waiting for the other, and says how to answer that one', async () => {
     const { run } = await waitingFor(mail('a', 'ann'), mail('b', 'bob'))
-    const first = await run(['resume', 's', ...go, '--approve', 'a'])
+    const first = await run(['resume', 's', ...go, '--approve', a])
     expect(first.code).toBe(4)
-    expect(first.err).toContain('the run waits: send_mail(to: "bob") [b] needs approval.')
-    expect(first.err).toMatch(/\nGo on with: statewright resume s --approve b .*--tools=tools\.mjs/)
-    expect((await run(['resume', 's', ...go, '--reject', 'b'])).code).toBe(0)
+    expect(first.err).toContain(`the run waits: send_mail(to: "bob") [${b}] needs approval.`)
+    expect(first.err).toMatch(/\nGo on with: statewright resume s --approve b@\w{16} .*--tools=tools\.mjs/)
+    expect((await run(['resume', 's', ...go, '--reject', b])).code).toBe(0)
   })
 
   test('with the result of a call that the client carries out', async () => {
     const { run } = await waitingFor(['q', 'ask_client', {}])
-    const { code, out } = await run(['resume', 's', ...go, '--output', 'q=forty=two', '--json'])
+    const { code, out } = await run(['resume', 's', ...go, '--output', `${q}=forty=two`, '--json'])
     expect(code).toBe(0)
     expect(lastTold(resultIn(out))).toEqual(['forty=two'])
   })
 
-  test('whose id has a = in it', async () => {
-    const { run } = await waitingFor(mail('a', 'ann'), mail('a=b', 'bob'))
-    const { out } = await run(['resume', 's', ...go, '--reject', 'a=b=No.', '--approve', 'a', '--json'])
+  test('whose id looks like an answer to another', async () => {
+    const odd = mail(`${a}=b`, 'bob')
+    const { run } = await waitingFor(mail('a', 'ann'), odd)
+    const reject = ['--reject', `${asAsked(...odd)}=No.`]
+    const { out } = await run(['resume', 's', ...go, ...reject, '--approve', a, '--json'])
     expect(lastTold(resultIn(out))).toEqual(['sent to ann', 'Rejected by the user: No.'])
   })
 
   test.each([
     [
-      ['--reject=a', '--approve=x'],
-      /no call 'x' that waits; what waits: send_mail\(to: "ann"\) \[a\] needs approval/,
+      [`--reject=${a}`, '--approve=x'],
+      /no call 'x' that waits; what waits: send_mail\(to: "ann"\) \[a@\w{16}\] needs approval/,
     ],
-    [['--output=q=x', '--approve=a={"to":'], /the arguments for call 'a' are not JSON/],
-    [['--approve=a', '--reject=a'], /Call 'a' is answered twice\./],
+    [[`--output=${q}=x`, `--approve=${a}={"to":`], /the arguments for call 'a' are not JSON/],
+    [[`--approve=${a}`, `--reject=${a}`], /Call 'a' is answered twice\./],
     [
-      ['--output=q=x', '--output=a=x'],
-      /--output does not fit call 'a': answer it with --approve a or --reject a\./,
+      [`--output=${q}=x`, `--output=${a}=x`],
+      /--output does not fit call 'a': answer it with --approve a@\w{16} or --reject a@\w{16}\./,
     ],
-    [['--reject=a', '--approve=q'], /--approve does not fit call 'q': answer it with --output 'q=TEXT'\./],
-    [['--reject=a', '--output=q'], /--output needs the result, too/],
-    [['--reject=a', '--approve'], /--approve needs a value/],
+    [
+      [`--reject=${a}`, `--approve=${q}`],
+      /--approve does not fit call 'q': answer it with --output q@\w{16}=TEXT\./,
+    ],
+    [[`--reject=${a}`, `--output=${q}`], /--output needs the result, too/],
+    [[`--reject=${a}`, '--approve'], /--approve needs a value/],
+    [
+      ['--approve=a'],
+      /'a' says which call, but not for what\. It asks for send_mail\(to: "ann"\)\. To answer that: --approve a@\w{16}\n/,
+    ],
+    [
+      [`--approve=${asAsked(...mail('a', 'eve'))}`],
+      /call 'a' asks for something else by now: send_mail\(to: "ann"\)/,
+    ],
+    [[`--reject=${a.slice(0, 8)}`], /call 'a' asks for something else/],
+    [['--output=q=x'], /It asks for ask_client\(\)\. To answer that: --output q@\w{16}=TEXT/],
   ])('%j is refused before anything is said', async (answers, message) => {
     const { run } = await waitingFor(mail('a', 'ann'), ['q', 'ask_client', {}])
     const { code, out, err } = await run(['resume', 's', ...go, ...answers])
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toMatch(message)
-    expect((await run(['sessions', 'show', 's'])).out).toContain('[a] needs approval; ask_client() [q]')
+    expect((await run(['sessions', 'show', 's'])).out).toMatch(
+      /\[a@\w+\] needs approval; ask_client\(\) \[q@/,
+    )
   })
 
   test('at a terminal, the person is asked', async () => {
@@ -104,14 +127,31 @@ describe('resume answers the calls that wait', () => {
     expect(code).toBe(0)
   })
 
+  test('at a terminal, no name of an argument passes for the question, and nothing is hidden', async () => {
+    const { run } = await waitingFor([
+      'a',
+      'send_mail',
+      { 'to: "ann")? (y)es, (n)o: y': 1, to: 'b\u202eo\u200bb' },
+    ])
+    const { out } = await run(['resume', 's', ...go], {
+      tty: true,
+      input: 'e\n\nn\n\n',
+      env: { NO_COLOR: '1' },
+    })
+    expect(out).toContain(
+      String.raw`Run send_mail("to: \"ann\")? (y)es, (n)o: y": 1, to: "b\u202eo\u200bb")? (y)es, (n)o, (e)dit: `,
+    )
+    expect(out).toContain(String.raw`Now: {"to: \"ann\")? (y)es, (n)o: y":1,"to":"b\u202eo\u200bb"}`)
+  })
+
   test('without answers and without a terminal it says what it waits for, and needs no model for that', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, out, err } = await run(['resume', 's'])
     expect(code).toBe(4)
     expect(out).toMatch(/^Let me see\.\n\nWAITING_FOR_INPUT · approval\n/)
     expect(err).toBe(
-      'statewright: the run waits: send_mail(to: "ann") [a] needs approval.\n' +
-        'Go on with: statewright resume s --approve a --store=file:kept\n',
+      `statewright: the run waits: send_mail(to: "ann") [${a}] needs approval.\n` +
+        `Go on with: statewright resume s --approve ${a} --store=file:kept\n`,
     )
   })
 })
@@ -207,10 +247,11 @@ describe('a session that waits for messages', () => {
   test('takes answers to its calls one by one, too', async () => {
     const toolCalls = ['a', 'b'].map((id) => ({ id, name: 'send_mail', arguments: {} }))
     const { run } = await interactive([{ toolCalls }])
-    const first = await run(['resume', 's', ...go, '--approve', 'a'])
+    const [one, other] = ['a', 'b'].map((id) => asAsked(id, 'send_mail', {}))
+    const first = await run(['resume', 's', ...go, '--approve', `${one}`])
     expect(first.code).toBe(4)
-    expect(first.err).toContain('the run waits: send_mail() [b] needs approval.')
-    const second = await run(['resume', 's', ...go, '--reject', 'b=No.'])
+    expect(first.err).toContain(`the run waits: send_mail() [${other}] needs approval.`)
+    const second = await run(['resume', 's', ...go, '--reject', `${other}=No.`])
     expect(second.out).toMatch(/Rejected by the user: No\.[^]*All done\./)
     expect(second.err).toContain('the run waits: for a message.')
   })
@@ -261,7 +302,7 @@ describe('resume refuses', () => {
     const { run, withStore } = await waitingFor(mail('a', 'ann'))
     await withStore((store) => store.acquire('s', { holder: 'run 4711', ttlMs: 60_000 }))
     for (const args of [
-      ['resume', 's', '--approve', 'a'],
+      ['resume', 's', '--approve', a],
       ['run', '--session', 's', '--rehearsal=end.json', 'Hi'],
     ]) {
       // oxlint-disable-next-line no-await-in-loop

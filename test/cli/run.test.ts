@@ -183,7 +183,7 @@ describe('a call that needs approval', () => {
     const { code, out, err } = await cli([...mailArgs, '--json'], { cwd })
     expect(code).toBe(4)
     expect(resultIn(out)).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval', resumable: true })
-    expect(err).toContain('send_mail(to: "ann") [call_1] needs approval')
+    expect(err).toMatch(/send_mail\(to: "ann"\) \[call_1@\w{16}\] needs approval/)
     expect(err).toContain('Its session is not kept.')
   })
 

@@ -16,3 +16,7 @@ test('a shell reads a quoted word as it was', () => {
 test.each(['a', './tools.mjs', 'file:/x', 'a=b', 'https://host/v1'])('%s needs no quotes', (word) => {
   expect(shellWord(word)).toBe(word)
 })
+
+test('what could play with the terminal is written as an escape', () => {
+  expect(shellWord("it's \u001b[2J")).toBe(String.raw`$'it\'s \u001b[2J'`)
+})

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { duration, money, printable, shorten, shownArguments } from '../../src/format/words.js'
+import { duration, money, printable, shorten } from '../../src/format/words.js'
 
 describe('text from outside', () => {
   test('loses escape sequences and reordering marks, and keeps tabs and newlines', () => {
@@ -27,17 +27,6 @@ describe('text from outside', () => {
       }),
     )
   })
-})
-
-test.each([
-  ['{"path":"a.txt","n":3}', 'path: "a.txt", n: 3'],
-  ['{}', ''],
-  ['', ''],
-  ['[1,2]', '[1,2]'],
-  ['{"broken', '{"broken'],
-  ['{"text":"a\\u001b[31m"}', 'text: "a\\u001b[31m"'],
-])('the arguments %j are shown as %j', (json, shown) => {
-  expect(shownArguments(json, 80)).toBe(shown)
 })
 
 test.each([

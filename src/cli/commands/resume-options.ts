@@ -10,9 +10,12 @@ import {
 } from './common-options.js'
 
 export const resumeOptionSpecs = {
-  approve: { value: 'CALL[=JSON]', about: 'let a call run, with other arguments if given; may be repeated' },
-  reject: { value: 'CALL[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
-  output: { value: 'CALL=TEXT', about: 'the result of a call that you carried out; may be repeated' },
+  approve: {
+    value: 'CALL@FP[=JSON]',
+    about: 'let a call run, with other arguments if given; may be repeated',
+  },
+  reject: { value: 'CALL@FP[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
+  output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you carried out; may be repeated' },
   ...agentOptionSpecs,
   ...storeOptionSpec,
   ...outputOptionSpecs,

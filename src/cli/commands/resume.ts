@@ -33,13 +33,14 @@ export const resumeCommand: Command = {
   notes: [
     'A run that was interrupted or paused goes on; MESSAGE, or what is piped in for -, is told to the model. One that\n' +
       'waits for calls goes on once all are answered, one that waits for a message with MESSAGE. At a terminal, you are\n' +
-      'asked. One that has ended is shown. Give the model, tools and instructions that it had; limits stay its own.',
+      'asked. Answers name a call with its fingerprint, CALL@FP, as the command prints it: ids may come again.\n' +
+      'One that has ended is shown. Give the model, tools and instructions that it had; limits stay its own.',
     'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
       '4 waits for input, 130 cancelled.',
     'Examples:\n' +
       '  statewright resume 6f1c… --tools ./tools.mjs\n' +
-      "  statewright resume 6f1c… --tools ./tools.mjs --approve call_1 --reject 'call_2=Not on a Friday.'\n" +
-      '  statewright resume 6f1c… --approve \'call_1={"to":"bob@example.com"}\'\n' +
+      "  statewright resume 6f1c… --tools ./tools.mjs --approve call_1@9f3c… --reject 'call_2@01ab…=Not on a Friday.'\n" +
+      '  statewright resume 6f1c… --approve \'call_1@9f3c…={"to":"bob@example.com"}\'\n' +
       '  statewright resume 6f1c… "Use the newer file."',
   ],
   execute: async (args, io) => {

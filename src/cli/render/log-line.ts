@@ -1,7 +1,8 @@
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { LogEntry } from '../../sessions/log-entry.js'
+import { callName, shownArguments } from '../../format/call-words.js'
 import { messageText } from '../../format/message-text.js'
-import { shorten, shownArguments } from '../../format/words.js'
+import { shorten } from '../../format/words.js'
 
 /** A record of a session's log. */
 export interface NumberedEntry {
@@ -48,7 +49,7 @@ function eventContent(event: AgentMachineEvent): string {
     case 'xstate.done.actor.conclusion': {
       const { text, toolCalls } = event.output.response
       const calls = toolCalls.map(
-        ({ function: call }) => `→ ${call.name}(${shownArguments(call.arguments, 80)})`,
+        ({ function: call }) => `→ ${callName(call.name)}(${shownArguments(call.arguments, 80)})`,
       )
       return [text, ...calls].filter((part) => part !== '').join(' ')
     }

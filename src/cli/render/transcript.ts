@@ -1,10 +1,8 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
+import { callName, shownArguments } from '../../format/call-words.js'
 import { messageText } from '../../format/message-text.js'
 import type { Paint } from '../../format/paint.js'
-import { firstLine, printable, shorten, shownArguments } from '../../format/words.js'
-
-/** What providers allow a tool's name. */
-const longestName = 64
+import { firstLine, printable, shorten } from '../../format/words.js'
 
 /** A conversation for people: who said what, with calls and their results on a line each. */
 export function transcript(
@@ -36,7 +34,7 @@ export function transcript(
         say('Assistant', noteOf(message), message.content || message.refusal || '')
         for (const { function: call } of message.tool_calls ?? []) {
           const shown = `(${shownArguments(call.arguments, width - 12)})`
-          lines.push(`  ${paint('cyan', '→')} ${shorten(call.name, longestName)}${paint('dim', shown)}`)
+          lines.push(`  ${paint('cyan', '→')} ${callName(call.name)}${paint('dim', shown)}`)
         }
         break
       case 'tool':
@@ -56,7 +54,7 @@ function resultLine({ content, data }: ToolMessage, name: string, paint: Paint, 
   const status = typeof data?.status === 'string' ? data.status : 'ok'
   const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${printable(status)}`)
   const shown = shorten(firstLine(content), Math.max(20, width - name.length - 12))
-  return `  ${mark} ${shorten(name, longestName)}  ${paint('dim', shown)}`
+  return `  ${mark} ${callName(name)}  ${paint('dim', shown)}`
 }
 
 /** Results tell only the id of their call. */
