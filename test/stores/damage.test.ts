@@ -2,8 +2,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileStore } from '../../src/stores/file/index.js'
 import { StoreError } from '../../src/stores/store-error.js'
+import type { SyncSessionStore } from '../../src/stores/sync-store.js'
 import { buildFileStore, startChild } from './child.js'
-import { makeFolder, removeFolder } from './folder.js'
+import { makeFolder, openFiles, removeFolder } from './folder.js'
 import { asked, record, records, refusal } from './support.js'
 
 let dir: string
@@ -85,16 +86,18 @@ test('a damaged file is told as that, or does not matter to what is asked', asyn
         damage.copy(bad, page + offset)
         const copy = folderWith({ db: bad })
         // Text that is no UTF-8 any more ends a process that reads it as text: it would end this one.
+        let store: SyncSessionStore | undefined
         try {
-          const store = fileStore({ dir: copy })
+          store = fileStore({ dir: copy })
           store.list()
           store.read('s', { from: 'snapshot' })
           store.append(store.acquire('s', asked), [record(31)])
-          store.close()
         } catch (error) {
           expect(error).toBeInstanceOf(StoreError)
           codes.add((error as StoreError).code)
         }
+        store?.close()
+        expect(openFiles(copy) ?? []).toEqual([])
         removeFolder(copy)
       }
     }

@@ -5,8 +5,8 @@ import Database from 'libsql'
 import { ConfigError } from '../../src/errors.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildFileStore, startChild } from './child.js'
-import { makeFolder, removeFolder } from './folder.js'
-import { asked, failure, record, refusal } from './support.js'
+import { makeFolder, openFiles, removeFolder } from './folder.js'
+import { asked, failure, record, refusal, summary } from './support.js'
 
 let dir: string
 const built = buildFileStore()
@@ -58,6 +58,31 @@ describe('the folder of a file store', () => {
     mkdirSync(join(dir, 'taken', 'sessions.db'), { recursive: true })
     await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'taken') }))
     await refusal('store_unavailable', () => fileStore({ dir: `${dir}/a\0b` }))
+  })
+
+  const files = openFiles('')
+  if (files === null)
+    console.warn('Not tested here: whether closed stores keep files open, which takes /proc.')
+  ;(files === null ? test.skip : test)('has no open file once its stores are closed', async () => {
+    for (let n = 0; n < 100; n++) {
+      const store = fileStore({ dir: join(dir, `${n % 50}`, 'quo\'ted ?x=1#"') })
+      const lease = store.acquire('s', asked)
+      if (n < 50) store.append(lease, [record(1), record(2)], summary('A title'))
+      store.renew(lease, 1_000)
+      expect(store.read('s', { from: 'snapshot' })).toHaveLength(2)
+      expect(store.read('s', { from: 2 })).toHaveLength(1)
+      expect(store.list()).toHaveLength(1)
+      await refusal('session_busy', () => store.acquire('s', asked))
+      await refusal('out_of_order', () => store.append(lease, [record(9)]))
+      store.release(lease)
+      store.close()
+      expect(openFiles(dir)).toEqual([])
+    }
+    const newer = new Database(join(dir, 'sessions.db'))
+    newer.exec('PRAGMA user_version = 99')
+    newer.close()
+    for (let n = 0; n < 10; n++) await refusal('newer_log', () => fileStore({ dir }))
+    expect(openFiles(dir)).toEqual([])
   })
 
   test('cannot hold a database of another program, or of a newer Statewright', async () => {

@@ -17,7 +17,7 @@ const schemaVersion = 1
  * is one that was acquired and not yet written.
  */
 const schema = `
-  CREATE TABLE sessions (
+  CREATE TABLE log.sessions (
     id TEXT PRIMARY KEY,
     summary TEXT,
     summed_up_at INTEGER NOT NULL DEFAULT 0,
@@ -26,7 +26,7 @@ const schema = `
     process TEXT,
     expires_at INTEGER NOT NULL DEFAULT 0
   ) STRICT;
-  CREATE TABLE records (
+  CREATE TABLE log.records (
     session_id TEXT NOT NULL,
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
@@ -36,34 +36,42 @@ const schema = `
     written_at INTEGER NOT NULL,
     PRIMARY KEY (session_id, seq)
   ) WITHOUT ROWID, STRICT;
-  PRAGMA user_version = ${schemaVersion};
+  PRAGMA log.user_version = ${schemaVersion};
 `
 
-/** Opens the database of a file store, and makes what is not there yet. Throws what SQLite and the file system throw. */
+/**
+ * Opens the database of a file store, and makes what is not there yet. Throws what SQLite and the file system throw.
+ *
+ * The file is attached to a connection without one: a connection that is closed lives on until its statements are
+ * collected, and would keep its files and locks until then. What is attached can be let go of at once.
+ */
 export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Database {
   makeFile(file)
-  const database = new Database(file, { timeout: busyMs })
+  const database = new Database(':memory:', { timeout: busyMs })
   try {
+    database.exec(`ATTACH '${file.replaceAll("'", "''")}' AS log`)
     useWriteAheadLog(database)
     // NORMAL survives the end of the process at any point, FULL that of the machine.
-    database.exec(`PRAGMA synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
-    database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
+    database.exec(`PRAGMA log.synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
+    database.exec(`PRAGMA log.wal_autocheckpoint = ${checkpointPages}`)
     database.exec('BEGIN IMMEDIATE')
     migrate(database, file)
     database.exec('COMMIT')
     return database
   } catch (error) {
-    abandon(database)
+    closeDatabase(database)
     throw error
   }
 }
 
-/** A closed connection lives on until its statements are collected, and would hold its lock until then. */
-function abandon(database: Database.Database): void {
-  try {
-    database.exec('ROLLBACK')
-  } catch {
-    // It had not begun.
+/** Lets go of the files and their locks, whatever was going on. */
+export function closeDatabase(database: Database.Database): void {
+  for (const last of ['ROLLBACK', 'DETACH log']) {
+    try {
+      database.exec(last)
+    } catch {
+      // Nothing had begun, or nothing is attached.
+    }
   }
   database.close()
 }
@@ -89,7 +97,7 @@ function useWriteAheadLog(database: Database.Database): void {
   const until = Date.now() + busyMs
   for (;;) {
     try {
-      database.exec('PRAGMA journal_mode = WAL')
+      database.exec('PRAGMA log.journal_mode = WAL')
       return
     } catch (error) {
       const { code = '' } = error as { code?: string }
@@ -100,7 +108,7 @@ function useWriteAheadLog(database: Database.Database): void {
 }
 
 function migrate(database: Database.Database, file: string): void {
-  const [version = 0] = database.prepare('PRAGMA user_version').raw().get() as [number?]
+  const [version] = database.prepare('PRAGMA log.user_version').pluck().all() as [number]
   if (version === schemaVersion) return
   if (version > schemaVersion) {
     throw new StoreError(
@@ -110,7 +118,7 @@ function migrate(database: Database.Database, file: string): void {
       file,
     )
   }
-  if (database.prepare('SELECT 1 FROM sqlite_master').raw().get() !== undefined) {
+  if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
     throw new StoreError(
       'store_unavailable',
       `${file} is a database of another program. Choose another folder for the sessions.`,

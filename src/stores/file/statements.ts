@@ -1,6 +1,7 @@
 import type Database from 'libsql'
 import type { WholeRange } from '../read-range.js'
 import type { Lease, LogRecord } from '../store.js'
+import { closeDatabase } from './database.js'
 
 /** A session's row, as far as it says who may write. */
 export interface LeaseRow {
@@ -41,7 +42,7 @@ const sessionColumns = [
 
 const recordColumns = [...['seq', 'at'].map(integer), ...['type', 'data', 'checksum'].map(bytes)].join(', ')
 
-/** The SQL of the file store, prepared once. */
+/** The SQL of the file store, prepared once. What is read is read to its end: a half-read statement holds its files. */
 export function statements(database: Database.Database) {
   const one = (sql: string) => database.prepare(sql)
   const begin = one('BEGIN IMMEDIATE')
@@ -85,7 +86,7 @@ export function statements(database: Database.Database) {
       }
     },
     session(id: string): SessionRow | null {
-      const row = session.get([id])
+      const [row] = session.all([id])
       return row === undefined ? null : sessionRow(row)
     },
     list: () => list.all([]).map(sessionRow),
@@ -110,7 +111,7 @@ export function statements(database: Database.Database) {
     },
     read(sessionId: string, { from, to }: WholeRange): LogRecord[] {
       const first =
-        from === 'snapshot' ? ((lastSnapshot.get([sessionId, to]) as [number] | undefined)?.[0] ?? 1) : from
+        from === 'snapshot' ? ((lastSnapshot.all([sessionId, to]) as [number][])[0]?.[0] ?? 1) : from
       return read.all([sessionId, first, to]).map(logRecord)
     },
     remove(id: string) {
@@ -118,7 +119,7 @@ export function statements(database: Database.Database) {
       removeSession.run([id])
     },
     close() {
-      database.close()
+      closeDatabase(database)
     },
   }
 }
