@@ -25,7 +25,21 @@ export type {
   ToolMessage,
   UserMessage,
 } from '../machines/agent/messages.js'
-export type { AgentState, FinalState, PendingAnswer, Reason, RunResult } from '../machines/agent/outcome.js'
+export type {
+  AgentState,
+  AnyTools,
+  CallInQuestion,
+  CancelledResult,
+  CompletedResult,
+  FinalState,
+  PausedResult,
+  PendingAnswer,
+  Reason,
+  RunAtWork,
+  RunResult,
+  StoppedResult,
+  WaitingResult,
+} from '../machines/agent/outcome.js'
 export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
 export type { TokenUsage, Usage } from '../machines/agent/usage.js'
@@ -66,7 +80,7 @@ export {
   RunError,
   TimedOutError,
 } from './runtime/or-throw.js'
-export type { AnswerOptions } from './runtime/awaited-call.js'
+export type { AnswerOptions, AskedCall } from './runtime/awaited-call.js'
 export type { Run } from './runtime/run.js'
 export { restoreSession } from './runtime/restore-session.js'
 export { createSession, Session, type SessionMetadata, type StoredSession } from './runtime/session.js'
@@ -105,6 +119,7 @@ export { defineTool } from './tools/define-tool.js'
 export type { Tool, ToolExecution } from './tools/tool.js'
 export { defineToolGroup, type ToolGroup } from './tools/tool-group.js'
 export type { ToolEntry } from './tools/tool-set.js'
+export type { ContextOf, ToolsOf } from './tools/tool-types.js'
 export type { ToolSource } from './tools/tool-source.js'
 export { defineGuard } from './user-guards/define-guard.js'
 export type {

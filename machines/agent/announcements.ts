@@ -1,13 +1,16 @@
 import type { ContextStrategy } from './fit.js'
 import type { AssistantMessage, ToolCall, UserMessage } from './messages.js'
-import type { AgentState, Reason } from './outcome.js'
+import type { AgentState, AnyTools, CallInQuestion, Reason } from './outcome.js'
 import type { ResultStatus } from './results.js'
 import type { RetrievedSnippet } from './retrieved.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
 
-/** What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. */
-export type Announcement =
+/**
+ * What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the
+ * agent's: their names stand where only a tool that exists can be meant.
+ */
+export type Announcement<Tools = AnyTools> =
   | { type: 'session_started'; sessionId: string }
   | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null }
   | { type: 'user_message'; message: UserMessage }
@@ -26,16 +29,14 @@ export type Announcement =
     }
   | { type: 'assistant_message'; stepId: string; message: AssistantMessage; partial?: true }
   | { type: 'tool_call'; stepId: string; call: ToolCall }
-  | { type: 'tool_progress'; callId: string; name: string; progress: unknown }
-  | {
+  | { type: 'tool_progress'; callId: string; name: keyof Tools & string; progress: unknown }
+  | ({
       type: 'tool_result'
       callId: string
-      name: string
-      status: ResultStatus
       content: string
       durationMs: number
       truncated?: true
-    }
+    } & ToolOutcome<Tools>)
   /** `callId`: the call whose sub-agent has used it; absent when it was a response of the run's own. */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   /**
@@ -63,18 +64,7 @@ export type Announcement =
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
   /** Requests leave `dropped` messages of the transcript out from here on; `before` and `after` are tokens. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
-  | {
-      type: 'approval_requested'
-      callId: string
-      name: string
-      arguments: string
-      /** Of name and arguments: an answer that carries it is refused for any other call. */
-      fingerprint: string
-      /** The call was running when the process died: it may have had its effect already. */
-      interrupted?: true
-      /** The sub-agent that asks, by the names of the tools that lead to it. Absent: the run itself asks. */
-      path?: string[]
-    }
+  | ({ type: 'approval_requested' } & CallInQuestion<Tools>)
   | {
       type: 'shield'
       point: ShieldPoint
@@ -93,6 +83,13 @@ export type Announcement =
   | { type: 'warning'; code: string; message: string }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'session_ended'; state: AgentState; reason: Reason }
+
+/** Only what has run is known to be a tool: the model may call what there is not. */
+type ToolOutcome<Tools> =
+  | { status: Ran; name: keyof Tools & string }
+  | { status: Exclude<ResultStatus, Ran>; name: string }
+
+type Ran = 'ok' | 'error' | 'timeout' | 'denied'
 
 /**
  * A piece of the run's work, from its start to its end: a request to the model, a call that a tool carries out, a look of
@@ -194,4 +191,4 @@ export interface Stamp {
   at: number
 }
 
-export type AgentEvent = Announcement & Stamp
+export type AgentEvent<Tools = AnyTools> = Announcement<Tools> & Stamp

@@ -5,9 +5,7 @@ import type { PendingAnswer } from './outcome.js'
 import type { PendingCall, ToolResult } from './results.js'
 
 /** A question of a sub-agent, under the id that the call has there, and how it was answered. */
-export interface ChildQuestion extends PendingAnswer {
-  answer?: ChildAnswer
-}
+export type ChildQuestion = PendingAnswer & { answer?: ChildAnswer }
 
 /** Plain JSON: it is kept until the sub-agent goes on. */
 export type ChildAnswer =

@@ -57,26 +57,55 @@ export interface RunError {
   recoverable: boolean
 }
 
+/** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */
+export type AnyTools = never
+
 /** A call that waits for somebody. */
-export interface PendingAnswer {
+export type PendingAnswer<Tools = AnyTools> = CallInQuestion<Tools> & { needs: 'approval' | 'client' }
+
+/** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
+export type CallInQuestion<Tools = AnyTools> = OwnCall<Tools> | CallBelow
+
+/** One for each tool, so that comparing `name` says which it is. */
+type OwnCall<Tools> = {
+  [Name in keyof Tools & string]: AskedCall & { name: Name; path?: never }
+}[keyof Tools & string]
+
+interface CallBelow extends AskedCall {
+  name: string
+  /** The sub-agent that asks, by the names of the tools that lead to it, outermost first. */
+  path: string[]
+}
+
+interface AskedCall {
   /** Of a sub-agent's call: the ids of the calls that lead to it, with slashes in between. */
   callId: string
-  name: string
   /** JSON text. */
   arguments: string
-  needs: 'approval' | 'client'
   /** Of name and arguments: an answer that carries it is refused for any other call. */
   fingerprint: string
   /** It was running when the process died, and may have had its effect already. */
   interrupted?: true
-  /** The sub-agent that asks, by the names of the tools that lead to it, outermost first. Absent: the run itself asks. */
-  path?: string[]
 }
 
-/** `Output` is what the agent's output schema gives; see `object`. */
-export interface RunResult<Output = unknown> {
-  state: AgentState
-  reason: Reason
+/**
+ * A run at rest. Its `state` says what else is there: `error` in ERROR and where a limit or a shield ended the run,
+ * `pending` in WAITING_FOR_INPUT.
+ *
+ * `Output` is what the agent's output schema gives, `never` without one; `Tools` are the agent's.
+ *
+ * @example
+ * if (result.state === 'ERROR') console.error(result.error.code, result.error.message)
+ */
+export type RunResult<Output = unknown, Tools = AnyTools> =
+  | CompletedResult<Output>
+  | StoppedResult<Output>
+  | CancelledResult<Output>
+  | WaitingResult<Tools>
+  | PausedResult
+
+/** What a run has come to, however it stands. */
+interface Standing {
   /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
   output: string
   /** The whole transcript of the session. Every tool call in it has its result, except those that wait. */
@@ -85,18 +114,81 @@ export interface RunResult<Output = unknown> {
   usage: Usage
   /** Accepted model responses of this run. */
   steps: number
+  sessionId: string
+  runId: string
+}
+
+/** The model has ended its turn. */
+export interface CompletedResult<Output = unknown> extends Ended<Output> {
+  state: 'COMPLETED'
+  reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
+  /** The end could not be written to the store. */
   error?: RunError
+}
+
+/** Somebody cancelled the run. */
+export interface CancelledResult<Output = unknown> extends Ended<Output> {
+  state: 'CANCELLED'
+  reason: 'cancelled'
+  /** The end could not be written to the store. */
+  error?: RunError
+}
+
+/** A limit, a shield or a failure ended the run, or a guard halted it. */
+export interface StoppedResult<Output = unknown> extends Ended<Output> {
+  state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
+  reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | Waiting>
+  /** What happened, and what to do. */
+  error: RunError
+}
+
+type Waiting = 'approval' | 'tool_output' | 'message' | 'paused'
+
+interface Ended<Output> extends Standing {
+  /** True in PAUSED and WAITING_FOR_INPUT: the same run can go on. */
+  resumable: false
   /**
    * With an output schema: `output` as an object, validated. Made by the runtime: whoever runs the machine without it
    * asks `agent.withObject(result)`.
    */
   object?: Output
-  /** With an output schema: why a run that has ended has no `object`. `output` is the raw text then. */
+  /** With an output schema: why there is no `object`. `output` is the raw text then. */
   outputProblem?: string
-  /** In WAITING_FOR_INPUT: the calls that wait for a person or for the client. */
-  pending?: PendingAnswer[]
-  /** True in PAUSED and WAITING_FOR_INPUT: the same run can go on. */
-  resumable: boolean
-  sessionId: string
-  runId: string
+  pending?: never
+}
+
+/** The run waits for a person, for the client, or for the next message. */
+export interface WaitingResult<Tools = AnyTools> extends Resting {
+  state: 'WAITING_FOR_INPUT'
+  reason: 'approval' | 'tool_output' | 'message'
+  /** The calls that wait; none where a message is waited for. */
+  pending: PendingAnswer<Tools>[]
+  error?: never
+}
+
+/** The run rests until it is resumed: somebody paused it, or a guard halted it. */
+export interface PausedResult extends Resting {
+  state: 'PAUSED'
+  reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
+  /** Why a guard halted it, or what failed and is tried again. */
+  error?: RunError
+  pending?: never
+}
+
+interface Resting extends Standing {
+  resumable: true
+  object?: never
+  outputProblem?: never
+}
+
+/** A run that is at work, or was when its process died; only `agent.replay()` tells of one. */
+export interface RunAtWork extends Standing {
+  state: 'RUNNING' | 'WAITING_FOR_TOOL'
+  reason: Reason
+  resumable: false
+  /** What failed and is tried again. */
+  error?: RunError
+  object?: never
+  outputProblem?: never
+  pending?: never
 }

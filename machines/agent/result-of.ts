@@ -1,13 +1,17 @@
 import type { AgentContext } from './context.js'
 import { openQuestions, questionId } from './delegation.js'
-import type { PendingAnswer, RunResult } from './outcome.js'
+import type { PendingAnswer, RunAtWork, RunResult } from './outcome.js'
 import { outputProblemOf } from './output-problem.js'
 import { fingerprintOf, type PendingCall } from './results.js'
 
 /** A run at rest, as its user sees it. */
 export function resultOf(context: AgentContext): RunResult {
+  return standingOf(context) as RunResult
+}
+
+/** A run at any time. That each state has what its type says is a rule of the machine. */
+export function standingOf(context: AgentContext): RunResult | RunAtWork {
   const state = context.state ?? 'RUNNING'
-  const pending = pendingCalls(context)
   const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
   const outputProblem = resumable ? null : outputProblemOf(context)
   return {
@@ -19,11 +23,11 @@ export function resultOf(context: AgentContext): RunResult {
     steps: context.steps,
     ...(context.error !== null && { error: context.error }),
     ...(outputProblem !== null && { outputProblem }),
-    ...(pending.length > 0 && { pending }),
+    ...(state === 'WAITING_FOR_INPUT' && { pending: pendingCalls(context) }),
     resumable,
     sessionId: context.sessionId,
     runId: context.runId,
-  }
+  } as unknown as RunResult | RunAtWork
 }
 
 /** What the run rests for. */

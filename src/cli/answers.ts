@@ -1,4 +1,4 @@
-import type { PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
+import type { PendingAnswer, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
 import { badUsage } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'
@@ -12,7 +12,10 @@ import { shellWord } from './shell-word.js'
  * The answers that were given on the command line to the calls that wait. All are checked before the first is said.
  * @throws {CliError} `bad_usage` for a call that does not wait, or not for this, an answer of the wrong kind, and a second one
  */
-export function answersTo({ state, pending = [] }: RunResult, given: readonly GivenAnswer[]): Answer[] {
+export function answersTo(
+  { state, pending = [] }: RunResult | RunAtWork,
+  given: readonly GivenAnswer[],
+): Answer[] {
   const answered = new Set<string>()
   return given.map(({ kind, text }) => {
     const named = namedIn(text, pending)

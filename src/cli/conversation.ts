@@ -3,7 +3,7 @@ import { firstValueFrom } from 'rxjs/internal/firstValueFrom'
 import { filter } from 'rxjs/internal/operators/filter'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
-import { resultOf } from '../../machines/agent/result-of.js'
+import { resultOf, standingOf } from '../../machines/agent/result-of.js'
 import type { Run } from '../runtime/run.js'
 
 /** Something that a person says to a run that rests. */
@@ -45,7 +45,7 @@ export class Conversation {
 
   #standing(): string {
     const context = this.#context()
-    const { state, pending = [] } = resultOf(context)
+    const { state, pending = [] } = standingOf(context)
     return [
       state,
       context.messages.length,

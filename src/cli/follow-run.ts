@@ -98,7 +98,7 @@ async function talk(
   if (!rest.resumable) return rest
   const { ask, close } = asker(io)
   try {
-    let result = rest
+    let result: RunResult = rest
     while (result.resumable) {
       // oxlint-disable no-await-in-loop -- one question at a time
       const answer = await askForAnswer(result, ask)

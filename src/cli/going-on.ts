@@ -1,4 +1,4 @@
-import type { PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
+import type { PendingAnswer, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
 import { callPath, callWord, shownArguments } from '../format/call-words.js'
 import { questionWord } from './question-word.js'
 import { shellWord } from './shell-word.js'
@@ -7,6 +7,12 @@ import { shellWord } from './shell-word.js'
 export function whatItWaitsFor({ state, pending = [] }: RunResult): string {
   if (state === 'PAUSED') return 'the run is paused, and nobody said that it may go on.'
   return `the run waits: ${pending.map(whatItNeeds).join('; ') || 'for a message'}.`
+}
+
+/** A run that was at work when its process ended goes on by itself. */
+export function isAtWork(result: RunResult | RunAtWork): result is RunAtWork {
+  const { state } = result
+  return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
 
 export function whatItNeeds(question: PendingAnswer): string {

@@ -1,11 +1,11 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
-import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
+import type { AgentState, Reason, RunResult } from '../../machines/agent/outcome.js'
 import type { Paint, Style } from './paint.js'
 import { count, duration, money } from './words.js'
 
 /** How a run ended and what it took, each against its limit. */
 export function summary(
-  result: Pick<RunResult, 'state' | 'reason' | 'steps' | 'usage'>,
+  result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason },
   limits: Partial<AgentConfig['limits']>,
   /** Null: not known. */
   durationMs: number | null,

@@ -1,7 +1,7 @@
 import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
 import type { AgentInput } from '../../machines/agent/context.js'
 import type { JsonObject } from '../../machines/agent/json.js'
-import type { RunResult } from '../../machines/agent/outcome.js'
+import type { AnyTools, RunResult } from '../../machines/agent/outcome.js'
 import type { Tokenizer } from '../context/tokenizer.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../providers/provider.js'
@@ -9,10 +9,11 @@ import type { Replayed } from '../sessions/replay.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
 import type { SessionStore } from '../stores/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
-import type { InputOf, InputSchema } from '../tools/input-schema.js'
+import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
 import type { Tool } from '../tools/tool.js'
 import type { ToolEntry } from '../tools/tool-set.js'
+import type { OptionsFor } from '../tools/tool-types.js'
 import type { PriceOverrides } from '../usage/prices.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from './clock.js'
@@ -26,12 +27,15 @@ import type { Run } from './run.js'
 import type { Session } from './session.js'
 import type { RunAttachment } from './with-attachments.js'
 
-/** `Schema`: of the output; `never` for an agent that answers in free text. */
-export interface AgentOptions<Schema extends InputSchema = InputSchema> extends AgentConfigInput {
+/** `Schema`: of the output; `never` for an agent that answers in free text. `Tools`: the list of them. */
+export interface AgentOptions<
+  Schema extends InputSchema = InputSchema,
+  Tools extends readonly ToolEntry[] = readonly ToolEntry[],
+> extends AgentConfigInput {
   model: ModelProvider
   /** The system prompt. */
   instructions?: string
-  tools?: readonly ToolEntry[]
+  tools?: Tools
   /**
    * What the answer has to be: a zod object, any other Standard Schema that can say its JSON Schema, or a plain JSON
    * Schema of an object. `result.object` is the answer, validated. See docs/structured-output.md.
@@ -88,10 +92,13 @@ export interface ResumeOptions {
   inspect?: Inspector
 }
 
-/** `Output` is what `result.object` is. */
-export interface Agent<Output = unknown> {
+/**
+ * `Output` is what `result.object` is, `Tools` what its tools are called and given, `Context` what they want as
+ * `context`: where they want one, `run` and `resume` demand it.
+ */
+export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
   /** Starts a run. Throws a ConfigError or UsageError for options that cannot be run. */
-  run(input: RunInput, options?: RunOptions): Run<Output>
+  run(input: RunInput, ...options: OptionsFor<RunOptions, Context>): Run<Output, Tools>
   /**
    * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
    * that was interrupted goes on by itself: finished results are kept, an unfinished model call is made again, an
@@ -101,7 +108,7 @@ export interface Agent<Output = unknown> {
    * @throws {StoreError} `unknown_session`, `session_busy` (with who has it), `corrupt_log`, `newer_log`, …
    * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
    */
-  resume(sessionId: string, options?: ResumeOptions): Promise<Run<Output>>
+  resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
   /** A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing. */
   replay(sessionId: string, options?: { to?: number }): Promise<Replayed>
   /**
@@ -118,12 +125,12 @@ export interface Agent<Output = unknown> {
    * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store; only
    * `run()` writes back to it.
    */
-  input(input: RunInput, options?: Omit<RunOptions, 'signal' | 'inspect'>): AgentInput
+  input(input: RunInput, ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>): AgentInput
   /**
    * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
    * `run()`; without an output schema, the result as it is.
    */
-  withObject(result: RunResult): Promise<RunResult<Output>>
+  withObject(result: RunResult): Promise<RunResult<Output, Tools>>
   readonly config: AgentConfig
   /**
    * This agent as a tool of another: a call runs it, as a child of the run that calls, on that run's budget. Throws a
@@ -132,7 +139,7 @@ export interface Agent<Output = unknown> {
    * @example
    * const lead = createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
    */
-  asTool<Schema extends InputSchema = StandardJsonSchema<Task>>(
-    options: AsToolOptions<Schema>,
-  ): Tool<InputOf<Schema>>
+  asTool<Schema extends InputSchema = StandardJsonSchema<Task>, const Name extends string = string>(
+    options: AsToolOptions<Schema, Name>,
+  ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>>
 }

@@ -19,7 +19,8 @@ import { checkedStore } from '../stores/checked-store.js'
 import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
-import { toolSet } from '../tools/tool-set.js'
+import { type ToolEntry, toolSet } from '../tools/tool-set.js'
+import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
 import { createPriceBook } from '../usage/prices.js'
 import { guardSet } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -71,9 +72,11 @@ const optionNames = [
 ]
 
 /** An agent: a model, its tools, and the limits of the loop between them. */
-export function createAgent<Schema extends InputSchema = never>(
-  options: AgentOptions<Schema>,
-): Agent<OutputOf<Schema>> {
+export function createAgent<
+  Schema extends InputSchema = never,
+  const Tools extends readonly ToolEntry[] = readonly ToolEntry[],
+>(options: AgentOptions<Schema, Tools>): Agent<OutputOf<Schema>, ToolsOf<Tools>, ContextOf<Tools>>
+export function createAgent(options: AgentOptions): Agent {
   const {
     model,
     instructions,
@@ -192,11 +195,10 @@ export function createAgent<Schema extends InputSchema = never>(
     await parts.output?.ready?.()
   }
 
-  const run = (handle: Omit<RunParts<OutputOf<Schema>>, 'machine' | 'withObject'>): Run<OutputOf<Schema>> =>
+  const run = (handle: Omit<RunParts, 'machine' | 'withObject'>): Run =>
     new Run({ machine, withObject: complete, ...handle })
 
-  const complete = (result: RunResult) =>
-    withObject(parts.output, result) as RunResult<OutputOf<Schema>> | Promise<RunResult<OutputOf<Schema>>>
+  const complete = (result: RunResult) => withObject(parts.output, result)
 
   /** A run of a session in the store begins where its log ends. */
   const begin = async (

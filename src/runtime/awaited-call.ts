@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { PendingAnswer } from '../../machines/agent/outcome.js'
+import type { CallInQuestion, PendingAnswer } from '../../machines/agent/outcome.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import { UsageError } from '../errors.js'
 
@@ -7,6 +7,34 @@ import { UsageError } from '../errors.js'
 export interface AnswerOptions {
   /** As `pending` and `approval_requested` told it. */
   fingerprint?: string | undefined
+}
+
+/** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
+export type AskedCall = string | (Pick<CallInQuestion, 'callId' | 'fingerprint'> & { name?: string })
+
+/** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */
+export type EditOf<Tools, Call> = [Tools] extends [never]
+  ? unknown
+  : [OwnName<Call>] extends [never]
+    ? unknown
+    : Tools[OwnName<Call> & keyof Tools]
+
+/** A sub-agent's tools go by names of their own. */
+type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : never
+
+/** @throws {UsageError} `invalid_input` for what names no call */
+export function answerTo(
+  call: AskedCall,
+  options: AnswerOptions = {},
+): { callId: string; fingerprint?: string | undefined } {
+  if (typeof call === 'string') return { callId: call, fingerprint: options.fingerprint }
+  const { callId, fingerprint } = (call ?? {}) as { callId?: unknown; fingerprint?: string }
+  if (typeof callId === 'string') return { callId, fingerprint: options.fingerprint ?? fingerprint }
+  throw new UsageError(
+    'invalid_input',
+    "An answer names its call: pass its callId, or the call itself as result.pending or 'approval_requested' tells of it.",
+    'callId',
+  )
 }
 
 /**

@@ -4,14 +4,21 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { PublicEvent } from '../../machines/agent/events.js'
-import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
+import type { AgentState, AnyTools, PendingAnswer, RunResult } from '../../machines/agent/outcome.js'
 import { resultOf } from '../../machines/agent/result-of.js'
 import { isNearBudget } from '../../machines/agent/totals.js'
 import { UsageError } from '../errors.js'
 import type { MachineState } from '../sessions/log-entry.js'
 import type { SessionLog } from '../sessions/session-log.js'
 import { formatValue } from '../tools/format-value.js'
-import { type AnswerOptions, awaitedCall, editedArguments } from './awaited-call.js'
+import {
+  type AnswerOptions,
+  answerTo,
+  type AskedCall,
+  awaitedCall,
+  editedArguments,
+  type EditOf,
+} from './awaited-call.js'
 import { EventHub } from './event-hub.js'
 import { Gate } from './gate.js'
 import { guardedInspector, type Inspector } from './guarded-inspector.js'
@@ -33,10 +40,10 @@ export interface Origin {
   log?: SessionLog
 }
 
-export interface RunParts<Output> {
+export interface RunParts {
   machine: AgentMachine
   /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
-  withObject: (result: RunResult) => RunResult<Output> | Promise<RunResult<Output>>
+  withObject: (result: RunResult) => RunResult | Promise<RunResult>
   runId: string
   session: Session
   /** A promise where the session has to be read first; its rejection refuses the run. */
@@ -66,12 +73,12 @@ export interface Above {
  * for await (const event of run) if (event.type === 'stream_chunk') process.stdout.write(event.text)
  * const { state, output } = await run.result
  */
-export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
+export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<AgentEvent<Tools>> {
   readonly id: string
   readonly sessionId: string
   readonly #session: Session
   readonly #rest = new Rest<RunResult>()
-  readonly #withObject: RunParts<Output>['withObject']
+  readonly #withObject: RunParts['withObject']
   readonly #hub = new EventHub(this.#rest)
   readonly #gate = new Gate()
   readonly #unfollow: () => void
@@ -79,7 +86,7 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
   #actor: Actor<AgentMachine> | undefined
   #log: SessionLog | undefined
 
-  constructor(parts: RunParts<Output>) {
+  constructor(parts: RunParts) {
     const { machine, withObject, runId, session, origin, signal, ready, inspect, above } = parts
     this.#above = above
     this.#withObject = withObject
@@ -98,8 +105,8 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
   }
 
   /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
-  get events$(): Observable<AgentEvent> {
-    return this.#hub.events$
+  get events$(): Observable<AgentEvent<Tools>> {
+    return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
   /** The streamed text, piece by piece. */
@@ -121,12 +128,12 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
    * finals). Never rejects for what an agent does; `orThrow(result)` if you like exceptions. Rejects with a
    * ConfigError when the run is refused before it starts.
    */
-  get result(): Promise<RunResult<Output>> {
-    return this.#rest.promise as Promise<RunResult<Output>>
+  get result(): Promise<RunResult<Output, Tools>> {
+    return this.#rest.promise as Promise<RunResult<Output, Tools>>
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
-    return this.#hub.iterate()
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent<Tools>, undefined> {
+    return this.#hub.iterate() as AsyncIterator<AgentEvent<Tools>, undefined>
   }
 
   /** Ends the run in CANCELLED, whatever it is doing. After a final state this does nothing. */
@@ -161,24 +168,36 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
   }
 
   /**
-   * Lets a call run; `editedInput` replaces the arguments that the model gave. With the `fingerprint` that came with
-   * the question, an answer that comes late is refused for any other call of the same id.
+   * Lets a call run; `editedInput` replaces the arguments that the model gave. `call` is its id, or the call as
+   * `pending` and `approval_requested` tell of it: then an answer that comes late is refused for any other call of the
+   * same id, as with its `fingerprint`, and comparing its `name` types what `editedInput` may be.
+   *
+   * @example
+   * for (const call of result.pending) {
+   *   if (call.name === 'transfer') run.approve(call, { to: 'Ann', amount: 5 })
+   *   else run.reject(call, 'Not this one.')
+   * }
+   * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`
    */
-  approve(callId: string, editedInput?: unknown, options?: AnswerOptions): void {
-    const { fingerprint } = awaitedCall(this.#ahead?.context, callId, 'approval', options)
+  approve<Call extends AskedCall>(
+    call: Call,
+    editedInput?: EditOf<Tools, Call>,
+    options?: AnswerOptions,
+  ): void {
+    const { callId, fingerprint } = this.#awaited(call, 'approval', options)
     const edit = editedInput === undefined ? {} : { arguments: editedArguments(editedInput, callId) }
     this.#send({ type: 'APPROVE', callId, fingerprint, ...edit })
   }
 
-  /** Refuses a call; the model reads why. */
-  reject(callId: string, why = '', options?: AnswerOptions): void {
-    const { fingerprint } = awaitedCall(this.#ahead?.context, callId, 'approval', options)
+  /** Refuses a call; the model reads why. Takes and throws what `approve` does. */
+  reject(call: AskedCall, why = '', options?: AnswerOptions): void {
+    const { callId, fingerprint } = this.#awaited(call, 'approval', options)
     this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
-  /** The result of a call that the client carries out. An Error becomes an error result. */
-  toolOutput(callId: string, value: unknown, options?: AnswerOptions): void {
-    const { fingerprint } = awaitedCall(this.#ahead?.context, callId, 'client', options)
+  /** The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does. */
+  toolOutput(call: AskedCall, value: unknown, options?: AnswerOptions): void {
+    const { callId, fingerprint } = this.#awaited(call, 'client', options)
     const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
     const isError = value instanceof Error
     const { content } = formatValue(isError ? value.message : value, maxResultChars)
@@ -194,6 +213,11 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
   snapshot(): unknown {
     if (!this.#actor) this.#refuse('snapshot', 'its session is still being read')
     return this.#actor.getPersistedSnapshot()
+  }
+
+  #awaited(call: AskedCall, needs: PendingAnswer['needs'], options?: AnswerOptions): PendingAnswer {
+    const { callId, fingerprint } = answerTo(call, options)
+    return awaitedCall(this.#ahead?.context, callId, needs, { fingerprint })
   }
 
   get #snapshot(): SnapshotFrom<AgentMachine> | undefined {
@@ -342,8 +366,9 @@ export class Run<Output = unknown> implements AsyncIterable<AgentEvent> {
     )
     const result = await reading
     // Somebody may have answered meanwhile: then this is a rest no more.
-    if (!isLatest() || (failure !== null && result.resumable)) return
-    this.#rest.reach(failure === null ? result : { error: { ...failure, recoverable: true }, ...result })
+    if (!isLatest()) return
+    if (failure === null) this.#rest.reach(result)
+    else if (!result.resumable) this.#rest.reach({ error: { ...failure, recoverable: true }, ...result })
   }
 
   #mustBeActive(method: string): void {

@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/agent/messages.js'
-import type { RunResult } from '../../machines/agent/outcome.js'
-import { resultOf } from '../../machines/agent/result-of.js'
+import type { RunAtWork, RunResult } from '../../machines/agent/outcome.js'
+import { standingOf } from '../../machines/agent/result-of.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { UsageError } from '../errors.js'
 import type { SessionStore } from '../stores/store.js'
@@ -17,7 +17,7 @@ export interface Replayed {
   /** Totals of all runs up to there. */
   usage: Usage
   /** The latest run: how it stood, as its `result` would have told. Null before the first. */
-  run: RunResult | null
+  run: RunResult | RunAtWork | null
   /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
 }
@@ -30,7 +30,7 @@ export async function replay(store: SessionStore, sessionId: string, to?: number
     ...(name !== undefined && { name }),
     messages: run?.context.messages ?? state.messages,
     usage: run?.context.usage.session ?? state.usage,
-    run: run ? resultOf(run.context) : null,
+    run: run ? standingOf(run.context) : null,
     snapshot: run ? machineStateOf(run) : null,
   }
 }

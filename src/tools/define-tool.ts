@@ -1,17 +1,25 @@
 import { ConfigError } from '../errors.js'
 import { describeError } from './describe-error.js'
-import { type InputOf, type InputSchema, toParameters, validatorOf } from './input-schema.js'
+import { type Flawless, flaws, toolFlags, toolKeys } from './flaws.js'
+import {
+  type ArgumentsOf,
+  type InputOf,
+  type InputSchema,
+  toParameters,
+  type Usable,
+  validatorOf,
+} from './input-schema.js'
 import type { ApprovalPredicate, Tool, ToolExecution } from './tool.js'
 
 export type { Tool, ToolExecution } from './tool.js'
 
-interface CommonDefinition<Schema extends InputSchema> {
+interface CommonDefinition<Schema, Name extends string> {
   /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
-  name: string
+  name: Name
   /** What it does and when to use it, for the model. */
   description: string
   /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`, which is sent unchecked. */
-  input: Schema
+  input: Usable<Schema>
   /** Running it twice with one idempotency key has the effect of running it once. Default false. */
   idempotent?: boolean
   /** It changes nothing. Default false. */
@@ -21,11 +29,12 @@ interface CommonDefinition<Schema extends InputSchema> {
 }
 
 /** A tool that the run executes. */
-export interface ExecutedToolDefinition<Schema extends InputSchema, Context>
-  extends CommonDefinition<Schema> {
+export interface ExecutedToolDefinition<Schema, Context, Name extends string>
+  extends CommonDefinition<Schema, Name> {
   /**
    * Returns what the model reads: a string as it is, anything else as JSON. Throw a `ToolError` to say how it failed;
-   * other errors are classified by their code, name, status and words.
+   * other errors are classified by their code, name, status and words. What it wants as `context`, `run` demands:
+   * `(input, { context }: ToolExecution<{ db: Db }>) => …`.
    */
   execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
   /** Milliseconds a call may take; 0 is no limit. Default: `toolCalls.timeoutMs` of the configuration. */
@@ -36,7 +45,7 @@ export interface ExecutedToolDefinition<Schema extends InputSchema, Context>
 }
 
 /** A tool that the caller of the run executes, and answers with `run.toolOutput(callId, value)`. */
-export interface ClientToolDefinition<Schema extends InputSchema> extends CommonDefinition<Schema> {
+export interface ClientToolDefinition<Schema, Name extends string> extends CommonDefinition<Schema, Name> {
   client: true
   execute?: never
   timeoutMs?: never
@@ -58,11 +67,18 @@ export interface ClientToolDefinition<Schema extends InputSchema> extends Common
  *
  * Throws a ConfigError `invalid_tool` for a definition that cannot be used; it names the tool and what to change.
  */
-export function defineTool<Schema extends InputSchema, Context = unknown>(
-  definition: ExecutedToolDefinition<Schema, Context> | ClientToolDefinition<Schema>,
-): Tool<InputOf<Schema>, Context> {
+export function defineTool<
+  Schema extends InputSchema | object,
+  Key extends PropertyKey,
+  Context = unknown,
+  const Name extends string = string,
+>(
+  definition: (ExecutedToolDefinition<Schema, Context, Name> | ClientToolDefinition<Schema, Name>) &
+    Flawless<Key>,
+): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>> {
   check(definition)
-  const { name, description, input, execute, timeoutMs, needsApproval } = definition
+  const { name, description, execute, timeoutMs, needsApproval } = definition
+  const input = definition.input as InputSchema
   return Object.freeze({
     name,
     description,
@@ -88,9 +104,6 @@ function parametersOf(name: string, input: InputSchema): Tool['parameters'] {
   }
 }
 
-const flags = ['client', 'idempotent', 'readOnly', 'polling'] as const
-const keys = ['name', 'description', 'input', 'execute', 'timeoutMs', 'needsApproval', ...flags]
-
 /** Types rule most of this out; JavaScript and casts do not. */
 function check(definition: unknown): void {
   if (typeof definition !== 'object' || definition === null) {
@@ -113,7 +126,10 @@ function check(definition: unknown): void {
     throw new ConfigError('invalid_tool', `Tool '${name}': ${problem}`, `${name}.${key}`)
   }
   for (const key of Object.keys(tool)) {
-    if (!keys.includes(key)) refuse(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+    if (key === 'parameters') refuse(key, `${flaws.parameters}.`)
+    if (!(toolKeys as readonly string[]).includes(key)) {
+      refuse(key, `there is no option '${key}'. The options are ${toolKeys.join(', ')}.`)
+    }
   }
   if (typeof description !== 'string' || description.trim() === '') {
     refuse(
@@ -127,7 +143,7 @@ function check(definition: unknown): void {
   if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
     refuse('needsApproval', 'needsApproval must be true, false or a function.')
   }
-  for (const flag of flags) {
+  for (const flag of toolFlags) {
     if (!['undefined', 'boolean'].includes(typeof tool[flag])) refuse(flag, `${flag} must be true or false.`)
   }
   if (client === true) {
@@ -139,9 +155,6 @@ function check(definition: unknown): void {
       )
     }
   } else if (typeof execute !== 'function') {
-    refuse(
-      'execute',
-      'execute must be a function. Add it, or set client: true when the caller executes the tool.',
-    )
+    refuse('execute', execute === undefined ? `${flaws.execute}.` : 'execute must be a function.')
   }
 }

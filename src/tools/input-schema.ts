@@ -1,5 +1,7 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import { describeError } from './describe-error.js'
+import { flaws } from './flaws.js'
+import { peek } from './peek.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
 /**
@@ -16,8 +18,15 @@ export interface PlainJsonSchema {
 }
 
 /** What `execute` receives for a schema: the validated output, or any JSON object for a plain JSON Schema. */
-export type InputOf<Schema extends InputSchema> =
+export type InputOf<Schema> =
   Schema extends StandardJsonSchema<infer _Input, infer Output> ? Output : JsonObject
+
+/** What the model, or a person who edits its call, gives for a schema: before defaults and transforms. */
+export type ArgumentsOf<Schema> =
+  Schema extends StandardJsonSchema<infer Input, infer _Output> ? Input : JsonObject
+
+/** The schema, or a sentence in its place: what the compiler then shows says what to do. */
+export type Usable<Schema> = Schema extends InputSchema ? Schema : `This input ${(typeof flaws)['schema']}`
 
 export type Validate = (value: unknown) => Validation | Promise<Validation>
 
@@ -35,19 +44,18 @@ export function validatorOf(schema: InputSchema): Validate {
  * Throws an Error whose message completes 'The input of tool … '.
  */
 export function toParameters(schema: InputSchema): JsonObject {
+  // Libraries' own objects are JSON of a kind, and nothing that a model could use.
+  if (!isStandardSchema(schema) && typeof peek(schema, 'parse') === 'function') {
+    throw new Error(`${flaws.schema}.`)
+  }
   const { $schema: _, ...parameters } = copyOf(isStandardSchema(schema) ? convert(schema) : schema)
   if (parameters.type !== 'object') throw new Error(whyNotAnObject(parameters))
   return { ...parameters, properties: parameters.properties ?? {} }
 }
 
 function convert(schema: StandardJsonSchema): unknown {
-  const { vendor, jsonSchema } = schema['~standard']
-  if (typeof jsonSchema?.input !== 'function') {
-    throw new Error(
-      `is a ${vendor} schema that cannot be turned into JSON Schema. Use zod 4.2 or later, another library that ` +
-        'implements Standard JSON Schema, or a plain JSON Schema object.',
-    )
-  }
+  const { jsonSchema } = schema['~standard']
+  if (typeof jsonSchema?.input !== 'function') throw new Error(`${flaws.schema}.`)
   try {
     return jsonSchema.input({ target: 'draft-2020-12' })
   } catch (error) {

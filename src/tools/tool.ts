@@ -18,9 +18,13 @@ export interface ToolExecution<Context = unknown> {
   readonly progress: (value: unknown) => void
 }
 
-/** A tool, as `defineTool` makes it. */
-export interface Tool<Input = unknown, Context = unknown> extends Omit<ToolTraits, 'delegate'> {
-  readonly name: string
+/**
+ * A tool, as `defineTool` makes it. `Input` is what `execute` is given, `Arguments` what the model gives for it: they
+ * differ where the schema has defaults or transforms.
+ */
+export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
+  extends Omit<ToolTraits, 'delegate'> {
+  readonly name: Name
   readonly description: string
   /** JSON Schema of the input, as the model sees it. */
   readonly parameters: JsonObject
@@ -34,6 +38,8 @@ export interface Tool<Input = unknown, Context = unknown> extends Omit<ToolTrait
   readonly execute: Execute<Input, Context> | undefined
   /** Makes it a sub-agent: what `agent.asTool()` returns. */
   readonly delegate?: Delegate
+  /** For the type checker only. */
+  readonly '~arguments'?: Arguments
 }
 
 export type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>

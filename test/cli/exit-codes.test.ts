@@ -1,8 +1,8 @@
 import { exitCodeOf } from '../../src/cli/exit-codes.js'
-import type { AgentState, Reason, RunResult } from '../../machines/agent/outcome.js'
+import type { Reason, RunResult } from '../../machines/agent/outcome.js'
 import { noUsage } from '../../machines/agent/usage.js'
 
-function result(state: AgentState, reason: Reason): RunResult {
+function result(state: RunResult['state'], reason: Reason): RunResult {
   const rest = {
     output: '',
     messages: [],
@@ -12,10 +12,10 @@ function result(state: AgentState, reason: Reason): RunResult {
     sessionId: 's',
     runId: 'r',
   }
-  return { state, reason, ...rest }
+  return { state, reason, ...rest } as unknown as RunResult
 }
 
-test.each<[AgentState, Reason, number]>([
+test.each<[RunResult['state'], Reason, number]>([
   ['COMPLETED', 'end_turn', 0],
   ['COMPLETED', 'max_tokens', 0],
   ['ERROR', 'provider_error', 1],

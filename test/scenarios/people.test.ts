@@ -76,6 +76,26 @@ describe('a call that needs approval', () => {
     ).toEqual(['Rejected by the user: A is a stranger', 'seen', 'paid 2 to B', 'paid 3 to C'])
   })
 
+  it('may be answered as it was asked, by the rest or by the event: the answer is for that very call', async () => {
+    const tools = [pay()]
+    const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools })
+    const play = theatre.run()
+    const [asked] = (await play.rest()).pending ?? []
+    const [told] = play.of('approval_requested')
+    if (!asked || !told) throw new Error('Nothing was asked.')
+    const other = { ...asked, fingerprint: 'of another call' }
+    expect(() => play.run.approve(other)).toThrow(expect.objectContaining({ code: 'stale_answer' }))
+    expect(() => play.run.reject(other)).toThrow(expect.objectContaining({ code: 'stale_answer' }))
+    for (const nothing of [undefined, null, 5, {}, { id: 'call_1_1' }]) {
+      expect(() => play.run.approve(nothing as never)).toThrow(
+        expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('its callId') }),
+      )
+    }
+    play.run.approve(told, { to: 'Ann', amount: 6 })
+    await play.end(2)
+    expect(tools[0]?.inputs).toEqual([{ to: 'Ann', amount: 6 }])
+  })
+
   it('may be edited before it runs, and the model learns of that', async () => {
     const tools = [pay()]
     const theatre = await stage([call('pay', { to: 'Ann', amount: 500 }), done], { tools })

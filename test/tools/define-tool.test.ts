@@ -118,7 +118,9 @@ test.each([
     'in a field',
   ],
   ['a schema that has no JSON Schema', { input: validatingOnly() }, 'zod 4.2 or later'],
-  ['neither execute nor client', { execute: undefined }, 'set client: true'],
+  ['a schema of a library that is too old', { input: { parse: () => ({}) } }, 'zod 4.2 or later'],
+  ['parameters in place of input', { input: undefined, parameters: z.object({}) }, 'call it input'],
+  ['neither execute nor client', { execute: undefined }, 'or client: true'],
   ['an execute that is no function', { execute: 'x' }, 'execute must be a function'],
   ['both client and execute', { client: true }, 'has no execute'],
   [

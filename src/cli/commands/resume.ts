@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunAtWork, RunResult } from '../../../machines/agent/outcome.js'
 import { nothingToResume } from '../../sessions/refusals.js'
 import { replay } from '../../sessions/replay.js'
 import { busy } from '../../stores/refusals.js'
@@ -12,6 +12,7 @@ import type { Answer } from '../conversation.js'
 import { type ExitCode, exitCodeOf } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
 import { canAsk, followRun, showRest } from '../follow-run.js'
+import { isAtWork } from '../going-on.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
 import { readPiped } from '../read-piped.js'
@@ -91,7 +92,11 @@ async function messageIn({ message }: ResumeOptions, io: CliIO): Promise<string 
 }
 
 /** What is said to the run as it rests, in order. */
-function answersFor(result: RunResult, message: string | undefined, { answers }: ResumeOptions): Answer[] {
+function answersFor(
+  result: RunResult | RunAtWork,
+  message: string | undefined,
+  { answers }: ResumeOptions,
+): Answer[] {
   const toCalls = answersTo(result, answers)
   if (message === undefined) return result.state === 'PAUSED' ? [resume] : toCalls
   if (isAtWork(result)) return []
@@ -118,11 +123,6 @@ function answersFor(result: RunResult, message: string | undefined, { answers }:
 
 const resume: Answer = (run) => {
   run.resume()
-}
-
-/** A run that was at work when its process ended goes on by itself. */
-function isAtWork({ state }: RunResult): boolean {
-  return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
 
 /** How a run stands that does not go on now. */

@@ -1,16 +1,19 @@
 import { overrideLimits } from '../../config/schema.js'
 import { ConfigError } from '../../errors.js'
 import { defineTool } from '../../tools/define-tool.js'
-import type { InputOf, InputSchema } from '../../tools/input-schema.js'
+import type { ArgumentsOf, InputOf, InputSchema } from '../../tools/input-schema.js'
 import type { StandardJsonSchema } from '../../tools/standard-schema.js'
 import type { ApprovalPredicate, Tool } from '../../tools/tool.js'
 import { type ChildHost, openChild } from './open-child.js'
 import { type Task, taskSchema } from './task-schema.js'
 
 /** How an agent is offered to another one. */
-export interface AsToolOptions<Schema extends InputSchema = StandardJsonSchema<Task>> {
+export interface AsToolOptions<
+  Schema extends InputSchema = StandardJsonSchema<Task>,
+  Name extends string = string,
+> {
   /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
-  name: string
+  name: Name
   /** What it does and when to use it, for the model. */
   description: string
   /** What the model gives it. Default: `{ task: string }`. */
@@ -30,10 +33,10 @@ export interface AsToolOptions<Schema extends InputSchema = StandardJsonSchema<T
 const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
 
 /** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
-export function asTool<Schema extends InputSchema>(
+export function asTool<Schema extends InputSchema, Name extends string>(
   agent: ChildHost,
-  options: AsToolOptions<Schema>,
-): Tool<InputOf<Schema>> {
+  options: AsToolOptions<Schema, Name>,
+): Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>> {
   const {
     name,
     description,
@@ -47,7 +50,7 @@ export function asTool<Schema extends InputSchema>(
   const tool = defineTool({
     name,
     description,
-    input: (input ?? taskSchema) as Schema,
+    input: (input ?? taskSchema) as InputSchema,
     ...(needsApproval !== undefined && { needsApproval }),
     execute: () => undefined,
   })
@@ -56,7 +59,7 @@ export function asTool<Schema extends InputSchema>(
     ...(timeoutMs !== undefined && { timeoutMs }),
   })
   return Object.freeze({
-    ...tool,
+    ...(tool as Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>),
     execute: undefined,
     // The run of the sub-agent has its own time limit.
     timeoutMs: 0,
@@ -65,7 +68,7 @@ export function asTool<Schema extends InputSchema>(
       messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
       open: (errand) => openChild({ ...agent, config }, errand),
     },
-  } satisfies Tool<InputOf<Schema>>)
+  } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
 }
 
 function messageOf(input: unknown): string {
@@ -75,7 +78,9 @@ function messageOf(input: unknown): string {
   return JSON.stringify(input)
 }
 
-function checked<Schema extends InputSchema>(options: AsToolOptions<Schema>): AsToolOptions<Schema> {
+function checked<Schema extends InputSchema, Name extends string>(
+  options: AsToolOptions<Schema, Name>,
+): AsToolOptions<Schema, Name> {
   if (typeof options !== 'object' || (options as unknown) === null) {
     throw new ConfigError('invalid_tool', 'asTool takes an object: { name, description, maxSteps, … }.')
   }

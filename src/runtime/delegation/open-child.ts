@@ -22,7 +22,7 @@ export interface ChildHost {
   config: AgentConfig
   /** Rejects when a run cannot start. */
   ready(input: AgentInput): Promise<void>
-  run(handle: Omit<RunParts<unknown>, 'machine' | 'withObject'>): Run
+  run(handle: Omit<RunParts, 'machine' | 'withObject'>): Run
   bind(
     runId: string,
     sessionId: string,
@@ -71,7 +71,7 @@ async function begin(host: ChildHost, errand: Errand, runId: string, binding: Bi
   return input
 }
 
-function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts<unknown>, 'runId' | 'origin'>): Run {
+function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 'origin'>): Run {
   const { parent, actorId: id, watch, sessionId, name } = errand
   const session = new Session(sessionId, name)
   const above = { parent, id, watch }

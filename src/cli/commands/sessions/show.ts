@@ -6,7 +6,7 @@ import { badUsage } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
-import { goingOn, whatItWaitsFor } from '../../going-on.js'
+import { goingOn, isAtWork, whatItWaitsFor } from '../../going-on.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, wholeNumber } from '../../options.js'
 import { ago, timestamp } from '../../render/ago.js'
@@ -16,7 +16,6 @@ import { type Paint, painter, wantsColor } from '../../render/paint.js'
 import { summary } from '../../../format/summary.js'
 import { transcript } from '../../render/transcript.js'
 import { shorten } from '../../../format/words.js'
-import { stateOf } from '../../session-row.js'
 import { carriedOptions } from '../common-options.js'
 import { onlyId, sessionOptionSpecs } from './options.js'
 
@@ -96,7 +95,7 @@ function standing(entry: SessionEntry, replayed: Replayed, store: string | undef
     return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${at}\n`
   }
   if (holder !== null) return `${told}${record}At work: ${shorten(holder, 200)}\n`
-  if (stateOf(run.state, holder) === 'interrupted') {
+  if (isAtWork(run)) {
     return `${told}${record}It was interrupted. Go on with: statewright resume ${id}${carried}\n`
   }
   const waits = run.resumable ? `${whatItWaitsFor(run).replace(/^the/, 'The')}\n` : ''

@@ -1,4 +1,5 @@
 import type { Reason } from '../../../../machines/agent/outcome.js'
+import { resultOf } from '../../../../machines/agent/result-of.js'
 import { type AgentInvariant, announcedAs, type Change, rule } from './rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
@@ -49,6 +50,16 @@ export const endingRules: readonly AgentInvariant[] = [
     const isRight =
       last?.type === 'session_ended' && last.state === after.state && last.reason === after.reason
     return !isRight && `the last event is ${JSON.stringify(last)}`
+  }),
+  rule('a result has what the type of its state says', ({ after, isFinal }) => {
+    const { state, error, pending, outputProblem, resumable } = resultOf(after)
+    const isWaiting = state === 'WAITING_FOR_INPUT'
+    if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
+    if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
+    if (isWaiting && error !== undefined) return `it waits with the error ${String(error)}`
+    if (resumable && outputProblem !== undefined) return 'outputProblem does not fit'
+    const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
+    return needsError && error === undefined && 'the error is missing'
   }),
   rule('every final state but COMPLETED and CANCELLED is explained by one error event', (change) => {
     const { after, isFinal, state } = change
