@@ -1,8 +1,10 @@
 import { access, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { StatewrightError } from '../errors.js'
 import type { CliError } from './cli-error.js'
 import { codeOf, whyUnreadable } from './load-file.js'
+import { importTypeScript, isTypeScript } from './load-typescript.js'
 
 /**
  * What a module that the person named exports. Throws a CliError that says what is wrong with the file.
@@ -21,13 +23,16 @@ export async function loadModule(
     throw refuse(whyUnreadable(error, path), error)
   }
   try {
-    return (await import(pathToFileURL(file).href)) as Record<string, unknown>
+    const module: unknown = isTypeScript(file)
+      ? await importTypeScript(file)
+      : await import(pathToFileURL(file).href)
+    return module as Record<string, unknown>
   } catch (error) {
     if (noModule.test(String(codeOf(error)))) {
-      const hint = /\.[cm]?tsx?$/.test(file)
-        ? `Node ${process.versions.node} cannot load TypeScript: use Node 22.18 or later, or compile it to .js first.`
-        : 'Name a .js or .mjs module.'
-      throw refuse(`'${path}' cannot be loaded. ${hint}`, error)
+      throw refuse(`'${path}' cannot be loaded. Name a .js, .mjs or .ts module.`, error)
+    }
+    if (error instanceof StatewrightError && error.code === 'missing_package') {
+      throw refuse(`'${path}' cannot be loaded: ${error.message}`, error)
     }
     throw refuse(`'${path}' cannot be loaded: ${whatWentWrong(error, path)}`, error)
   }

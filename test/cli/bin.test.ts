@@ -25,16 +25,26 @@ function run(
   return command(['run', ...args], cwd, onText)
 }
 
+/** For NODE_OPTIONS: as if jiti were not installed. */
+const withoutJiti = `--import=data:text/javascript,${encodeURIComponent(
+  `import { register } from 'node:module'
+   register('data:text/javascript,' + encodeURIComponent(\`export async function resolve(name, context, next) {
+     if (name === 'jiti') throw Object.assign(new Error('none'), { code: 'ERR_MODULE_NOT_FOUND' })
+     return next(name, context)
+   }\`))`,
+)}`
+
 /** The home of its user is the folder. */
 function command(
   args: string[],
   cwd: string,
   onText?: (text: string, child: ReturnType<typeof spawn>) => unknown,
+  env: Record<string, string> = {},
 ) {
   const { PATH } = process.env
   const child = spawn(process.execPath, [bin, ...args], {
     cwd,
-    env: { PATH, HOME: cwd, XDG_DATA_HOME: cwd, LOCALAPPDATA: cwd },
+    env: { PATH, HOME: cwd, XDG_DATA_HOME: cwd, LOCALAPPDATA: cwd, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = { out: '', err: '' }
@@ -123,6 +133,27 @@ whenBuilt('the statewright command', () => {
     )
     expect(err).toBe('')
     expect(code).toBe(130)
+  })
+
+  test('TypeScript that Node cannot read by itself names the package that can', async () => {
+    const cwd = await folder({
+      'package.json': { type: 'module' },
+      'enum.ts': 'export enum Color { Red }',
+      'sibling.ts': `import './other.js'`,
+      'other.ts': 'export const n: number = 1',
+      'lost.mjs': `import './nowhere.js'`,
+    })
+    const said = async (file: string) => {
+      const { code, err } = await command(['diagram', file], cwd, undefined, { NODE_OPTIONS: withoutJiti })
+      return `${code} ${err}`
+    }
+    const remedy = 'Run: npm install jiti (or name a compiled .js).'
+    expect(await said('enum.ts')).toContain(remedy)
+    expect(await said('sibling.ts')).toContain(remedy)
+    expect(await said('lost.mjs')).not.toContain('jiti')
+    expect(await said('enum.ts')).toMatch(
+      /^2 statewright: 'enum.ts' cannot be loaded: Node \d+\.\d+\.\d+ by itself/,
+    )
   })
 
   test('a module that waits for what can never happen is said to do so, instead of hanging', async () => {

@@ -40,6 +40,26 @@ describe('statewright diagram', () => {
     )
   })
 
+  it('draws the machine of a TypeScript module, with what it imports', async () => {
+    const cwd = await folder({
+      'light.ts': `import { createMachine } from '${xstate}'
+        import { Color, type Go } from './color.js'
+        export default createMachine({
+          id: 'light', types: {} as { events: Go }, initial: Color.Red,
+          states: { red: { on: { GO: Color.Green } }, green: { type: 'final' } },
+        })`,
+      'color.ts': `export enum Color { Red = 'red', Green = 'green' }
+        export type Go = { type: 'GO' }`,
+    })
+    const { code, out, err } = await cli(['diagram', 'light.ts', '-f', 'mermaid'], { cwd })
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toContain('s_red --> s_green : GO')
+    expect(await cli(['paths', 'light.ts'], { cwd })).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('1 of 1 transitions'),
+    })
+  })
+
   it('shows a coverage', async () => {
     const coverage = { machine: 'light', transitions: [{ id: 'red: GO → green', taken: 3 }] }
     const cwd = await folder({ 'light.mjs': light, 'c.json': coverage })

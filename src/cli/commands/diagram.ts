@@ -32,7 +32,7 @@ export const diagramCommand: Command = {
   positional: '[MODULE]',
   options,
   notes: [
-    'MODULE is a .js or .mjs file with an XState v5 machine as its default export, or as its only machine.\n' +
+    'MODULE is a .js, .mjs or .ts file with an XState v5 machine as its default export, or as its only machine.\n' +
       "json is what Stately's editor imports. svg needs: npm install @hpcc-js/wasm-graphviz",
     'Examples:\n' +
       '  statewright diagram --out agent.svg\n' +

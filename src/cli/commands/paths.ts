@@ -24,7 +24,7 @@ export const pathsCommand: Command = {
   positional: '[MODULE]',
   options,
   notes: [
-    'MODULE is a .js or .mjs file with an XState v5 machine as its default export. It may export, too:\n' +
+    'MODULE is a .js, .mjs or .ts file with an XState v5 machine as its default export. It may export, too:\n' +
       '  inputs          what the machine starts with: { name: input, … }\n' +
       '  alphabet        the events to try: { name: event, … }, or a function of the snapshot that returns them\n' +
       '  serializeState  a function of the snapshot; equal strings are one state',

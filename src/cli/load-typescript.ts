@@ -1,0 +1,64 @@
+import { existsSync } from 'node:fs'
+import { basename } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { StatewrightError } from '../errors.js'
+import { loadPeer } from '../load-peer.js'
+
+/** The part of the package jiti that is used. */
+interface Jiti {
+  createJiti(
+    from: string,
+    options: { fsCache: false; interopDefault: false },
+  ): { import(file: string): Promise<unknown> }
+}
+
+export function isTypeScript(file: string): boolean {
+  return /\.[cm]?tsx?$/.test(file)
+}
+
+/**
+ * What a TypeScript module exports. By jiti where it is installed: it takes everything that TypeScript has, and
+ * './other.js' for other.ts. Else by Node itself, which from 22.18 on takes types away and nothing more.
+ *
+ * @throws {StatewrightError} `missing_package` where only jiti can load it; else what the module throws
+ */
+export async function importTypeScript(file: string): Promise<unknown> {
+  const { href } = pathToFileURL(file)
+  const jiti = await loadPeer<Jiti>('jiti', `Loading '${file}'`).catch((error: unknown) => {
+    if (error instanceof StatewrightError && error.code === 'missing_package') return null
+    throw error
+  })
+  if (jiti !== null) return jiti.createJiti(href, { fsCache: false, interopDefault: false }).import(file)
+  try {
+    return (await import(href)) as unknown
+  } catch (error) {
+    const why = beyondNode(error)
+    if (why === null) throw error
+    throw new StatewrightError(
+      'missing_package',
+      `Node ${process.versions.node} by itself ${why}. Run: npm install jiti (or name a compiled .js).`,
+      'jiti',
+      { cause: error },
+    )
+  }
+}
+
+/** What Node's own reading of TypeScript lacks, where that is what is wrong. */
+function beyondNode(error: unknown): string | null {
+  const { code, url = '' } = error as { code?: unknown; url?: string }
+  switch (code) {
+    case 'ERR_UNKNOWN_FILE_EXTENSION':
+      return 'reads no TypeScript'
+    case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
+      return 'takes types away only, and there is more of TypeScript in it'
+    case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
+      return 'reads no TypeScript of packages'
+    case 'ERR_MODULE_NOT_FOUND': {
+      const source = url.replace(/\.([cm]?)js$/, '.$1ts')
+      if (source === url || !existsSync(fileURLToPath(source))) return null
+      return `finds no ${basename(url)} that is written as ${basename(source)}`
+    }
+    default:
+      return null
+  }
+}
