@@ -180,8 +180,9 @@ export interface Violation {
 }
 
 /**
- * Where and when an event happened. `seq` counts from 1 without gaps; anew where another process resumes the run, so that
- * only `id` is unique.
+ * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps; another process that goes on with
+ * the run from a store goes on with the numbers, too: after those that were told by the last rest, or, where a process
+ * was killed at work, after the next full million.
  */
 export interface Stamp {
   id: string

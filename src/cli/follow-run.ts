@@ -1,6 +1,8 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { RunResult } from '../../machines/agent/outcome.js'
 import type { LocalInspector } from '../inspect/node.js'
+import { UsageError } from '../errors.js'
+import { printable } from '../format/words.js'
 import type { ResumeOptions } from '../runtime/agent-options.js'
 import type { Run } from '../runtime/run.js'
 import { askForAnswer } from './ask-for-answer.js'
@@ -105,7 +107,13 @@ async function talk(
       // Meanwhile it may have been cancelled, which is an end.
       if (signal.aborted) return await conversation.run.result
       if (answer === null) return result
-      result = await conversation.say(answer)
+      try {
+        result = await conversation.say(answer)
+      } catch (error) {
+        // What was edited does not fit: the person hears why, and is asked again.
+        if (!(error instanceof UsageError)) throw error
+        io.stdout.write(`${printable(error.message)}\n`)
+      }
       // oxlint-enable no-await-in-loop
     }
     return result

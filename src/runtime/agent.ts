@@ -11,7 +11,7 @@ import { openSession } from '../sessions/open-session.js'
 import { nothingToResume, refuseJournal, refuseUnfinished, storeOrThrow } from '../sessions/refusals.js'
 import { replay, unknownSession } from '../sessions/replay.js'
 import type { SessionState } from '../sessions/session-state.js'
-import { machineStateOf } from '../sessions/standing.js'
+import { machineStateOf, toldBefore } from '../sessions/standing.js'
 import { checkedMemory } from '../memory/checked-memory.js'
 import { shieldSet } from '../shields/shield-set.js'
 import { checkedSessionId } from '../stores/session-id.js'
@@ -195,8 +195,8 @@ export function createAgent(options: AgentOptions): Agent {
     await parts.output?.ready?.()
   }
 
-  const run = (handle: Omit<RunParts, 'machine' | 'withObject'>): Run =>
-    new Run({ machine, withObject: complete, ...handle })
+  const run = (handle: Omit<RunParts, 'machine' | 'tools' | 'withObject'>): Run =>
+    new Run({ machine, tools: set, withObject: complete, ...handle })
 
   const complete = (result: RunResult) => withObject(parts.output, result)
 
@@ -231,6 +231,7 @@ export function createAgent(options: AgentOptions): Agent {
   const host: ChildHost = {
     config: parts.config,
     clock: parts.clock,
+    tools: set,
     bind,
     rebind: (snapshot, binding) => void bindings.set(snapshot, binding),
     ready,
@@ -297,7 +298,7 @@ export function createAgent(options: AgentOptions): Agent {
         throw error
       }
       const snapshot = machineStateOf(standing.run)
-      bindings.set(snapshot, { context, journal: log, epoch: standing.head, store: kept })
+      bindings.set(snapshot, { context, journal: log, told: toldBefore(standing), store: kept })
       const session = new Session(id, standing.name)
       session.update(standing.run.context)
       const { runId } = standing.run.context

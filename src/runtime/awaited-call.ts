@@ -83,19 +83,3 @@ function wasAnswered({ calls }: AgentContext, callId: string): boolean {
     return questions.some((question) => `${id}/${question.callId}` === callId && question.answer)
   })
 }
-
-/** Arguments that a person has changed, as JSON text. */
-export function editedArguments(value: unknown, callId: string): string {
-  let text: string | undefined
-  try {
-    text = JSON.stringify(value)
-  } catch {
-    text = undefined
-  }
-  if (text !== undefined) return text
-  throw new UsageError(
-    'invalid_input',
-    `The edited input of call '${callId}' cannot be written as JSON.`,
-    callId,
-  )
-}

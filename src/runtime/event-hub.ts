@@ -145,10 +145,7 @@ export class EventHub {
   #attach(listener: Listener): () => void {
     const live = this.#actor && liveOf(this.#actor)
     const context = this.#actor?.getSnapshot().context
-    if (live?.started && context && context.state !== null) {
-      const { state: to, reason } = context
-      listener.next(live.stampAgain({ type: 'state_changed', from: null, to, reason }))
-    }
+    if (live?.started && context) for (const event of live.present(context)) listener.next(event)
     if (this.#end === 'completed') listener.complete()
     else if (this.#end !== 'open') listener.error(this.#end.error)
     else this.#listeners.add(listener)

@@ -15,6 +15,8 @@ export interface Journal {
    * rejection ends the run in ERROR (`store_error`).
    */
   flushed(): Promise<void> | undefined
+  /** Given a way to ask for the number of the run's last event. */
+  counting?(told: () => number): void
   /** Told the state that the last entry has led to. */
   reached?(snapshot: SnapshotFrom<typeof agentMachine>): void
 }

@@ -90,7 +90,9 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
     }) as AgentMachine['restoreSnapshot'],
 
     start: (snapshot: Parameters<typeof start>[0], scope: Scope) => {
-      liveOf(scope.self)?.begin()
+      const live = liveOf(scope.self)
+      live?.begin()
+      live?.tellFound(snapshot.context)
       start(snapshot)
     },
 

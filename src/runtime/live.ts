@@ -2,6 +2,8 @@ import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
 import type { AgentEvent, Announcement } from '../../machines/agent/announcements.js'
 import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import { questionsOf } from '../../machines/agent/questions.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
 import type { PendingCall } from '../../machines/agent/results.js'
 import { addUsage, type Usage } from '../../machines/agent/usage.js'
 import type { SessionStore } from '../stores/store.js'
@@ -11,14 +13,15 @@ import type { Clock } from './clock.js'
 import { OpenSteps } from './open-steps.js'
 import { storeFailed } from './store-failed.js'
 import type { Journal } from './journal.js'
+import { newId } from './new-id.js'
 
 /** What the app gives one run, besides its input: never seen by the model or the journal. */
 export interface Binding {
   journal?: Journal | undefined
   /** The app's own object, handed to `execute`. */
   context?: unknown
-  /** Makes the ids of a resumed run's events differ from those before. */
-  epoch?: number
+  /** How many events other processes have told of the run: its numbers go on from there. */
+  told?: number
   /** Where the run's log is kept, and those of its sub-agents. */
   store?: SessionStore
   /** How deep the run is nested: absent for one that people started. */
@@ -43,7 +46,12 @@ export class Live {
   /** What the run starts from; null when it is restored. */
   readonly #input: AgentInput | null
   #started = false
-  #seq = 0
+  #seq: number
+  /** Makes the ids of a restored run's events differ from those of any other process. */
+  readonly #origin: string
+  /** What somebody who comes late has to know: the last change of state, and what has been asked since. */
+  #present: AgentEvent[] = []
+  #hasTold = false
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, Child> | undefined
@@ -52,13 +60,18 @@ export class Live {
   constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId
     this.#input = input
+    this.#seq = binding.told ?? 0
+    this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
+    binding.journal?.counting?.(() => this.#seq)
     this.clock = clock
     this.binding = binding
     this.scope = {
       ...scope,
       emit: (announcement) => {
         this.begin()
-        scope.emit(this.#stamp(announcement as unknown as Announcement))
+        const event = this.#stamp(announcement as unknown as Announcement)
+        this.#remember(event)
+        scope.emit(event)
       },
     }
   }
@@ -159,20 +172,34 @@ export class Live {
     }
   }
 
-  /** For somebody who comes late: what holds now, under the number of the last event. */
-  stampAgain(announcement: Announcement): AgentEvent {
-    return this.#stamped(announcement, this.#seq)
+  /** For somebody who comes late: where the run stands, and the questions that are open, as they were told. */
+  present(context: AgentContext): readonly AgentEvent[] {
+    const open = answerableCalls(context)
+    return this.#present.filter(
+      (event) =>
+        event.type !== 'approval_requested' ||
+        open.some(({ callId, fingerprint }) => callId === event.callId && fingerprint === event.fingerprint),
+    )
+  }
+
+  /** A restored run tells how it was found, and asks again: nobody has heard this process so far. */
+  tellFound(context: AgentContext): void {
+    if (this.#input || this.#hasTold || context.state === null) return
+    this.#hasTold = true
+    const { state: to, reason } = context
+    this.emit({ type: 'state_changed', from: null, to, reason })
+    if (to === 'WAITING_FOR_INPUT') for (const question of questionsOf(context)) this.emit(question)
   }
 
   #stamp(announcement: Announcement): AgentEvent {
-    return this.#stamped(announcement, ++this.#seq)
+    const runId = this.#runId
+    const seq = ++this.#seq
+    return { ...announcement, id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() }
   }
 
-  #stamped(announcement: Announcement, seq: number): AgentEvent {
-    const runId = this.#runId
-    const { epoch } = this.binding
-    const origin = epoch === undefined ? runId : `${runId}.${epoch}`
-    return { ...announcement, id: `${origin}:${seq}`, runId, seq, at: this.clock.now() }
+  #remember(event: AgentEvent): void {
+    if (event.type === 'state_changed') this.#present = [event]
+    else if (event.type === 'approval_requested') this.#present.push(event)
   }
 }
 

@@ -10,15 +10,10 @@ import { isNearBudget } from '../../machines/agent/totals.js'
 import { UsageError } from '../errors.js'
 import type { MachineState } from '../sessions/log-entry.js'
 import type { SessionLog } from '../sessions/session-log.js'
+import type { ToolSet } from '../tools/tool-set.js'
 import { formatValue } from '../tools/format-value.js'
-import {
-  type AnswerOptions,
-  answerTo,
-  type AskedCall,
-  awaitedCall,
-  editedArguments,
-  type EditOf,
-} from './awaited-call.js'
+import { type AnswerOptions, answerTo, type AskedCall, awaitedCall, type EditOf } from './awaited-call.js'
+import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { Gate } from './gate.js'
 import { guardedInspector, type Inspector } from './guarded-inspector.js'
@@ -42,6 +37,7 @@ export interface Origin {
 
 export interface RunParts {
   machine: AgentMachine
+  tools: ToolSet
   /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
   withObject: (result: RunResult) => RunResult | Promise<RunResult>
   runId: string
@@ -77,6 +73,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly id: string
   readonly sessionId: string
   readonly #session: Session
+  readonly #tools: ToolSet
   readonly #rest = new Rest<RunResult>()
   readonly #withObject: RunParts['withObject']
   readonly #hub = new EventHub(this.#rest)
@@ -87,9 +84,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
-    const { machine, withObject, runId, session, origin, signal, ready, inspect, above } = parts
+    const { machine, tools, withObject, runId, session, origin, signal, ready, inspect, above } = parts
     this.#above = above
     this.#withObject = withObject
+    this.#tools = tools
     this.id = runId
     this.sessionId = session.id
     this.#session = session
@@ -170,7 +168,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * Lets a call run; `editedInput` replaces the arguments that the model gave. `call` is its id, or the call as
    * `pending` and `approval_requested` tell of it: then an answer that comes late is refused for any other call of the
-   * same id, as with its `fingerprint`, and comparing its `name` types what `editedInput` may be.
+   * same id, as with its `fingerprint`, and comparing its `name` types what `editedInput` may be. An edit that does not
+   * fit the tool's schema is refused, and the call waits on; a schema that checks asynchronously refuses it with a
+   * `warning` (`answer_refused`).
    *
    * @example
    * for (const call of result.pending) {
@@ -184,9 +184,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const { callId, fingerprint } = this.#awaited(call, 'approval', options)
-    const edit = editedInput === undefined ? {} : { arguments: editedArguments(editedInput, callId) }
-    this.#send({ type: 'APPROVE', callId, fingerprint, ...edit })
+    const asked = this.#awaited(call, 'approval', options)
+    const { callId, fingerprint } = asked
+    if (editedInput === undefined) {
+      this.#send({ type: 'APPROVE', callId, fingerprint })
+      return
+    }
+    const { text, problem } = editedArguments(editedInput, asked, this.#tools)
+    if (problem) void this.#approveLater(callId, text, fingerprint, problem)
+    else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }
 
   /** Refuses a call; the model reads why. Takes and throws what `approve` does. */
@@ -284,7 +290,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (status !== 'active' || !isInterrupted) {
       actor.start()
       // XState tells nobody of a start that is an end.
-      if (status !== 'active') this.#settle(actor.getSnapshot())
+      if (status !== 'active') {
+        liveOf(actor)?.tellFound(context)
+        this.#settle(actor.getSnapshot())
+      }
       return
     }
     setTimeout(() => {
@@ -327,11 +336,35 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#gate.send(event)
   }
 
+  /** Until it is known whether the edit fits, the rest is left; it is reached again where it does not. */
+  async #approveLater(
+    callId: string,
+    text: string,
+    fingerprint: string,
+    problem: Promise<UsageError | null>,
+  ): Promise<void> {
+    this.#rest.leave()
+    try {
+      const refusal = await problem
+      if (refusal) throw refusal
+      // Somebody may have answered meanwhile.
+      awaitedCall(this.#ahead?.context, callId, 'approval', { fingerprint })
+      this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
+    } catch (error) {
+      this.#warn('answer_refused', describe(error))
+      if (this.#snapshot) this.#settle(this.#snapshot)
+    }
+  }
+
+  #warn(code: string, message: string): void {
+    if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code, message })
+  }
+
   /** A moment later: the inspector was called in the middle of a transition. */
   #warnOfInspector(thrown: unknown): void {
     queueMicrotask(() => {
       const message = `The inspector threw, and is not called again: ${describe(thrown)}`
-      if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+      this.#warn('subscriber_error', message)
     })
   }
 

@@ -3,10 +3,27 @@ import type { LogRecord } from '../stores/store.js'
 import { StoreError } from '../stores/store-error.js'
 import { type LogEntry, logVersion } from './log-entry.js'
 
-/** An entry as a record that tells when it is damaged. */
-export function sealRecord(seq: number, at: number, { type, ...rest }: LogEntry): LogRecord {
-  const data = JSON.stringify(rest)
+/** An entry that is not sealed yet. */
+export type Draft = Omit<LogRecord, 'check'>
+
+/** An entry as it stands now: it may change later, and what cannot be written throws at once. */
+export function draftRecord(seq: number, at: number, { type, ...rest }: LogEntry): Draft {
+  return { seq, at, type, data: JSON.stringify(rest) }
+}
+
+/** A record that tells when it is damaged. `told`: the number of the run's last event so far. */
+export function sealDraft({ seq, at, type, data: written }: Draft, told?: number): LogRecord {
+  const data = told === undefined ? written : withTold(written, told)
   return { seq, at, type, data, check: checkOf(seq, at, type, data) }
+}
+
+export function sealRecord(seq: number, at: number, entry: LogEntry): LogRecord {
+  return sealDraft(draftRecord(seq, at, entry))
+}
+
+/** Entries are objects, and none is empty. */
+function withTold(data: string, told: number): string {
+  return `${data.slice(0, -1)},"told":${told}}`
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Lease, LogRecord, SessionStore, SessionSummary } from '../stores/s
 import { StoreError } from '../stores/store-error.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { type LogEntry, logVersion, type StartInput } from './log-entry.js'
-import { sealRecord } from './log-record.js'
+import { type Draft, draftRecord, sealDraft } from './log-record.js'
 import type { SessionState } from './session-state.js'
 import { type FoldedRun, machineStateOf, type Standing } from './standing.js'
 import { summaryOf } from './summary.js'
@@ -53,7 +53,7 @@ export class SessionLog implements Journal {
   #snapshotSize: number
   #tailSize: number
   #brought: SessionState | undefined
-  #pending: LogRecord[] = []
+  #pending: Draft[] = []
   #summary: SessionSummary | undefined
   #isDue = false
   /** Whether a list of sessions knows that the run is under way. */
@@ -62,6 +62,7 @@ export class SessionLog implements Journal {
   #writing: Promise<void> | undefined
   #failure: StoreError | undefined
   #onFailure = (_failure: StoreError): void => undefined
+  #told = (): number => 0
 
   constructor({ store, lease, standing, clock, holder, name }: SessionLogParts) {
     this.sessionId = lease.sessionId
@@ -93,6 +94,10 @@ export class SessionLog implements Journal {
     if (state.messages.length > 0 || state.usage.totalTokens > 0) this.#brought = state
   }
 
+  counting(told: () => number): void {
+    this.#told = told
+  }
+
   append(entry: JournalEntry): void {
     if (entry.type === 'event') {
       this.write(entry)
@@ -111,9 +116,9 @@ export class SessionLog implements Journal {
 
   write(entry: LogEntry): void {
     if (this.#failure) return
-    let record: LogRecord
+    let record: Draft
     try {
-      record = sealRecord(this.#head + 1, this.#clock.now(), entry)
+      record = draftRecord(this.#head + 1, this.#clock.now(), entry)
     } catch (error) {
       this.#fail(error)
       return
@@ -254,7 +259,11 @@ export class SessionLog implements Journal {
   }
 
   #write(): Promise<void> | undefined {
-    const records = this.#pending
+    const told = this.#told()
+    const last = this.#pending.length - 1
+    const records = this.#pending.map((draft, i) =>
+      sealDraft(draft, i === last && told > 0 ? told : undefined),
+    )
     const summary = this.#summary
     this.#pending = []
     this.#summary = undefined

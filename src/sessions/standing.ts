@@ -19,6 +19,8 @@ export interface Standing {
   state: SessionState
   /** The latest run, ended or not; null before the first. */
   run: FoldedRun | null
+  /** The number of that run's last event, as far as the log knows. */
+  told: number
   /** Characters of the last snapshot, and of what has come since. */
   snapshotSize: number
   tailSize: number
@@ -32,6 +34,7 @@ export function standingAfter(records: readonly LogRecord[], sessionId: string):
     runs: 0,
     state: emptySession(),
     run: null,
+    told: 0,
     snapshotSize: 0,
     tailSize: 0,
   }
@@ -55,6 +58,7 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
       const [run] = initialTransition(agentMachine, { ...standing.state, ...entry.input })
       standing.run = run
       standing.runs += 1
+      standing.told = 0
       break
     }
     case 'event':
@@ -67,8 +71,21 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
       standing.snapshotSize = record.data.length
       standing.tailSize = 0
   }
+  standing.told = entry.told ?? standing.told
   standing.head = record.seq
 }
+
+/**
+ * The number after which another process numbers the events of the run. A process that ended at a rest has told nothing
+ * since; nobody knows what one that was killed at work has told, so there is room for it.
+ */
+export function toldBefore({ run, told }: Standing): number {
+  const state = run?.context.state
+  const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  return isAtWork && told > 0 ? (Math.floor(told / roomAfterKill) + 1) * roomAfterKill : told
+}
+
+const roomAfterKill = 1_000_000
 
 /** A snapshot brought back, if this machine has the state that it stands in. */
 function revived(state: MachineState, seq: number, sessionId: string): FoldedRun {

@@ -144,6 +144,19 @@ describe('resume answers the calls that wait', () => {
     expect(out).toContain(String.raw`Now: {"to: \"ann\")? (y)es, (n)o: y":1,"to":"b\u202eo\u200bb"}`)
   })
 
+  test('and an edit that does not fit is refused to whoever made it', async () => {
+    const { run } = await waitingFor(mail('a', 'ann'))
+    const { code, err } = await run(['resume', 's', ...go, `--approve=${a}=7`])
+    expect(code).toBe(2)
+    expect(err).toMatch(/the edited input is refused, and the call waits on\. .*must be a JSON object/)
+    const { out } = await run(['resume', 's', ...go], {
+      tty: true,
+      input: 'e\n7\ne\n{"to":"bea"}\n',
+      env: { NO_COLOR: '1' },
+    })
+    expect(out).toMatch(/must be a JSON object[^]*Run send_mail\(to: "ann"\)\?[^]*sent to bea/)
+  })
+
   test('without answers and without a terminal it says what it waits for, and needs no model for that', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, out, err } = await run(['resume', 's'])

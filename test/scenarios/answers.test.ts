@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import {
   type AgentOptions,
   defineShield,
+  defineTool,
   memoryStore,
   type PendingAnswer,
   type Run,
@@ -230,6 +232,58 @@ describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
     expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/has its answer already/)
     looked.open()
     expect(resultsOf((await play.end(2)).messages)).toEqual(['Found.', 'seen'])
+  })
+})
+
+describe('an edit that does not fit the tool', () => {
+  const amount = z.object({ amount: z.number() })
+  const transfer = (input: z.ZodType<{ amount: number }, { amount: number }> = amount) =>
+    defineTool({
+      name: 'transfer',
+      description: 'Moves money.',
+      input,
+      needsApproval: true,
+      execute: ({ amount: sum }) => `moved ${sum}`,
+    }) as Tool
+
+  it.each(stores)('is refused to the person, and the call waits on, with %s', async (_, kept) => {
+    const turns = [call('transfer', { amount: 99 }), done]
+    const play = (await stage(turns, { ...kept(), tools: [transfer()] })).run()
+    await play.rest()
+    for (const edit of [{ amount: 'all' }, { sum: 1 }, 7, [{ amount: 1 }], '{"amount":1}']) {
+      expect(() => play.run.approve('call_1_1', edit)).toThrow(
+        expect.objectContaining({ name: 'UsageError', code: 'invalid_input', subject: 'call_1_1' }),
+      )
+    }
+    expect(() => play.run.approve('call_1_1', { amount: 'all' })).toThrow(/waits on\.[^]*- amount: .*number/)
+    play.run.approve('call_1_1', { amount: 1 })
+    const { messages } = await play.end(2)
+    expect(resultsOf(messages)).toEqual([expect.stringContaining('moved 1')])
+  })
+
+  it('is refused for a call of a sub-agent, too', async () => {
+    const child = await stage([call('transfer', { amount: 99 }), text('Moved.')], { tools: [transfer()] })
+    const research = child.agent.asTool({ name: 'research', description: 'Finds out.' }) as Tool
+    const play = (await stage([call('research', { task: 'Move.' }), done], { tools: [research] })).run()
+    const { pending = [] } = await play.rest()
+    const callId = pending[0]?.callId ?? ''
+    expect(() => play.run.approve(callId, { amount: 'all' })).toThrow(/- amount: .*number/)
+    play.run.approve(callId, { amount: 2 })
+    await play.end(2)
+    expect(textOf(child.wire(1).at(-1))).toContain('moved 2')
+  })
+
+  it('is refused with a warning where the schema takes its time', async () => {
+    const slow = amount.refine(async ({ amount: sum }) => sum < 10, 'at most 9')
+    const play = (await stage([call('transfer', { amount: 1 }), done], { tools: [transfer(slow)] })).run()
+    await play.rest()
+    play.run.approve('call_1_1', { amount: 99 })
+    expect(await play.event('warning')).toMatchObject({
+      code: 'answer_refused',
+      message: expect.stringContaining('at most 9') as string,
+    })
+    play.run.approve('call_1_1', { amount: 2 })
+    expect(resultsOf((await play.end(2)).messages)).toEqual([expect.stringContaining('moved 2')])
   })
 })
 

@@ -1,8 +1,8 @@
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
-import { isPaused, openQuestions, questionId, withAnswer } from '../delegation.js'
+import { isPaused, withAnswer } from '../delegation.js'
 import { isInDoubt } from '../in-doubt.js'
-import { fingerprintOf } from '../results.js'
+import { questionsOf } from '../questions.js'
 import { spendForChild } from './children.js'
 import {
   closeOpenCalls,
@@ -81,28 +81,7 @@ export const settleBatch = act((context, event, tell) => {
 })
 
 export const askForApproval = act((context, _event, tell) => {
-  for (const call of context.calls) {
-    if (call.result === undefined && call.needs === 'approval') {
-      tell({
-        type: 'approval_requested',
-        callId: call.id,
-        name: call.name,
-        arguments: call.arguments,
-        fingerprint: fingerprintOf(call),
-        ...(call.interrupted && { interrupted: true }),
-      })
-    }
-    for (const question of openQuestions(call)) {
-      if (question.needs !== 'approval') continue
-      const { needs: _needs, path = [], ...asked } = question
-      tell({
-        ...asked,
-        type: 'approval_requested',
-        callId: questionId(call, question),
-        path: [call.name, ...path],
-      })
-    }
-  }
+  for (const question of questionsOf(context)) tell(question)
   return undefined
 })
 

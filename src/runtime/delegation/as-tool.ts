@@ -65,6 +65,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     timeoutMs: 0,
     delegate: {
       maxDepth,
+      tools: agent.tools,
       messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
       open: (errand) => openChild({ ...agent, config }, errand),
     },

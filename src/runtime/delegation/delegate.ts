@@ -2,12 +2,15 @@ import type { AnyActorRef } from 'xstate'
 import type { BudgetRemaining } from '../../../guards/budget.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { SessionStore } from '../../stores/store.js'
+import type { ToolSet } from '../../tools/tool-set.js'
 import type { Run } from '../run.js'
 
 /** What makes a tool a sub-agent. */
 export interface Delegate {
   /** The deepest level at which it may run: 1 is right below a run that people started. */
   readonly maxDepth: number
+  /** The tools of the sub-agent itself. */
+  readonly tools: ToolSet
   /** The sub-agent's user message. Throws when the input makes none. */
   readonly messageFor: (input: unknown) => string
   /** Begins the run of a call, or goes on with it. Null: it was under way before, and nothing is left of it. */

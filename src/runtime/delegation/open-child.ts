@@ -3,9 +3,10 @@ import type { AgentInput, NewMessage } from '../../../machines/agent/context.js'
 import { openSession } from '../../sessions/open-session.js'
 import { leaseMs } from '../../sessions/session-log.js'
 import { emptySession, type SessionState } from '../../sessions/session-state.js'
-import { machineStateOf } from '../../sessions/standing.js'
+import { machineStateOf, toldBefore } from '../../sessions/standing.js'
 import type { SessionStore } from '../../stores/store.js'
 import { StoreError } from '../../stores/store-error.js'
+import type { ToolSet } from '../../tools/tool-set.js'
 import type { Clock } from '../clock.js'
 import { toMessages } from '../input.js'
 import type { Binding } from '../live.js'
@@ -18,11 +19,12 @@ import type { Errand } from './delegate.js'
 /** The agent that is to run as a sub-agent. */
 export interface ChildHost {
   clock: Clock
+  tools: ToolSet
   /** Its configuration, with what `asTool` changes. */
   config: AgentConfig
   /** Rejects when a run cannot start. */
   ready(input: AgentInput): Promise<void>
-  run(handle: Omit<RunParts, 'machine' | 'withObject'>): Run
+  run(handle: Omit<RunParts, 'machine' | 'tools' | 'withObject'>): Run
   bind(
     runId: string,
     sessionId: string,
@@ -49,7 +51,7 @@ export async function openChild(host: ChildHost, errand: Errand): Promise<Run | 
   const { log, standing } = await openWhenFree(store, host.clock, errand)
   if (standing.run) {
     const snapshot = machineStateOf(standing.run)
-    host.rebind(snapshot, { ...binding, journal: log, epoch: standing.head })
+    host.rebind(snapshot, { ...binding, journal: log, told: toldBefore(standing) })
     return runOf(host, errand, { runId: standing.run.context.runId, origin: { snapshot, log } })
   }
   try {

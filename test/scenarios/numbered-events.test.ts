@@ -1,0 +1,116 @@
+import { type AgentEvent, memoryStore, type Run } from '../../src/index.js'
+import { distant } from '../support/distant.js'
+import { again, stage, until } from '../support/play.js'
+import { call, clientTool, text, tool } from '../support/tools.js'
+
+const done = text('Done.')
+const pay = () => tool('pay', () => 'paid', { needsApproval: true })
+
+/** The events of a run from here on. */
+function heard(run: Run): AgentEvent[] {
+  const events: AgentEvent[] = []
+  run.events$.subscribe((event) => {
+    events.push(event)
+  })
+  return events
+}
+
+const numbers = (events: readonly AgentEvent[]): number[] => events.map(({ seq }) => seq)
+const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i)
+
+describe('who subscribes late', () => {
+  it('hears first where the run stands and what it asks, as it was told before', async () => {
+    const play = (await stage([call('pay'), done], { tools: [pay()] })).run()
+    await play.rest()
+    const late = heard(play.run)
+    expect(late.map(({ type }) => type)).toEqual(['state_changed', 'approval_requested'])
+    expect(late).toMatchObject([
+      { from: 'WAITING_FOR_TOOL', to: 'WAITING_FOR_INPUT' },
+      { callId: 'call_1_1' },
+    ])
+    for (const event of late) expect(play.events).toContain(event)
+    play.run.approve('call_1_1')
+    await play.end(2)
+    expect(play.events.filter(({ seq }) => seq >= (late[0]?.seq ?? 0))).toEqual(late)
+    const after = heard(play.run)
+    expect(after).toEqual(play.of('state_changed').slice(-1))
+    const ids = play.events.map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  it('is not asked again what was answered', async () => {
+    const play = (await stage([call('pay'), call('pick')], { tools: [pay(), clientTool('pick')] })).run()
+    await play.rest()
+    play.run.reject('call_1_1')
+    await play.rest()
+    expect(heard(play.run)).toMatchObject([{ type: 'state_changed', reason: 'tool_output' }])
+    play.run.cancel()
+  })
+})
+
+describe.each([
+  ['at once', memoryStore],
+  ['by promises', () => distant(memoryStore())],
+])('another process that goes on with a run, with a store that answers %s', (_, open) => {
+  it('counts on where the run rested, and asks again', async () => {
+    const options = { store: open(), tools: [pay()] }
+    const theatre = await stage([call('pay'), done], options)
+    const play = theatre.run('Go.', { session: 's' })
+    await play.rest()
+    const told = play.events.length
+    expect(numbers(play.events)).toEqual(from(1, told))
+
+    const other = await again(theatre, options).resume('s')
+    const events = heard(other)
+    expect(events).toMatchObject([
+      { type: 'state_changed', from: null, to: 'WAITING_FOR_INPUT', reason: 'approval' },
+      {
+        type: 'approval_requested',
+        callId: 'call_1_1',
+        fingerprint: play.of('approval_requested')[0]?.fingerprint,
+      },
+    ])
+    const iterated: AgentEvent[] = []
+    for await (const event of other) iterated.push(event)
+    expect(iterated).toEqual(events)
+    other.approve('call_1_1')
+    expect((await other.result).state).toBe('COMPLETED')
+    expect(numbers(events)).toEqual(from(told + 1, events.length))
+
+    const third = await again(theatre, options).resume('s')
+    const ended = heard(third)
+    expect(ended).toMatchObject([
+      { type: 'state_changed', from: null, to: 'COMPLETED', seq: told + events.length + 1 },
+    ])
+    const ids = [play.events, events, ended].flat().map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  it('leaves room for what a killed process may have told', async () => {
+    const options = { store: open(), tools: [tool('look', () => new Promise(() => {}), { readOnly: true })] }
+    const theatre = await stage([call('look'), done], options)
+    const play = theatre.run('Go.', { session: 's' })
+    await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+    // What a process that is killed now leaves behind.
+    const records = await options.store.read('s')
+    const left = memoryStore()
+    const lease = left.acquire('s', { holder: 'a copy', ttlMs: 1_000 })
+    left.append(lease, records)
+    left.release(lease)
+    const other = await again(theatre, { store: left, tools: [tool('look')] }).resume('s')
+    const events = heard(other)
+    expect((await other.result).state).toBe('COMPLETED')
+    expect(numbers(events)).toEqual(from(1_000_001, events.length))
+    play.run.cancel()
+  })
+
+  it('counts anew in the next run of the session', async () => {
+    const options = { store: open() }
+    const theatre = await stage([done, done], options)
+    for (const calls of [1, 2]) {
+      const play = theatre.run('Go.', { session: 's' })
+      await until(() => play.of('session_ended').length === 1)
+      await play.end(calls)
+    }
+  })
+})
