@@ -445,7 +445,8 @@ export const agentMachine = setup({
         whereItWas: { type: 'history', description: 'The substate that a restored run was in.' },
 
         screeningCalls: {
-          description: 'Tool-input shields look at the calls before any of them runs.',
+          description:
+            'Tool-input shields look at the calls before any of them runs, and at what people have changed.',
           invoke: {
             id: 'callShields',
             src: 'screenCalls',
@@ -470,6 +471,7 @@ export const agentMachine = setup({
               target: '#agent.WAITING_FOR_INPUT.approval',
               actions: { type: 'because', params: { reason: 'approval' } },
             },
+            { guard: 'hasCallsToScreen', target: 'screeningCalls' },
             {
               guard: 'hasClientCalls',
               target: '#agent.WAITING_FOR_INPUT.toolOutput',

@@ -155,7 +155,8 @@ export interface ModelStepResponse {
   text: string | null
   /** As `text`; absent when the model has not refused. */
   refusal?: string | null
-  toolCalls: ToolCall[]
+  /** Null where shields look at them, or at the words beside them: what they clear comes as `tool_call`. */
+  toolCalls: ToolCall[] | null
   finishReason: string | null
   /** The model that answered, as the provider names it. */
   model: string | null

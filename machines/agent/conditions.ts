@@ -8,7 +8,7 @@ import { isInDoubt, isUnderWay } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import type { Reason } from './outcome.js'
 import type { ModelActorError } from './response.js'
-import { fingerprintOf } from './results.js'
+import { fingerprintOf, isRunnable } from './results.js'
 import { type InputScreening, listed } from './screening.js'
 import { budgetReason, spent } from './totals.js'
 import { unscreenedInput } from './unscreened.js'
@@ -181,7 +181,10 @@ export const hasSteering = ({ context }: Scope): boolean => context.steering.len
 
 // The batch.
 
-export const hasRunnableCalls = ({ context }: Scope): boolean => someOpen(context, 'nobody')
+export const hasRunnableCalls = ({ context }: Scope): boolean => context.calls.some(isRunnable)
+/** A person has changed the arguments of a call: shields look at them like at the model's own. */
+export const hasCallsToScreen = ({ context }: Scope): boolean =>
+  context.calls.some((call) => call.unchecked && call.result === undefined)
 export const hasResultsToScreen = ({ context }: Scope): boolean =>
   context.calls.some((call) => call.unscreened)
 export const hasCallsToApprove = (scope: Scope): boolean => countOpen(scope, 'approval') > 0
@@ -210,10 +213,6 @@ export const isAllInDoubt = ({ context }: Scope): boolean => {
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call))
 }
 
-function someOpen(context: AgentContext, needs: string): boolean {
-  return context.calls.some((call) => call.result === undefined && call.needs === needs)
-}
-
 export const isOpenCall = ({ context, event }: Scope): boolean =>
   'callId' in event && context.calls.some((call) => call.id === event.callId && call.result === undefined)
 
@@ -239,7 +238,10 @@ function isOpenCallThatNeeds({ context, event }: Scope, needs: string): boolean 
   if (!('callId' in event)) return false
   const call = context.calls.find(({ id }) => id === event.callId)
   const question = call ? undefined : questionOf(context.calls, event.callId)?.question
-  const isOpen = call ? call.result === undefined && call.needs === needs : question?.needs === needs
+  // Nobody is asked about a call before shields have seen what it asks for.
+  const isOpen = call
+    ? call.result === undefined && call.needs === needs && !call.unchecked
+    : question?.needs === needs
   if (!isOpen) return false
   // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
   const asked = 'fingerprint' in event ? event.fingerprint : undefined

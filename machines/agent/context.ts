@@ -114,6 +114,8 @@ export interface AgentContext {
 
   /** The answer that waits for the shields; null otherwise. */
   held: HeldAnswer | null
+  /** The step of an answer that nobody has been told of, because shields look at it or at its calls; null otherwise. */
+  untold: string | null
 
   /** The batch at hand, and where its assistant message stands in `messages`. */
   calls: PendingCall[]
@@ -155,6 +157,7 @@ export function createContext(input: AgentInput): AgentContext {
     warnedOfBudget: input.warnedOfBudget,
     response: null,
     held: null,
+    untold: null,
     calls: [],
     batchAt: -1,
     batchNumber: 0,

@@ -7,7 +7,7 @@ import { fingerprintOf } from './results.js'
 export function questionsOf({ calls }: AgentContext): Announcement[] {
   return calls.flatMap((call) => {
     const asked: Announcement[] = []
-    if (call.result === undefined && call.needs === 'approval') {
+    if (call.result === undefined && call.needs === 'approval' && !call.unchecked) {
       asked.push({
         type: 'approval_requested',
         callId: call.id,

@@ -44,7 +44,7 @@ export function answerableCalls(context: AgentContext): PendingAnswer[] {
 function openQuestionsOf(context: AgentContext): PendingAnswer[] {
   return context.calls.flatMap((call) => {
     const { id: callId, name, arguments: text, needs, interrupted } = call
-    if (call.result !== undefined || needs === 'nobody') return []
+    if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
     if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
     const fingerprint = fingerprintOf(call)
     return [{ callId, name, arguments: text, needs, fingerprint, ...(interrupted && { interrupted }) }]

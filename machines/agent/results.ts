@@ -55,6 +55,8 @@ export interface PendingCall {
   interrupted?: true
   /** True once a person has let it run. */
   approved?: true
+  /** True while no shield has seen the arguments: nothing of them is shown, and the call does not run. */
+  unchecked?: true
   /** True when a person changed the arguments before approving. */
   edited?: true
   /** What its sub-agent has used, as far as it is in the run's totals. */
@@ -78,6 +80,11 @@ export interface ToolTraits {
   polling: boolean
   /** A sub-agent with a log of its own: a call that was interrupted goes on from there. */
   delegate?: true
+}
+
+/** Whether a call can be handed to its tool: nobody has to act on it first, and shields have seen what it is given. */
+export function isRunnable({ needs, result, unchecked }: PendingCall): boolean {
+  return result === undefined && needs === 'nobody' && !unchecked
 }
 
 /** What an answer to a call is bound to: its name and its arguments as they are now. */

@@ -18,7 +18,7 @@ export interface Screening {
   action: ShieldAction
   /** The messages that go with that action; always there when it is `block`. */
   message: string | null
-  /** The content as it may go on. Nothing of it may, when the action is `block`. */
+  /** The content as it may go on; empty when the action is `block`. */
   content: string
   /** One a shield, in list order. */
   findings: ShieldFinding[]
@@ -35,6 +35,8 @@ export interface InputScreening extends Screening {
 /** What the shields said of a call's arguments, or of its result. */
 export interface CallScreening extends Screening {
   callId: string
+  /** What stands in place of the call's name, where that is no tool's and a shield objects to it. */
+  name?: string
 }
 
 /** An answer that no shield has cleared yet; it is in the transcript as a message that holds nothing of it. */
@@ -49,6 +51,10 @@ export interface HeldAnswer {
 
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
+/** JSON text, so that a message with such a call can be sent. */
+export const withheldArguments = '{}'
+/** In place of a name that is no tool's: the model has made it up. */
+export const withheldName = 'withheld'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
 /** What an actor resolved with, as a list whatever it was: actions never throw. */

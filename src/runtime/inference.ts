@@ -4,7 +4,7 @@ import { stepIdOf } from '../../machines/agent/step-id.js'
 import type { Summary } from '../context/request-summary.js'
 import type { Work } from './open-steps.js'
 
-/** One attempt at an answer. Where output shields look at answers, nothing that the model said is told here. */
+/** One attempt at an answer. Where shields look at answers, or at calls, nothing of these is told here. */
 export function inference(context: AgentContext): Work<'inference', ModelOutput> {
   const { attempt, features } = context
   return {
@@ -15,7 +15,9 @@ export function inference(context: AgentContext): Work<'inference', ModelOutput>
       const words = features.outputShields
         ? { text: null }
         : { text, ...(refusal !== null && refusal !== '' && { refusal }) }
-      return { payload: { modelResponse: { ...words, toolCalls, finishReason, model, usage } } }
+      const isHeld = features.outputShields && (text !== '' || !!refusal)
+      const calls = toolCalls.length > 0 && (features.callShields || isHeld) ? null : toolCalls
+      return { payload: { modelResponse: { ...words, toolCalls: calls, finishReason, model, usage } } }
     },
   }
 }

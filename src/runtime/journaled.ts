@@ -157,18 +157,20 @@ function seal(
   partial: PartialAnswer | undefined,
 ): AgentMachineEvent {
   const sealed = { now, ...event } as AgentMachineEvent
-  if (isUncleared(event, features)) Object.assign(sealed, { withheld: true })
+  if (holdsUncleared(event, features)) Object.assign(sealed, { withheld: true })
   if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
   if (partial) Object.assign(sealed, { partial })
   return sealed
 }
 
 /** What is logged before a shield has looked at it: nobody is to read it there. */
-function isUncleared({ type }: AgentMachineEvent, features: Features): boolean {
-  switch (type) {
+function holdsUncleared(event: AgentMachineEvent, features: Features): boolean {
+  switch (event.type) {
     case 'xstate.done.actor.model':
     case 'xstate.done.actor.conclusion':
-      return features.outputShields
+      return features.outputShields || (features.callShields && event.output.response.toolCalls.length > 0)
+    case 'APPROVE':
+      return features.callShields && event.arguments !== undefined
     case 'TOOL_RESULT':
     case 'TOOL_OUTPUT':
       return features.resultShields

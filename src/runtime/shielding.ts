@@ -5,8 +5,8 @@ import type { ShieldScene } from '../shields/shield.js'
 import type { Live } from './live.js'
 import type { Parts } from './parts.js'
 
-/** Shows a text to the shields of one point, on the run's own clock. */
-export function screen(
+/** Shows a text to the shields of one point, on the run's own clock. What they block goes no further than here. */
+export async function screen(
   { shields }: Parts,
   { live, context, signal }: { live: Live; context: AgentContext; signal: AbortSignal },
   point: ShieldPoint,
@@ -16,7 +16,7 @@ export function screen(
   const { timeoutMs, failOpen } = shields
   const { clock, binding } = live
   const { messages } = context
-  return runShields(shields[point], content, {
+  const outcome = await runShields(shields[point], content, {
     ...scene,
     point,
     signal,
@@ -26,4 +26,5 @@ export function screen(
     messages,
     context: binding.context,
   })
+  return outcome.action === 'block' ? { ...outcome, content: '' } : outcome
 }

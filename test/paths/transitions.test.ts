@@ -28,7 +28,7 @@ const inputs = {
 }
 
 describe('every transition, on the live agent', () => {
-  test('1. with plain: pause, model: truncated, …, approve, reject, resumed in time → MAX_STEPS (done)', async () => {
+  test('1. with plain: pause, model: truncated, …, approve, reject, store failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -36,6 +36,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: truncated
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // resumed in time
@@ -46,13 +48,13 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
       { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      // store failed
+      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
   })
 
-  test('2. with plain: model: calls of every kind, resumed in time, hand in output, store failed → ERROR (done)', async () => {
+  test('2. with plain: model: calls of every kind, resumed in time, …, tool runner ended, model: recoverable error, pause → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -62,10 +64,16 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // store failed
-      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
   test('3. with plain: model: call, resumed in time, model: empty → MAX_STEPS (done)', async () => {
@@ -94,23 +102,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('5. with plain: model: call, tool runner failed, model: recoverable error, pause → PAUSED', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner failed
-      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
-  })
-
-  test('6. with plain: model: call, tool runner gave up, model: refusal → COMPLETED (done)', async () => {
+  test('5. with plain: model: call, tool runner gave up, model: refusal → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -124,7 +116,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('7. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('6. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -138,7 +130,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('8. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('7. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -150,7 +142,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('9. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
+  test('8. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -162,7 +154,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('10. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('9. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -174,7 +166,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('11. with plain: model: recoverable error, back-off over, model: empty, model: empty → ERROR (done)', async () => {
+  test('10. with plain: model: recoverable error, back-off over, model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -190,7 +182,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('12. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
+  test('11. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -202,7 +194,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('13. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('12. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -212,7 +204,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('14. with plain: model: fatal error → ERROR (done)', async () => {
+  test('13. with plain: model: fatal error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -222,7 +214,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('15. with plain: model: context overflow → ERROR (done)', async () => {
+  test('14. with plain: model: context overflow → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -232,7 +224,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('16. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('15. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -242,7 +234,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('17. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('16. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -254,7 +246,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('18. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('17. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -266,7 +258,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('19. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('18. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -276,7 +268,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('19. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -286,7 +278,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('21. with with a deadline: model: truncated call → ERROR (done)', async () => {
+  test('20. with with a deadline: model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -296,7 +288,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('22. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
+  test('21. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -306,7 +298,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
+  test('22. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -328,7 +320,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('24. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
+  test('23. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -346,7 +338,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('25. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
+  test('24. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -364,7 +356,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('26. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('25. with with every shield: input shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -374,7 +366,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('27. with with result shields: model: calls of every kind, tool: ok, …, tool runner ended, hand in output, result shield failed → ERROR (done)', async () => {
+  test('26. with with result shields: model: calls of every kind, tool: ok, …, tool runner failed, hand in output, result shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -386,8 +378,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
       // results allowed
       { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"resultShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // tool runner failed
+      { event: {"type":"xstate.error.actor.tools","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
       // result shield failed
@@ -396,7 +388,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('28. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
+  test('27. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -412,7 +404,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('29. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('28. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -426,7 +418,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('30. with with retrieval: retrieval failed → ERROR (done)', async () => {
+  test('29. with with retrieval: retrieval failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
@@ -436,7 +428,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('31. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('30. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
@@ -446,7 +438,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('32. with summing up, nearly spent: does not fit → ERROR (done)', async () => {
+  test('31. with summing up, nearly spent: does not fit → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
@@ -456,7 +448,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('33. with summing up, nearly spent: fitting failed → ERROR (done)', async () => {
+  test('32. with summing up, nearly spent: fitting failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
@@ -466,7 +458,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('34. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
+  test('33. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -480,7 +472,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('35. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
+  test('34. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -494,7 +486,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('36. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('35. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -506,7 +498,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('37. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
+  test('36. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -518,7 +510,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('38. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, hand in output meanwhile, call shield failed → ERROR (done)', async () => {
+  test('37. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, pause, resumed in time, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -526,12 +518,36 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // calls allowed
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"},{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"b"},{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"c"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve an edit
+      { event: {"type":"APPROVE","callId":"b","arguments":"{\"n\":2}","withheld":true,"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // hand in output meanwhile
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      // cancel
+      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
+  })
+
+  test('38. with with guards of its own and shields: model: call, own guards let the calls pass, call shield failed → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      // own guards let the calls pass
+      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // call shield failed
       { event: {"type":"xstate.error.actor.callShields","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"callShields","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
   test('39. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
@@ -546,7 +562,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('40. with with sub-agents: model: two delegations, tool: ok, …, tool: ok, pause, cancel → CANCELLED (done)', async () => {
+  test('40. with with sub-agents: model: two delegations, tool: ok, …, sub-agent: asks the client, hand in output, tool: ok → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -558,21 +574,19 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"CHILD_RESTS","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: spends
+      { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // sub-agent: asks the client
+      { event: {"type":"CHILD_RESTS","callId":"b","questions":[{"callId":"r","name":"transfer","arguments":"{\"n\":1}","needs":"client","fingerprint":"r"}],"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"b/r","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // cancel
-      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
+      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
   })
 
-  test('41. with with sub-agents: model: two delegations, tool: ok, …, sub-agent: asks the client, hand in output, tool: ok → MAX_STEPS (done)', async () => {
+  test('41. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -584,23 +598,13 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"CHILD_RESTS","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
       // resume
       { event: {"type":"RESUME","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // sub-agent: spends
-      { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // sub-agent: asks a person
-      { event: {"type":"CHILD_RESTS","callId":"b","questions":[{"callId":"q","name":"transfer","arguments":"{\"n\":1}","needs":"approval","fingerprint":"q"}],"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"b/q","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // sub-agent: asks the client
-      { event: {"type":"CHILD_RESTS","callId":"b","questions":[{"callId":"r","name":"transfer","arguments":"{\"n\":1}","needs":"client","fingerprint":"r"}],"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // hand in output
-      { event: {"type":"TOOL_OUTPUT","callId":"b/r","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      // sub-agent: spends it all
+      { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('42. with with sub-agents: model: two delegations, sub-agent: asks a person, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+  test('42. with with sub-agents: model: two delegations, sub-agent: asks a person, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -608,25 +612,13 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: asks a person
       { event: {"type":"CHILD_RESTS","callId":"a","questions":[{"callId":"q","name":"transfer","arguments":"{\"n\":1}","needs":"approval","fingerprint":"q"}],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // sub-agent: spends it all
-      { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
+      // sub-agent: answers, and has spent it all
+      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('43. with with sub-agents: model: two delegations, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: two delegations
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // sub-agent: answers, and has spent it all
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
-  })
-
-  test('44. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
+  test('43. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -642,7 +634,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('45. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
+  test('44. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -656,7 +648,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('46. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('45. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -670,7 +662,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('47. with spent before it starts: input allowed → BUDGET_EXCEEDED (done)', async () => {
+  test('46. with spent before it starts: input allowed → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -680,7 +672,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('48. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('47. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -690,7 +682,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('49. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
+  test('48. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, halting at once']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -710,7 +702,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('50. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
+  test('49. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -732,7 +724,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('51. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
+  test('50. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -752,7 +744,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('52. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
+  test('51. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -772,7 +764,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('53. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
+  test('52. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -784,7 +776,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('54. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
+  test('53. with watching outputs: model: call, tool: ok, model: call, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching outputs']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -800,7 +792,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('55. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
+  test('54. with watching cycles: model: call, own guards let the calls pass, …, model: another call, own guards let the calls pass, tool: ok → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching cycles']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -838,7 +830,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 16 })
   })
 
-  test('56. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('55. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -850,7 +842,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('57. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
+  test('56. with watching failures: model: call, tool: error, model: call, tool: error → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -866,7 +858,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('58. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
+  test('57. with watching failures: model: call, tool: denied, model: call, tool: denied → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -882,7 +874,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('59. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('58. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -909,7 +901,7 @@ describe('every transition, on the live agent', () => {
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // calls allowed
-      { event: {"type":"xstate.done.actor.callShields","output":[],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call
@@ -918,7 +910,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 15 })
   })
 
-  test('60. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
+  test('59. with refusing failures: model: call, own guards let the calls pass, …, calls allowed, own guards let the results pass, model: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['refusing failures']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -935,7 +927,7 @@ describe('every transition, on the live agent', () => {
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // calls allowed
-      { event: {"type":"xstate.done.actor.callShields","output":[],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass
       { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: call

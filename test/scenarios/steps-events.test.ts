@@ -105,7 +105,7 @@ test('a run with shields, memory and a tool tells its steps in order, each with 
     payload: {
       modelResponse: {
         text: null,
-        toolCalls: [{ function: { name: 'look' } }],
+        toolCalls: null,
         finishReason: 'tool_calls',
         usage: play.of('usage')[0]?.step,
       },

@@ -3,6 +3,7 @@ import { timeOf } from '../events.js'
 import { isPaused, withAnswer } from '../delegation.js'
 import { isInDoubt } from '../in-doubt.js'
 import { questionsOf } from '../questions.js'
+import { isRunnable } from '../results.js'
 import { spendForChild } from './children.js'
 import {
   closeOpenCalls,
@@ -12,11 +13,10 @@ import {
   withholdUnscreened,
   withResults,
 } from './transcript.js'
+import { tellUntold } from './untold.js'
 
 export const markStarted = act((context) => ({
-  calls: context.calls.map((call) =>
-    call.result === undefined && call.needs === 'nobody' ? { ...call, started: true as const } : call,
-  ),
+  calls: context.calls.map((call) => (isRunnable(call) ? { ...call, started: true as const } : call)),
 }))
 
 export const recordResult = act((context, event, tell) => {
@@ -70,14 +70,15 @@ export const settleBatch = act((context, event, tell) => {
     context.reason === 'approval' ||
     context.reason === 'tool_output' ||
     (context.reason === 'paused' && context.calls.some(isPaused))
-  const calls = exposed
+  const closed = exposed
     ? context.calls
     : withholdUnscreened(
         closeOpenCalls(context, whyNotExecuted(context.reason), timeOf(event), tell),
         timeOf(event),
         tell,
       )
-  return { calls: exposed ? calls : [], messages: withResults(context, calls) }
+  const { calls, untold } = tellUntold({ ...context, calls: closed }, tell)
+  return { untold, calls: exposed ? calls : [], messages: withResults(context, closed) }
 })
 
 export const askForApproval = act((context, _event, tell) => {
@@ -91,7 +92,10 @@ export const approve = act((context, event) => {
   const answer = { type: 'approve' as const, ...(edited !== undefined && { arguments: edited }) }
   const answered = withAnswer(context.calls, event.callId, answer)
   if (answered) return { calls: answered }
-  const edit = event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const }
+  // Who logs what no shield has cleared marks it so; logs of old, in which edits were not looked at, have no such mark.
+  const unchecked = context.features.callShields && event.withheld ? { unchecked: true as const } : {}
+  const edit =
+    event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const, ...unchecked }
   return {
     calls: context.calls.map((call) =>
       call.id === event.callId && call.needs === 'approval' && call.result === undefined

@@ -7,6 +7,7 @@ import type { Announcement } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
 import type { PendingCall, ToolResult, ToolTraits } from '../results.js'
+import { withheldArguments, withheldName } from '../screening.js'
 import { heed } from './heeding.js'
 
 /** The guards look at the calls before any of them runs. */
@@ -49,8 +50,12 @@ function isRefused({ fact }: PendingCall, finding: Finding): boolean {
   return fingerprints === null || (fact !== undefined && fingerprints.includes(fact.fingerprint))
 }
 
+/** What guards say of a call shows its arguments, but for those that no shield has seen. */
 function factOf(context: AgentContext, call: PendingCall): CallFact {
-  return callFact(call.name, call.arguments, traitsOf(context, call.name))
+  const fact = callFact(call.name, call.arguments, traitsOf(context, call.name))
+  if (!call.unchecked) return fact
+  const isKnown = Object.hasOwn(context.tools, call.name)
+  return { ...fact, name: isKnown ? call.name : withheldName, shown: withheldArguments }
 }
 
 const noTraits: ToolTraits = { readOnly: false, idempotent: false, polling: false }

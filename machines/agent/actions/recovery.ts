@@ -5,6 +5,7 @@ import { continueCalls, continueText, restartText, truncatedCall } from '../../.
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
 import { closeOpenCalls, withInternalMessage, withResults } from './transcript.js'
+import { tellUntold } from './untold.js'
 
 /** A cut answer is continued; a cut call is closed, which tells the model as much. */
 export const continueAnswer = act((context, event, tell) => {
@@ -19,10 +20,12 @@ export const continueAnswer = act((context, event, tell) => {
     message: `The answer hit the output limit; asking the model to go on (${of}).`,
   })
   if (context.response === 'truncatedCalls') {
-    const calls = closeOpenCalls(context, truncatedCall, now, tell)
+    const closing = closeOpenCalls(context, truncatedCall, now, tell)
+    const { calls, untold } = tellUntold({ ...context, calls: closing }, tell)
     const closed = { ...context, messages: withResults(context, calls) }
     return {
       recoveries,
+      untold,
       calls: [],
       ...withInternalMessage(closed, continueCalls, 'max_tokens_recovery', now),
     }

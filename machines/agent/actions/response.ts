@@ -11,6 +11,7 @@ import { stepIdOf } from '../step-id.js'
 import { addUsage, type Usage } from '../usage.js'
 import { warnsOfBudget } from './budget-warning.js'
 import { messageId, words } from './transcript.js'
+import { withheldCall } from './untold.js'
 
 /** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
 export const recordResponse = act((context, event, tell) => {
@@ -24,7 +25,9 @@ export const recordResponse = act((context, event, tell) => {
   const isPiece = kind === 'truncated' && !context.features.structuredOutput
   const held = heldOf(context, response, stepId, isPiece)
   const whole = kind === 'empty' ? null : assistantMessage(response, messageId(number), timeOf(event))
-  const message = whole && held ? withholding(whole) : whole
+  const uncheckedCalls = context.features.callShields && response.toolCalls.length > 0
+  const isUntold = whole !== null && (held !== null || uncheckedCalls)
+  const message = whole && isUntold ? withholding(whole, held !== null, context.tools) : whole
   const usage = {
     run: addUsage(context.usage.run, response.usage),
     session: addUsage(context.usage.session, response.usage),
@@ -32,12 +35,15 @@ export const recordResponse = act((context, event, tell) => {
 
   if (!response.complete) tell(missingEnd)
   for (const warning of blindSpots(context, response.usage)) tell(warning)
-  if (message && !held) tell({ type: 'assistant_message', stepId, message })
-  for (const call of response.toolCalls) tell({ type: 'tool_call', stepId, call })
+  if (message && !isUntold) {
+    tell({ type: 'assistant_message', stepId, message })
+    for (const call of response.toolCalls) tell({ type: 'tool_call', stepId, call })
+  }
   tell({ type: 'usage', stepId, step: response.usage, run: usage.run, session: usage.session })
 
   const next = {
     ...(held ? { held } : words(context, isPiece, response.text || response.refusal || '')),
+    untold: isUntold ? stepId : null,
     messages: message ? [...context.messages, message] : context.messages,
     numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
     steps: context.steps + 1,
@@ -54,6 +60,7 @@ export const recordResponse = act((context, event, tell) => {
       name: call.function.name,
       arguments: call.function.arguments,
       needs: needs[i]?.needs ?? ('nobody' as const),
+      ...(uncheckedCalls && { unchecked: true as const }),
     })),
     guardrails:
       response.toolCalls.length > 0
@@ -97,14 +104,17 @@ function heldOf(
   return { stepId, text: held, isRefusal: text === '' && refusal !== null, isPiece }
 }
 
-/** The message without anything that the model said; its calls stay. */
-function withholding({
-  refusal: _r,
-  reasoning: _t,
-  reasoning_details: _d,
-  ...message
-}: AssistantMessage): AssistantMessage {
-  return { ...message, content: withheldAnswer, data: { withheld: true } }
+/** The message as far as it may be seen before the shields have spoken: that there are calls, and no words of a held one. */
+function withholding(
+  whole: AssistantMessage,
+  isHeld: boolean,
+  tools: AgentContext['tools'],
+): AssistantMessage {
+  const calls = whole.tool_calls?.map((call) => withheldCall(call, tools))
+  const message = { ...whole, ...(calls && { tool_calls: calls }) }
+  if (!isHeld) return message
+  const { refusal: _r, reasoning: _t, reasoning_details: _d, ...rest } = message
+  return { ...rest, content: withheldAnswer, data: { withheld: true } }
 }
 
 /** What the budget cannot see is said once a run. */

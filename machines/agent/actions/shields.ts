@@ -9,11 +9,13 @@ import {
   listed,
   type Screening,
   type ShieldPoint,
+  withheldArguments,
   withheldInput,
 } from '../screening.js'
 import { stepIdOf } from '../step-id.js'
-import { unscreenedInput } from '../unscreened.js'
+import { uncheckedCalls, unscreenedInput } from '../unscreened.js'
 import { messageId, settled, words } from './transcript.js'
+import { tellUntold, withCalls } from './untold.js'
 
 type Tell = (announcement: Announcement) => void
 
@@ -56,8 +58,9 @@ export const keepShieldMessage = act((context, event, tell) => {
   if (context.held !== null && last?.role === 'assistant') {
     const { refusal: _refusal, ...said } = last
     const message: AssistantMessage = { ...said, content, data: { reason: 'shield' } }
-    tell({ type: 'assistant_message', stepId: context.held.stepId, message })
-    return { messages: [...context.messages.slice(0, -1), message], held: null, error }
+    const messages = [...context.messages.slice(0, -1), message]
+    const untold = context.untold ?? context.held.stepId
+    return { messages, held: null, error, ...tellUntold({ ...context, messages, untold }, tell) }
   }
   const message: AssistantMessage = {
     role: 'assistant',
@@ -84,36 +87,75 @@ export const releaseAnswer = act((context, event, tell) => {
   const { isRefusal, isPiece, stepId } = context.held
   const { content } = event.output
   const { data: _withheld, ...said } = last
-  const message: AssistantMessage = isRefusal
+  const cleared: AssistantMessage = isRefusal
     ? { ...said, content: '', refusal: content }
     : { ...said, content }
-  tell({ type: 'assistant_message', stepId, message })
-  return {
-    messages: [...context.messages.slice(0, -1), message],
-    held: null,
-    ...words(context, isPiece, content),
-  }
+  const message = withCalls(cleared, context.calls)
+  const messages = [...context.messages.slice(0, -1), message]
+  const next = { messages, held: null, ...words(context, isPiece, content) }
+  const untold = context.untold ?? stepId
+  // Shields are going to look at its calls, too.
+  if (context.calls.some((call) => call.unchecked)) return { ...next, untold }
+  return { ...next, ...tellUntold({ ...context, messages, untold }, tell) }
 })
 
-/** A call whose arguments were refused has that as its result; the loop goes on. */
+/**
+ * A call whose arguments were refused has that as its result; the loop goes on. What the shields have made of the calls
+ * takes its place in the transcript, and now they can be told.
+ */
 export const heedCallShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
-  const calls = context.calls.map((call): PendingCall => {
-    if (call.result !== undefined) return call
-    const screening = screeningOf(event.output, call)
-    tellFindings(screening, 'toolInput', call.id, tell)
-    const { action, content, message } = screening
-    if (action === 'redact') return { ...call, arguments: content }
-    if (action !== 'block') return call
-    const result = { status: 'blocked' as const, content: message ?? refusedCall, durationMs: 0 }
-    return settled(call, result, timeOf(event), tell)
+  const asked = uncheckedCalls(context)
+  const screenings = asked.map((call) => ({ id: call.id, screening: screeningOf(event.output, call) }))
+  const checked = context.calls.map((call): PendingCall => {
+    const screening = screenings.find(({ id }) => id === call.id)?.screening
+    if (screening === undefined) return call
+    const looked = { ...lookedAt(call, screening), unchecked: true as const }
+    if (looked.result !== undefined || screening.action !== 'block') return looked
+    const why = screening.message ?? refusedCall
+    const content = call.edited ? `${refusedEdit}: ${why}` : why
+    return { ...looked, result: { status: 'blocked', content, durationMs: 0 }, settledAt: timeOf(event) }
   })
-  return { calls }
+  const said = context.messages[context.batchAt]
+  const redacted = screenings.filter(({ screening }) => screening.action === 'redact').map(({ id }) => id)
+  const known = checked.map(({ unchecked: _unchecked, ...call }) =>
+    redacted.includes(call.id) ? writable(call) : call,
+  )
+  const message = said?.role === 'assistant' ? withCalls(said, known) : undefined
+  const messages = message ? context.messages.with(context.batchAt, message) : context.messages
+  const told = tellUntold({ ...context, messages, calls: checked }, tell, () => {
+    for (const { id, screening } of screenings) tellFindings(screening, 'toolInput', id, tell)
+  })
+  return { ...told, messages, calls: told.calls.map(({ unchecked: _unchecked, ...call }) => call) }
 })
 
+/** A call as the shields let it be seen. */
+function lookedAt(call: PendingCall, { action, content, name }: Partial<CallScreening>): PendingCall {
+  const named = { ...call, ...(name !== undefined && { name }) }
+  if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
+  if (action !== 'block') return named
+  const { edited: _edited, ...refused } = named
+  return { ...refused, arguments: withheldArguments }
+}
+
+/** What was redacted can be JSON no more, as when a number was: a message could not be sent with it. */
+function writable(call: PendingCall): PendingCall {
+  return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return text.trim() === ''
+  }
+}
+
 /** Nothing said of a call is a refusal: shields fail closed. */
-function screeningOf(output: unknown, { id }: PendingCall): Screening {
-  const unsaid: Screening = {
+function screeningOf(output: unknown, { id }: PendingCall): CallScreening {
+  const unsaid: CallScreening = {
+    callId: id,
     action: 'block',
     message: 'No shield has looked at this call.',
     content: '',
@@ -124,6 +166,7 @@ function screeningOf(output: unknown, { id }: PendingCall): Screening {
 }
 
 const refusedCall = 'A shield refused the arguments of this call.'
+const refusedEdit = 'The user changed the arguments before approving, and they were refused'
 
 /** Results as the shields let them through: now they can be told. */
 export const heedResultShields = act((context, event, tell) => {

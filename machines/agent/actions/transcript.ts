@@ -106,11 +106,16 @@ export function closeOpenCalls(
   )
 }
 
+/** A call with its result, which is told, unless nobody has been told of the call yet. */
 export function settled(call: PendingCall, result: ToolResult, now: number, tell: Tell): PendingCall {
+  if (!call.unchecked) tellResult(call, result, tell)
+  return { ...call, result, settledAt: now }
+}
+
+export function tellResult({ id: callId, name }: PendingCall, result: ToolResult, tell: Tell): void {
   const { status, content, durationMs } = result
   const truncated = result.truncated ? { truncated: true as const } : {}
-  tell({ type: 'tool_result', callId: call.id, name: call.name, status, content, durationMs, ...truncated })
-  return { ...call, result, settledAt: now }
+  tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated })
 }
 
 function closing(call: PendingCall, notExecuted: string): ToolResult {
@@ -132,9 +137,10 @@ export function withResults(context: AgentContext, calls: readonly PendingCall[]
         id: messageId(context.batchNumber + 1 + i),
         createdAt: call.settledAt ?? 0,
         tool_call_id: call.id,
-        content: call.edited
-          ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
-          : content,
+        content:
+          call.edited && !call.unchecked
+            ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
+            : content,
         ...(status === 'ok' ? {} : { data: { status } }),
       },
     ]

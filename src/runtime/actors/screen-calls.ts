@@ -1,5 +1,6 @@
 import { fromPromise } from 'xstate'
-import type { CallScreening } from '../../../machines/agent/screening.js'
+import { type CallScreening, withheldName } from '../../../machines/agent/screening.js'
+import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
 import { agentOf } from '../live.js'
 import type { Parts } from '../parts.js'
 import { shieldCall } from '../shield-call.js'
@@ -12,17 +13,23 @@ export const screenCalls = (parts: Parts) =>
     const { live, context } = agentOf(self)
     await live.flushed()
     signal.throwIfAborted()
-    const open = context.calls.filter((call) => call.result === undefined)
-    for (const { id: callId } of open) {
+    const calls = uncheckedCalls(context)
+    for (const { id: callId } of calls) {
       const stepId = `${callStepId(context, callId)}.toolInput`
       live.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
     }
     signal.throwIfAborted()
     return Promise.all(
-      open.map(async ({ id: callId, name: toolName, arguments: text }) => ({
-        ...(await screen(parts, { live, context, signal }, 'toolInput', text, { callId, toolName })),
-        callId,
-      })),
+      calls.map(async ({ id: callId, name: toolName, arguments: text }) => {
+        const look = (content: string) =>
+          screen(parts, { live, context, signal }, 'toolInput', content, { callId, toolName })
+        const screening = { ...(await look(text)), callId }
+        if (parts.tools.get(toolName) !== undefined) return screening
+        // A name that is no tool's is what the model says, like its arguments.
+        const named = await look(toolName)
+        if (named.action !== 'block' && named.action !== 'redact') return screening
+        return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
+      }),
     )
   })
 

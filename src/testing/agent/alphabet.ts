@@ -11,7 +11,7 @@ import { answerableCalls } from '../../../machines/agent/result-of.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
-import { unscreenedInput } from '../../../machines/agent/unscreened.js'
+import { uncheckedCalls, unscreenedInput } from '../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { doneActor, errorActor } from '../space.js'
 import { isWatching } from '../../../guards/state.js'
@@ -362,7 +362,7 @@ function ofShields(context: AgentContext): Events {
     index,
     part: null,
   }))
-  const open = context.calls.filter((call) => call.result === undefined)
+  const open = uncheckedCalls(context)
   const unscreened = context.calls.filter((call) => call.unscreened)
   const results = (action: ShieldAction) =>
     unscreened.map(({ id }) => ({ ...screening(action, 'What it may say.'), callId: id }))
@@ -390,9 +390,11 @@ function ofShields(context: AgentContext): Events {
   }
 }
 
-function callsAllowed({ calls }: AgentContext): Events {
-  const open = calls.filter((call) => call.result === undefined)
-  const allowed = open.map((call) => ({ ...screening('allow', call.arguments), callId: call.id }))
+function callsAllowed(context: AgentContext): Events {
+  const allowed = uncheckedCalls(context).map((call) => ({
+    ...screening('allow', call.arguments),
+    callId: call.id,
+  }))
   return { 'calls allowed': at(doneActor('callShields', allowed)) }
 }
 
@@ -409,7 +411,13 @@ function ofPeople(context: AgentContext): Events {
   if (context.state === 'WAITING_FOR_TOOL') return ofTheHasty(callId, clientCallId)
   return {
     approve: at({ type: 'APPROVE', callId }),
-    'approve an edit': at({ type: 'APPROVE', callId, arguments: '{"n":2}' }),
+    'approve an edit': at({
+      type: 'APPROVE',
+      callId,
+      arguments: '{"n":2}',
+      // As the journal marks it.
+      ...(context.features.callShields && { withheld: true }),
+    }),
     'approve what the client runs': at({ type: 'APPROVE', callId: clientCallId }),
     reject: at({ type: 'REJECT', callId, why: 'No.' }),
     'reject what the client runs': at({ type: 'REJECT', callId: clientCallId, why: 'No.' }),

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { answerableCalls, pendingCalls } from '../../../../machines/agent/result-of.js'
-import type { PendingCall } from '../../../../machines/agent/results.js'
+import { isRunnable, type PendingCall } from '../../../../machines/agent/results.js'
 import { type AgentInvariant, announcedAs, type Change, openCalls, rule, starts } from './rule.js'
 
 /** Which calls run, who decides about them, and what becomes of their results. */
@@ -11,7 +11,7 @@ export const callRules: readonly AgentInvariant[] = [
     const open = after.calls.filter(({ result }) => result === undefined)
     if (after.response !== 'calls') return `the answer was ${after.response}`
     if (after.verdict) return `a guard has halted the run (${after.verdict.guard})`
-    const wrong = open.filter(({ needs, started }) => (needs === 'nobody') !== (started === true))
+    const wrong = open.filter((call) => isRunnable(call) !== (call.started === true))
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
     return !open.some(({ started }) => started) && 'there is nothing to run'
   }),

@@ -1,6 +1,7 @@
 import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import type { GuardrailsState } from '../../../../guards/state.js'
 import { initialGuardrails, resetGuard } from '../../../../guards/state.js'
+import type { PendingCall } from '../../../../machines/agent/results.js'
 import { type AgentInvariant, announcedAs, type Change, rule, starts } from './rule.js'
 
 /** What guards, shields and recoveries owe to the user and to the model. */
@@ -95,11 +96,23 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (announcedAs(change, 'assistant_message').length > 0) return 'it is told'
     return after.messages.at(-1)?.content === after.held.text && 'it is in the transcript'
   }),
+  rule('arguments that no shield has seen are neither told nor in the transcript', (change) => {
+    const { after } = change
+    const message = after.messages[after.batchAt]
+    const asked = (message?.role === 'assistant' && message.tool_calls) || []
+    const told = announcedAs(change, 'tool_call').map(({ call }) => call)
+    const isShown = ({ id, arguments: text }: PendingCall) =>
+      [...asked, ...told].some(({ id: one, function: { arguments: shown } }) => one === id && shown === text)
+    const shown = after.calls.find((call) => call.unchecked && !call.edited && isShown(call))
+    return shown && `those of '${shown.id}' are`
+  }),
   rule('what the shields have cleared takes its place, and is told once', (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
     if (after.held !== null) return 'it is still held'
     const told = announcedAs(change, 'assistant_message')
+    // Its calls may have to be cleared, too.
+    if (after.untold !== null) return told.length > 0 && 'its calls are told'
     return (
       (told.length !== 1 || told[0]?.message.data?.['withheld'] === true) &&
       `${told.length} messages were told`

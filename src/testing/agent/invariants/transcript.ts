@@ -43,7 +43,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
     if (isEmpty) return null
     if (message?.role !== 'assistant') return 'it is not in the transcript'
     // What the shields hold back is announced when they clear it.
-    const times = after.held === null ? 1 : 0
+    const times = after.untold === null ? 1 : 0
     return announcedAs(change, 'assistant_message').length !== times && 'it was not announced once'
   }),
   rule(
@@ -94,7 +94,9 @@ export const transcriptRules: readonly AgentInvariant[] = [
 
 /** Ids of the calls whose result nobody has heard yet. */
 function untold(calls: readonly PendingCall[] = []): string[] {
-  return calls.filter((call) => call.result === undefined || call.unscreened).map(({ id }) => id)
+  return calls
+    .filter((call) => call.result === undefined || call.unscreened || call.unchecked)
+    .map(({ id }) => id)
 }
 
 /** What somebody says with this event. A reply that nobody waits for says nothing. */
