@@ -52,6 +52,8 @@ export interface ModelRequest {
 
 export interface ModelRequestOptions {
   signal: AbortSignal
+  /** Call it once the request is on its way: what can be done while the answer is awaited is done then. */
+  onSent?: () => void
   /** Called for every piece of a streamed answer. Never throws. */
   onDelta: (text: string, reasoning: string) => void
   /**

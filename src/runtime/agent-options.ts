@@ -47,8 +47,11 @@ export interface AgentOptions<
   toolChoice?: ToolChoice
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject
-  /** Prices of models that the built-in table does not know, or knows wrongly. */
-  prices?: PriceOverrides
+  /**
+   * Prices of models that the built-in table does not know, or knows wrongly. `null`: nobody asks what a run costs, so
+   * the table (80 kB in a page) is never loaded, and `usage.cost` is null.
+   */
+  prices?: PriceOverrides | null
   /** Time for tests. Default: the system's. */
   clock?: Clock
   /** Told everything that XState tells inspectors, of every run. See `statewright/inspect` for Stately's. */

@@ -6,12 +6,15 @@ import type { RunResult } from '../../machines/agent/outcome.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
 import { ConfigError } from '../errors.js'
-import { fork } from '../sessions/fork.js'
-import { openSession } from '../sessions/open-session.js'
-import { nothingToResume, refuseJournal, refuseUnfinished, storeOrThrow } from '../sessions/refusals.js'
-import { replay, unknownSession } from '../sessions/replay.js'
+import { lazily } from '../lazily.js'
+import {
+  nothingToResume,
+  refuseJournal,
+  refuseUnfinished,
+  storeOrThrow,
+  unknownSession,
+} from '../sessions/refusals.js'
 import type { SessionState } from '../sessions/session-state.js'
-import { machineStateOf, toldBefore } from '../sessions/standing.js'
 import { checkedMemory } from '../memory/checked-memory.js'
 import { shieldSet } from '../shields/shield-set.js'
 import { checkedSessionId } from '../stores/session-id.js'
@@ -25,12 +28,9 @@ import { createPriceBook } from '../usage/prices.js'
 import { guardSet } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff } from './actors/back-off.js'
-import { consultGuards } from './actors/consult-guards.js'
 import { deadline } from './actors/deadline.js'
-import { fitContext } from './actors/fit-context.js'
-import { requestModel } from './actors/request-model.js'
+import { consultGuards, fitContext, requestModel, runTools } from './actors/lazy.js'
 import { retrieve } from './actors/retrieve.js'
-import { runTools } from './actors/run-tools.js'
 import { screenCalls, screenResults } from './actors/screen-calls.js'
 import { screenInput } from './actors/screen-input.js'
 import { screenOutput } from './actors/screen-output.js'
@@ -70,6 +70,9 @@ const optionNames = [
   'memory',
   'output',
 ]
+
+/** Only those who have a store need them. */
+const loadSessions = lazily(() => import('../sessions/index.js'))
 
 /** An agent: a model, its tools, and the limits of the loop between them. */
 export function createAgent<
@@ -209,6 +212,7 @@ export function createAgent(options: AgentOptions): Agent {
   ): Promise<Origin> => {
     const { context } = options
     const kept = storeOrThrow(store)
+    const { openSession } = await loadSessions()
     const { log, standing } = await openSession(kept, session.id, {
       clock: parts.clock,
       holder: `run ${runId}`,
@@ -285,6 +289,7 @@ export function createAgent(options: AgentOptions): Agent {
       const kept = storeOrThrow(store)
       const id = checkedSessionId(sessionId)
       const holder = `a resumed run`
+      const { machineStateOf, openSession, toldBefore } = await loadSessions()
       const { log, standing } = await openSession(kept, id, { clock: parts.clock, holder })
       if (standing.run === null) {
         await log.close()
@@ -304,8 +309,16 @@ export function createAgent(options: AgentOptions): Agent {
       const { runId } = standing.run.context
       return run({ runId, session, origin: { snapshot, log }, signal, inspect: inspector })
     },
-    replay: async (sessionId, { to } = {}) => replay(storeOrThrow(store), checkedSessionId(sessionId), to),
-    fork: async (sessionId, at) => fork(storeOrThrow(store), checkedSessionId(sessionId), at, parts.clock),
+    replay: async (sessionId, { to } = {}) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { replay } = await loadSessions()
+      return replay(kept, id, to)
+    },
+    fork: async (sessionId, at) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { fork } = await loadSessions()
+      return fork(kept, id, at, parts.clock)
+    },
   }
 }
 

@@ -4,8 +4,8 @@ import { standingOf } from '../../machines/agent/result-of.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { UsageError } from '../errors.js'
 import type { SessionStore } from '../stores/store.js'
-import { StoreError } from '../stores/store-error.js'
-import { type MachineState } from './log-entry.js'
+import type { MachineState } from './log-entry.js'
+import { unknownSession } from './refusals.js'
 import { machineStateOf, type Standing, standingAfter } from './standing.js'
 
 /** A session as it stood after one record of its log. */
@@ -54,12 +54,4 @@ export async function standingAt(store: SessionStore, sessionId: string, to?: nu
     )
   }
   return standingAfter(records, sessionId)
-}
-
-export function unknownSession(sessionId: string): StoreError {
-  return new StoreError(
-    'unknown_session',
-    `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`,
-    sessionId,
-  )
 }

@@ -32,13 +32,14 @@ export interface PriceBook {
 
 /**
  * A price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded when a price is first asked for that the
- * overrides do not have. Throws a ConfigError (`invalid_config`) for a table with anything but prices from 0.
+ * overrides do not have; with `null` in their place it never is, and no price is known. Throws a ConfigError (`invalid_config`) for a table with anything but prices from 0.
  *
  * @example
  * const prices = createPriceBook({ 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } })
  * await prices.price('vllm', 'my-model', usage)
  */
-export function createPriceBook(overrides: PriceOverrides = {}): PriceBook {
+export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
+  if (overrides === null) return noPrices
   const own = typeof overrides === 'function' ? totally(overrides) : byTable(overrides)
   return {
     load: loadCatalog,
@@ -53,6 +54,12 @@ export function createPriceBook(overrides: PriceOverrides = {}): PriceBook {
       return cost === undefined ? catalogPrice(provider, model, usage, at) : cost
     },
   }
+}
+
+const noPrices: PriceBook = {
+  load: () => Promise.resolve(),
+  price: () => Promise.resolve(null),
+  knownPrice: () => null,
 }
 
 function byTable(overrides: unknown): PriceFunction {

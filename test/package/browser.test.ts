@@ -1,33 +1,94 @@
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { gzipSync } from 'node:zlib'
+import { build, type Metafile } from 'esbuild'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The whole core as an app's bundler would take it in; a built-in of Node fails the build. */
-async function bundle(entry: string): Promise<string> {
-  const { outputFiles } = await build({
+interface Bundle {
+  /** Everything, also what is loaded only when it is needed. */
+  code: string
+  /** What has to be there before the first line runs. */
+  first: string
+  /** Packages that are left outside, by how they are asked for. */
+  packages: { first: string[]; later: string[] }
+}
+
+/** An app's code as its bundler would take it in; a built-in of Node fails the build. */
+async function bundle(
+  contents: string,
+  options: { packages?: 'external'; external?: string[] } = {},
+): Promise<Bundle> {
+  const { outputFiles, metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [entry],
+    stdin: { contents, resolveDir: root, sourcefile: 'app.js' },
     bundle: true,
     write: false,
     format: 'esm',
     platform: 'browser',
     logLevel: 'silent',
     splitting: true,
+    minify: true,
+    metafile: true,
     outdir: 'bundle',
+    ...options,
   })
-  return outputFiles.map(({ text }) => text).join('\n')
+  const texts = new Map(outputFiles.map(({ path, text }) => [path.slice(root.length), text]))
+  const first = reachedAtOnce(metafile, 'bundle/stdin.js')
+  const outside = (files: Iterable<string>, kind: string) => {
+    const imports = [...files].flatMap((file) => metafile.outputs[file]?.imports ?? [])
+    return [...new Set(imports.filter((each) => each.external && each.kind === kind).map(({ path }) => path))]
+  }
+  return {
+    code: [...texts.values()].join('\n'),
+    first: [...first].map((file) => texts.get(file) ?? '').join('\n'),
+    packages: {
+      first: outside(first, 'import-statement').toSorted(),
+      later: outside(texts.keys(), 'dynamic-import').toSorted(),
+    },
+  }
 }
+
+function reachedAtOnce({ outputs }: Metafile, entry: string): Set<string> {
+  const reached = new Set([entry])
+  for (const file of reached) {
+    for (const { path, kind, external } of outputs[file]?.imports ?? []) {
+      if (kind === 'import-statement' && external !== true) reached.add(path)
+    }
+  }
+  return reached
+}
+
+const app = `import { createAgent, defineTool, openaiChat } from './src/index.ts'
+console.log(createAgent, defineTool, openaiChat)`
+
+/** What an app has as well, or loads by itself. */
+const shared = ['xstate', 'zod', 'rxjs', 'rxjs/*', 'openai']
 
 describe('the core entry', () => {
   it('bundles for the browser without any built-in of Node', async () => {
-    const code = await bundle('src/index.ts')
+    const { code } = await bundle("export * from './src/index.ts'")
     expect(code).toContain('WAITING_FOR_TOOL')
     expect(code).not.toMatch(/from\s*["']node:/)
     expect(code).not.toMatch(/require\(["'](?:node:)?(?:fs|crypto|http|path)["']\)/)
   })
 
   it('would not bundle if it had one', async () => {
-    await expect(bundle('src/rehearsal/index.ts')).rejects.toThrow(/node:http/)
+    await expect(bundle("export * from './src/rehearsal/index.ts'")).rejects.toThrow(/node:http/)
+  })
+
+  it('needs two packages before it can run, and others only when it uses them', async () => {
+    const { packages } = await bundle("export * from './src/index.ts'", { packages: 'external' })
+    expect(packages).toEqual({
+      first: ['@noble/hashes/sha2.js', 'rxjs/internal/Observable', 'xstate'],
+      later: ['@pydantic/genai-prices', 'openai', 'zod'],
+    })
+  })
+
+  it('is at most 60 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
+    const { first, code } = await bundle(app, { external: shared })
+    expect(gzipSync(first).length).toBeLessThanOrEqual(60_000)
+    // A word that only the table of prices has; it is there, for whoever needs it.
+    expect(first).not.toContain('input_mtok')
+    expect(code).toContain('input_mtok')
   })
 })

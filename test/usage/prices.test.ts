@@ -89,6 +89,13 @@ describe('the catalog', () => {
 })
 
 describe('overrides', () => {
+  test('null in their place knows no price at all', async () => {
+    const book = createPriceBook(null)
+    await book.load()
+    expect(await book.price('openai', 'gpt-4o', million, noon)).toBeNull()
+    expect(book.knownPrice('openai', 'gpt-4o', million, noon)).toBeNull()
+  })
+
   test('a table comes before the catalog, for its models alone', async () => {
     const book = createPriceBook({ 'gpt-4o': { inputPerMillion: 1, outputPerMillion: 2 } })
     expect(await book.price('openai', 'gpt-4o', million, noon)).toBe(3)
@@ -156,7 +163,6 @@ describe('overrides', () => {
     [{ m: { inputPerMillion: 1, outputPerMillion: 1, cached: 1 } }, 'prices.m.cached'],
     [{ m: 5 }, 'prices.m'],
     [[], 'prices'],
-    [null, 'prices'],
     ['free', 'prices'],
   ])('the table %j is refused at %s', (prices, subject) => {
     expect(() => createPriceBook(prices as unknown as PriceOverrides)).toThrow(

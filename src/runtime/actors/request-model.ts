@@ -1,4 +1,4 @@
-import { fromPromise } from 'xstate'
+import type { AnyActorRef } from 'xstate'
 import { remaining } from '../../../guards/budget.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type {
@@ -7,7 +7,6 @@ import type {
   ModelOutput,
   ModelResponse,
 } from '../../../machines/agent/response.js'
-import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
 import { kindOf } from '../../../machines/agent/response-kind.js'
@@ -20,7 +19,8 @@ import { readOutput } from '../../structured/read-output.js'
 import { prepareCalls } from '../../tools/prepare.js'
 import { estimateRequestTokens, estimateUsage } from '../../usage/estimate.js'
 import { inference } from '../inference.js'
-import { agentOf } from '../live.js'
+import type { AnswerStream } from '../answer-stream.js'
+import type { Live } from '../live.js'
 import { refuseUnknownPrice } from '../refuse-unknown-price.js'
 import type { Parts } from '../parts.js'
 import { partialUsage } from '../partial-usage.js'
@@ -32,59 +32,79 @@ import { watchIdle } from './watch-idle.js'
  * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
  * failure as plain data.
  */
-export const requestModel = (parts: Parts) =>
-  fromPromise<ModelOutput, { conclude: boolean }>(async ({ input, signal, self }) => {
-    const { live, context } = agentOf(self)
-    const { config } = context
-    const request = requestOf(parts, context, input.conclude)
-    const stream = live.openStream(stepIdOf(context), context.attempt)
-    const shown = deltaSink(parts, stream, { live, context, signal })
-    // Before anything is timed: a slow store is no silence of the provider.
-    await live.flushed()
-    const idle = watchIdle(signal, config, request.stream, live.clock)
-    try {
-      signal.throwIfAborted()
-      if (context.steps === 0) {
-        await refuseUnknownPrice(parts, config, context.usage.session)
-        await parts.output?.ready?.()
-      }
-      refuseOverBudget(request, context)
-      // An answer that is stopped midway is priced at once: the prices have to be there before its first text.
-      void parts.prices.load()
-      live.steps.start(self, inference(context))
-      signal.throwIfAborted()
-      const answer = await idle.orSilence(
-        parts.model.request(request, {
-          signal: idle.signal,
-          onActivity: idle.onActivity,
-          onDelta: (text, reasoning) => {
-            shown.write(text ?? '', reasoning ?? '')
-          },
-        }),
-      )
-      const response = checkedResponse(answer)
-      const finalTool = parts.output && finalToolOf(parts.output, request)
-      const final = finalAnswer(response, finalTool)
-      if (!request.stream) shown.write(final.text, final.reasoning)
-      // The arguments of a call are not streamed; where they are the answer, they come as one piece.
-      else if (final !== response && response.text === '') shown.write(final.text, '')
-      await shown.finish()
-      if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
-      const dropped = droppedCalls(response, finalTool)
-      if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
-      const usage = await usageOf(parts, request, response, context)
-      return await outputOf(parts, { ...final, usage }, live.binding.context)
-    } catch (error) {
-      const silenced = idle.signal.aborted && !signal.aborted
-      const reason = silenced ? idle.signal.reason : error
-      const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
-      // What no shield has cleared is not kept either.
-      const partialText = context.features.outputShields ? stream.text : failure.partialText || stream.text
-      throw await plainFailure(parts, { ...failure, partialText }, context)
-    } finally {
-      idle.stop()
+export async function requestModel(
+  parts: Parts,
+  { conclude, signal, self, live, context, stream }: RequestScope,
+): Promise<ModelOutput> {
+  const { config } = context
+  const request = requestOf(parts, context, conclude)
+  const shown = deltaSink(parts, stream, { live, context, signal })
+  // Before anything is timed: a slow store is no silence of the provider.
+  await live.flushed()
+  const idle = watchIdle(signal, config, request.stream, live.clock)
+  // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
+  let isPricing = false
+  const loadPrices = (): void => {
+    if (isPricing) return
+    isPricing = true
+    void parts.prices.load()
+  }
+  try {
+    signal.throwIfAborted()
+    if (context.steps === 0) {
+      await refuseUnknownPrice(parts, config, context.usage.session)
+      await parts.output?.ready?.()
     }
-  })
+    refuseOverBudget(request, context)
+    live.steps.start(self, inference(context))
+    signal.throwIfAborted()
+    const answer = await idle.orSilence(
+      parts.model.request(request, {
+        signal: idle.signal,
+        onSent: loadPrices,
+        onActivity: (kind) => {
+          loadPrices()
+          idle.onActivity(kind)
+        },
+        onDelta: (text, reasoning) => {
+          shown.write(text ?? '', reasoning ?? '')
+        },
+      }),
+    )
+    const response = checkedResponse(answer)
+    const finalTool = parts.output && finalToolOf(parts.output, request)
+    const final = finalAnswer(response, finalTool)
+    if (!request.stream) shown.write(final.text, final.reasoning)
+    // The arguments of a call are not streamed; where they are the answer, they come as one piece.
+    else if (final !== response && response.text === '') shown.write(final.text, '')
+    await shown.finish()
+    if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
+    const dropped = droppedCalls(response, finalTool)
+    if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
+    const usage = await usageOf(parts, request, response, context)
+    return await outputOf(parts, { ...final, usage }, live.binding.context)
+  } catch (error) {
+    const silenced = idle.signal.aborted && !signal.aborted
+    const reason = silenced ? idle.signal.reason : error
+    const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
+    // What no shield has cleared is not kept either.
+    const partialText = context.features.outputShields ? stream.text : failure.partialText || stream.text
+    throw await plainFailure(parts, { ...failure, partialText }, context)
+  } finally {
+    idle.stop()
+  }
+}
+
+/** `self`: the actor that does it; `stream`: where its deltas go. */
+export interface RequestScope {
+  /** Whether this is the last request, without tools. */
+  conclude: boolean
+  signal: AbortSignal
+  self: AnyActorRef
+  live: Live
+  context: AgentContext
+  stream: AnswerStream
+}
 
 /** The one code that the machine decides by. */
 const overBudget = 'token_budget'

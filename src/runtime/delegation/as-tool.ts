@@ -1,10 +1,11 @@
 import { overrideLimits } from '../../config/schema.js'
 import { ConfigError } from '../../errors.js'
+import { lazily } from '../../lazily.js'
 import { defineTool } from '../../tools/define-tool.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../../tools/input-schema.js'
 import type { StandardJsonSchema } from '../../tools/standard-schema.js'
 import type { ApprovalPredicate, Tool } from '../../tools/tool.js'
-import { type ChildHost, openChild } from './open-child.js'
+import type { ChildHost } from './open-child.js'
 import { type Task, taskSchema } from './task-schema.js'
 
 /** How an agent is offered to another one. */
@@ -31,6 +32,8 @@ export interface AsToolOptions<
 }
 
 const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
+
+const children = lazily(() => import('./open-child.js'))
 
 /** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
 export function asTool<Schema extends InputSchema, Name extends string>(
@@ -67,7 +70,10 @@ export function asTool<Schema extends InputSchema, Name extends string>(
       maxDepth,
       tools: agent.tools,
       messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
-      open: (errand) => openChild({ ...agent, config }, errand),
+      open: async (errand) => {
+        const { openChild } = await children()
+        return openChild({ ...agent, config }, errand)
+      },
     },
   } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
 }

@@ -1,44 +1,26 @@
-import { type AnyActorRef, fromPromise } from 'xstate'
-import type { ContextStrategy, Fit, FitOutput } from '../../../machines/agent/fit.js'
-import type { ModelActorError } from '../../../machines/agent/response.js'
-import { checkFit } from '../../context/check-fit.js'
-import { createTokenCounter, type TokenCounter } from '../../context/count-tokens.js'
-import { drawFit } from '../../context/draw-fit.js'
-import { contextOverflow } from '../../context/overflow.js'
-import { requestSummary, type Summary, type SummaryScope } from '../../context/request-summary.js'
-import type { Situation, Strategy } from '../../context/situation.js'
-import { compact } from '../../context/strategies/compact.js'
-import { none } from '../../context/strategies/none.js'
-import { slidingWindow } from '../../context/strategies/sliding-window.js'
-import { planSummary, withoutSummary, withSummary } from '../../context/strategies/summarize.js'
-import { summaryRequest } from '../../context/summary-request.js'
-import { checkedTokenizer, defaultTokenizer } from '../../context/tokenizer.js'
-import { StatewrightError } from '../../errors.js'
-import { ModelError } from '../../providers/provider.js'
-import { summaryInference } from '../inference.js'
-import { agentOf } from '../live.js'
-import type { Parts } from '../parts.js'
-import { plainError } from '../plain-error.js'
-import { requestOf } from '../request-of.js'
+import type { AnyActorRef } from 'xstate'
+import type { ContextStrategy, Fit, FitOutput } from '../../machines/agent/fit.js'
+import type { ModelActorError } from '../../machines/agent/response.js'
+import { checkFit } from '../context/check-fit.js'
+import { createTokenCounter, type TokenCounter } from '../context/count-tokens.js'
+import { drawFit } from '../context/draw-fit.js'
+import { contextOverflow } from '../context/overflow.js'
+import { requestSummary, type Summary, type SummaryScope } from '../context/request-summary.js'
+import type { Situation, Strategy } from '../context/situation.js'
+import { compact } from '../context/strategies/compact.js'
+import { none } from '../context/strategies/none.js'
+import { slidingWindow } from '../context/strategies/sliding-window.js'
+import { planSummary, withoutSummary, withSummary } from '../context/strategies/summarize.js'
+import { summaryRequest } from '../context/summary-request.js'
+import { checkedTokenizer, defaultTokenizer } from '../context/tokenizer.js'
+import { StatewrightError } from '../errors.js'
+import { ModelError } from '../providers/provider.js'
+import { summaryInference } from './inference.js'
+import type { Parts } from './parts.js'
+import { plainError } from './plain-error.js'
+import { requestOf } from './request-of.js'
 
-/**
- * Makes the next request fit `context.window`. A fit stays as it is until the request outgrows the window again. Rejects
- * with a plain failure: `context_overflow` when no fit is small enough, `missing_package` without a tokenizer.
- */
-export const fitContext = (parts: Parts) => {
-  let counter: Promise<TokenCounter> | undefined
-  return fromPromise<FitOutput>(async ({ signal, self }) => {
-    const { live, context } = agentOf(self)
-    try {
-      counter ??= counterOf(parts)
-      return await fitted({ parts, live, context, signal, self }, await counter)
-    } catch (error) {
-      throw plainly(error)
-    }
-  })
-}
-
-async function counterOf({ tokenizer }: Parts): Promise<TokenCounter> {
+export async function counterOf({ tokenizer }: Parts): Promise<TokenCounter> {
   return createTokenCounter(tokenizer ? checkedTokenizer(tokenizer) : await defaultTokenizer())
 }
 
@@ -51,9 +33,9 @@ const strategies: Record<ContextStrategy, Strategy> = {
 }
 
 /** `self`: the actor that does the work. */
-type FitScope = SummaryScope & { self: AnyActorRef }
+export type FitScope = SummaryScope & { self: AnyActorRef }
 
-async function fitted(scope: FitScope, counter: TokenCounter): Promise<FitOutput> {
+export async function fitted(scope: FitScope, counter: TokenCounter): Promise<FitOutput> {
   const { parts, context } = scope
   const { strategy } = context.config.context
   const requestWith = (fit: Fit | null) => requestOf(parts, { ...context, fit }, false)
@@ -119,7 +101,7 @@ function noSummary(problem: string): string {
   return `No summary could be made of what the context window has no room for: ${why} A marker stands in its place, as with context.strategy 'compact'.`
 }
 
-function plainly(error: unknown): ModelActorError {
+export function plainly(error: unknown): ModelActorError {
   const plain = plainError(error)
   if (error instanceof ModelError) return { ...plain, ...error.failure, usage: null }
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain

@@ -1,0 +1,90 @@
+import type { OpenAI } from 'openai'
+import type { ModelResponse } from '../../../machines/agent/response.js'
+import { describeError } from '../../tools/describe-error.js'
+import { toModelFailure } from '../failures.js'
+import { ModelError, type ModelRequest, type ModelRequestOptions } from '../provider.js'
+import { loadClient } from './client.js'
+import { reasoningEchoAt } from './echo-reasoning.js'
+import type { OpenAIChatOptions } from './options.js'
+import { readAnswer } from './read-answer.js'
+import { createBodyBuilder } from './request-body.js'
+import { SentSecrets } from './sent-secrets.js'
+
+/** Sends one request and reads its answer. Rejects with a `ModelError`. */
+export type Exchange = (request: ModelRequest, callbacks: ModelRequestOptions) => Promise<ModelResponse>
+
+/** How requests are made with these options. Loaded when the first one is, together with the client. */
+export function createExchange(options: OpenAIChatOptions, provider: string): Exchange {
+  const bodies = createBodyBuilder({
+    model: options.model,
+    maxTokensField: options.maxTokensField ?? defaultMaxTokensField(provider),
+    echoReasoning: reasoningEchoAt(provider, options.echoReasoning),
+    // Mistral refuses fields that it does not know, and sends the usage anyway.
+    streamOptions: provider !== 'mistral',
+    isMistral: isMistral(provider, options.model),
+  })
+
+  // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
+  const writes = options.client === undefined && options.fetch === undefined
+
+  const secrets = new SentSecrets(options)
+  const { apiKey } = options
+  const noted = typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noted(apiKey()) } : options
+
+  let loading: Promise<OpenAI> | undefined
+  async function load(): Promise<OpenAI> {
+    if (options.client !== undefined) return options.client
+    loading ??= loadClient(noted)
+    try {
+      return await loading
+    } catch (error) {
+      // The key may be set by the time of the next request.
+      loading = undefined
+      throw error
+    }
+  }
+
+  return async (request, callbacks) => {
+    let client: OpenAI | undefined
+    try {
+      client = await load()
+      const body = bodies.body(request)
+      const written = writes ? { body: bodies.encode(body), headers: jsonHeaders } : {}
+      const sent = client.chat.completions
+        .create(body as unknown as OpenAI.ChatCompletionCreateParams, {
+          ...written,
+          signal: callbacks.signal,
+          maxRetries: 0,
+          ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
+        })
+        .asResponse()
+      callbacks.onSent?.()
+      const response = await sent
+      callbacks.onActivity('keep_alive')
+      return await readAnswer(response, callbacks)
+    } catch (error) {
+      // Now it has the key that this request went with.
+      secrets.noteClient(client)
+      throw toModelError(error, secrets)
+    }
+  }
+}
+
+/** As a `ModelError`, without what the provider was sent in confidence: neither do its causes repeat it. */
+function toModelError(error: unknown, secrets: SentSecrets): ModelError {
+  const failure = toModelFailure(error, Date.now())
+  const hidden = secrets.hiddenIn(failure)
+  if (hidden !== null || secrets.areIn(describeError(error))) return new ModelError(hidden ?? failure)
+  return error instanceof ModelError ? error : new ModelError(failure, { cause: error })
+}
+
+const jsonHeaders = { 'content-type': 'application/json' }
+
+/** Mistral's models keep their own rules wherever they are served. */
+function isMistral(provider: string, model: string): boolean {
+  return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
+}
+
+function defaultMaxTokensField(provider: string): 'max_tokens' | 'max_completion_tokens' {
+  return provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'
+}
