@@ -6,7 +6,7 @@ import type { Message, UserMessage } from './messages.js'
 import type { AgentState, Reason, RunError } from './outcome.js'
 import type { PendingCall, ToolTraits } from './results.js'
 import type { RetrievedSnippet } from './retrieved.js'
-import type { HeldAnswer } from './screening.js'
+import type { HeldAnswer, SpokenPieces } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
 
 /** Which optional substates this agent uses; the others are bypassed by guards on their incoming edges. */
@@ -103,6 +103,8 @@ export interface AgentContext {
   response: ResponseKind | null
   /** Text of an answer that was cut off and is being continued. */
   pieces: string
+  /** The same as the model said it, where shields look at answers: they see what is joined, not piece after piece. */
+  spoken: SpokenPieces | null
   output: string
   /** Continuations, re-prompts, retries and repairs used since the last user message. */
   recoveries: number
@@ -177,6 +179,7 @@ export const freshCounters = {
   outputRepairs: 0,
   outputProblem: null as string | null,
   pieces: '',
+  spoken: null as SpokenPieces | null,
   output: '',
   lastBatchFailed: false,
   nudges: [] as string[],

@@ -49,8 +49,18 @@ export interface HeldAnswer {
   isPiece: boolean
 }
 
+/** The pieces of an answer that was cut off, as far as the shields have cleared them. */
+export interface SpokenPieces {
+  /** As the model said it. */
+  text: string
+  /** The messages that they are in. */
+  ids: string[]
+}
+
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
+/** An answer that was shown, before what came after it was found to be forbidden together with it. */
+export const refusedAnswer = '[Withheld: a shield refused this answer.]'
 /** JSON text, so that a message with such a call can be sent. */
 export const withheldArguments = '{}'
 /** In place of a name that is no tool's: the model has made it up. */

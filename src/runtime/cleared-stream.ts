@@ -26,8 +26,10 @@ export function deltaSink(
       finish: () => done,
     }
   }
+  const { spoken, pieces } = scene.context
   const held = new HoldBack({
     window: parts.shields.holdBack,
+    ...(spoken && { continues: { text: spoken.text, released: pieces } }),
     check: (text) => screen(parts, scene, 'output', text),
     release: (text) => {
       stream.write(text, '')

@@ -9,13 +9,15 @@ export interface HoldBackOptions {
    * plus one is never released by halves. From 0 to `window`. Default: `window`.
    */
   overlap?: number
+  /** What the text continues: as it was written, and what of it was released. Checks see it, too. */
+  continues?: { text: string; released: string }
   /** Asked about all the text so far, one check at a time. */
   check: (text: string) => Promise<ShieldOutcome>
   /** Told each piece that is cleared, in order. */
   release: (text: string) => void
 }
 
-/** What became of a text. */
+/** What became of a text, with what it continues. */
 export interface HeldBack {
   text: string
   /** What `release` was told, put together. */
@@ -40,6 +42,8 @@ export interface HeldBack {
  */
 export class HoldBack {
   readonly #window: number
+  /** Length of what is continued. */
+  readonly #start: number
   readonly #overlap: number
   readonly #check: HoldBackOptions['check']
   readonly #release: HoldBackOptions['release']
@@ -53,7 +57,7 @@ export class HoldBack {
   #closed = false
 
   /** Throws a ConfigError `invalid_option`. */
-  constructor({ window = 200, overlap = window, check, release }: HoldBackOptions) {
+  constructor({ window = 200, overlap = window, continues, check, release }: HoldBackOptions) {
     if (!Number.isSafeInteger(window) || window < 1) {
       throw new ConfigError(
         'invalid_option',
@@ -70,6 +74,9 @@ export class HoldBack {
     }
     this.#window = window
     this.#overlap = overlap
+    this.#text = continues?.text ?? ''
+    this.#released = continues?.released ?? ''
+    this.#start = this.#checked = this.#text.length
     this.#check = check
     this.#release = release
   }
@@ -107,7 +114,7 @@ export class HoldBack {
   #isDue(): boolean {
     const { length } = this.#text
     const stride = Math.max(Math.ceil(this.#window / 4), Math.floor(length / 64))
-    return !this.#closed && length > this.#window && length - this.#checked >= stride
+    return !this.#closed && length > this.#start + this.#window && length - this.#checked >= stride
   }
 
   async #checkWhileDue(): Promise<void> {

@@ -207,6 +207,39 @@ describe('what is released', () => {
   })
 })
 
+describe('a text that continues another', () => {
+  it('is looked at together with it, and never shows both halves of what is forbidden', async () => {
+    const secret = 'xyzzy'
+    await fc.assert(
+      fc.asyncProperty(fc.nat(secret.length), deltasOf('a', ' '), pauses, async (at, deltas, waits) => {
+        const text = `before ${secret.slice(0, at)}`
+        const check = checkWith([/xyzzy/], 'block')
+        const { held, pieces } = holdBack({ window: 8, check, continues: { text, released: text } })
+        await stream(held, [secret.slice(at), ...deltas], waits)
+        const { blocked, released } = await held.finish()
+        expect(released).toBe(text + pieces.join(''))
+        expect(
+          pieces.join('') === '' || !`${text}${secret.slice(at)}${deltas.join('')}`.includes(secret),
+        ).toBe(true)
+        expect(blocked && pieces.length > 0).toBe(false)
+      }),
+    )
+  })
+
+  it('begins to be shown when it is longer than the window by itself', async () => {
+    const { held, pieces } = holdBack({
+      window: 10,
+      continues: { text: 'x'.repeat(50), released: 'x'.repeat(50) },
+    })
+    held.write('abcdefghij')
+    await settle()
+    expect(pieces).toEqual([])
+    held.write('k')
+    await settle()
+    expect(pieces).toEqual(['a'])
+  })
+})
+
 describe('a block', () => {
   it('is the end: nothing is released or checked after it', async () => {
     let asked = 0

@@ -43,6 +43,8 @@ export const recordResponse = act((context, event, tell) => {
 
   const next = {
     ...(held ? { held } : words(context, isPiece, response.text || response.refusal || '')),
+    // Nothing was said that would continue them.
+    ...(!held && !isPiece && { spoken: null }),
     untold: isUntold ? stepId : null,
     messages: message ? [...context.messages, message] : context.messages,
     numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,

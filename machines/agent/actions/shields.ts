@@ -9,6 +9,7 @@ import {
   listed,
   type Screening,
   type ShieldPoint,
+  refusedAnswer,
   withheldArguments,
   withheldInput,
 } from '../screening.js'
@@ -58,9 +59,11 @@ export const keepShieldMessage = act((context, event, tell) => {
   if (context.held !== null && last?.role === 'assistant') {
     const { refusal: _refusal, ...said } = last
     const message: AssistantMessage = { ...said, content, data: { reason: 'shield' } }
-    const messages = [...context.messages.slice(0, -1), message]
+    const pieces = context.spoken?.ids ?? []
+    const messages = [...context.messages.slice(0, -1).map((one) => withoutPiece(one, pieces)), message]
     const untold = context.untold ?? context.held.stepId
-    return { messages, held: null, error, ...tellUntold({ ...context, messages, untold }, tell) }
+    const told = tellUntold({ ...context, messages, untold }, tell)
+    return { messages, held: null, error, ...told, ...(pieces.length > 0 && noPieces) }
   }
   const message: AssistantMessage = {
     role: 'assistant',
@@ -73,6 +76,15 @@ export const keepShieldMessage = act((context, event, tell) => {
   return { messages: [...context.messages, message], numbered: context.numbered + 1, error }
 })
 
+const noPieces = { pieces: '', spoken: null, output: '' }
+
+/** A forbidden thing can begin in one piece of an answer and end in another: then no piece of it stays. */
+function withoutPiece(message: Message, pieces: readonly string[]): Message {
+  if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
+  const { refusal: _refusal, reasoning: _reasoning, reasoning_details: _details, ...said } = message
+  return { ...said, content: refusedAnswer, data: { withheld: true } }
+}
+
 /** What the shields say of an answer is told, whatever becomes of it. */
 export const tellOutputFindings = act((_context, event, tell) => {
   if (event.type === 'xstate.done.actor.outputShields') tellFindings(event.output, 'output', null, tell)
@@ -84,7 +96,7 @@ export const releaseAnswer = act((context, event, tell) => {
   const last = context.messages.at(-1)
   if (event.type !== 'xstate.done.actor.outputShields' || context.held === null || last?.role !== 'assistant')
     return undefined
-  const { isRefusal, isPiece, stepId } = context.held
+  const { isRefusal, isPiece, stepId, text } = context.held
   const { content } = event.output
   const { data: _withheld, ...said } = last
   const cleared: AssistantMessage = isRefusal
@@ -92,7 +104,9 @@ export const releaseAnswer = act((context, event, tell) => {
     : { ...said, content }
   const message = withCalls(cleared, context.calls)
   const messages = [...context.messages.slice(0, -1), message]
-  const next = { messages, held: null, ...words(context, isPiece, content) }
+  const { spoken } = context
+  const heard = { text: (spoken?.text ?? '') + text, ids: [...(spoken?.ids ?? []), message.id] }
+  const next = { messages, held: null, spoken: isPiece ? heard : null, ...words(context, isPiece, content) }
   const untold = context.untold ?? stepId
   // Shields are going to look at its calls, too.
   if (context.calls.some((call) => call.unchecked)) return { ...next, untold }

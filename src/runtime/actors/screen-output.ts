@@ -5,7 +5,10 @@ import type { Parts } from '../parts.js'
 import { shieldCall } from '../shield-call.js'
 import { screen } from '../shielding.js'
 
-/** Shows the shields an answer as a whole; what of it was held back is shown when they have cleared it. */
+/**
+ * Shows the shields an answer as a whole, with the pieces that it continues; what of it was held back is shown when they
+ * have cleared it.
+ */
 export const screenOutput = (parts: Parts) =>
   fromPromise<Screening>(async ({ signal, self }) => {
     const { live, context } = agentOf(self)
@@ -17,8 +20,24 @@ export const screenOutput = (parts: Parts) =>
       shieldCall({ stepId, point: 'output' }, (screening: Screening) => [screening]),
     )
     signal.throwIfAborted()
-    const screening = await screen(parts, { live, context, signal }, 'output', context.held?.text ?? '')
+    const { held, spoken, pieces } = context
+    const answer = (spoken?.text ?? '') + (held?.text ?? '')
+    const screening = continuing(pieces, await screen(parts, { live, context, signal }, 'output', answer))
     signal.throwIfAborted()
     live.showCleared(screening.action === 'block' ? '' : screening.content)
     return screening
   })
+
+/** What is said of the whole, of its last piece: what comes after the others. They have been shown, so they stay as they are. */
+function continuing(pieces: string, screening: Screening): Screening {
+  const { action, content, message } = screening
+  if (action === 'block') return screening
+  if (content.startsWith(pieces)) return { ...screening, content: content.slice(pieces.length) }
+  const why = message ?? 'A shield refused the answer.'
+  return {
+    ...screening,
+    action: 'block',
+    content: '',
+    message: `${why} It begins in a piece that was shown before, so it cannot be redacted.`,
+  }
+}
