@@ -12,9 +12,9 @@ const mostNames = 3
  */
 export async function findSession(store: SessionStore, sessionId: string): Promise<SessionEntry> {
   const id = checkedSessionId(sessionId)
-  const entries = await store.list()
-  const found = entries.find((entry) => entry.id === id)
+  const found = await store.get(id)
   if (found) return found
+  const entries = await store.list()
   const near = idsNear(
     id,
     entries.map((entry) => entry.id),

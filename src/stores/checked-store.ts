@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.js'
 import type { SessionStore } from './store.js'
 
-const methods = ['acquire', 'renew', 'release', 'append', 'read', 'list', 'delete', 'close'] as const
+const methods = ['acquire', 'renew', 'release', 'append', 'read', 'get', 'list', 'delete', 'close'] as const
 
 /** @throws {ConfigError} for a store that lacks a method, a promise of one included */
 export function checkedStore(store: unknown): void {

@@ -32,6 +32,12 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
     return kept
   }
 
+  const entryOf = (id: string, kept: Kept): SessionEntry => {
+    const { records, createdAt, updatedAt, summary } = kept
+    const holder = holds(kept) ? kept.lease.holder : null
+    return { id, createdAt, updatedAt, head: records.length, summary, holder }
+  }
+
   return {
     acquire(id, { holder, ttlMs }) {
       const sessionId = checkedSessionId(id)
@@ -81,14 +87,15 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
       )
     },
 
+    get(sessionId) {
+      const kept = sessions.get(sessionId)
+      return kept && kept.records.length > 0 ? entryOf(sessionId, kept) : null
+    },
+
     list: () =>
       [...sessions]
         .filter(([, { records }]) => records.length > 0)
-        .map(([id, kept]): SessionEntry => {
-          const { records, createdAt, updatedAt, summary } = kept
-          const holder = holds(kept) ? kept.lease.holder : null
-          return { id, createdAt, updatedAt, head: records.length, summary, holder }
-        })
+        .map(([id, kept]) => entryOf(id, kept))
         .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)),
 
     delete(sessionId) {

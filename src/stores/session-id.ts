@@ -9,7 +9,7 @@ const allowed = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
  * @throws {UsageError} `invalid_session`
  */
 export function checkedSessionId(id: unknown): string {
-  if (typeof id === 'string' && allowed.test(id)) return id
+  if (isSessionId(id)) return id
   throw new UsageError(
     'invalid_session',
     `${shown(id)} is no session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -, and begin with neither a ` +
@@ -17,6 +17,9 @@ export function checkedSessionId(id: unknown): string {
     'session',
   )
 }
+
+/** Whether there can be a session of this id. */
+export const isSessionId = (id: unknown): id is string => typeof id === 'string' && allowed.test(id)
 
 function shown(id: unknown): string {
   if (typeof id !== 'string') return id === null ? 'null' : `A value of type ${typeof id}`

@@ -99,6 +99,8 @@ export interface SessionStore {
   append(lease: Lease, records: readonly LogRecord[], summary?: SessionSummary): MaybePromise<void>
   /** The records in order; none for a session that does not exist. */
   read(sessionId: string, range?: ReadRange): MaybePromise<LogRecord[]>
+  /** One session, as `list` tells it; null when there is none, or none that has a record. */
+  get(sessionId: string): MaybePromise<SessionEntry | null>
   /** Every session with at least one record, the one written last first. */
   list(): MaybePromise<SessionEntry[]>
   /**

@@ -56,7 +56,7 @@ function later(
   store: SessionStore,
   before: (method: keyof SessionStore) => unknown = () => null,
 ): SessionStore {
-  const methods = ['acquire', 'renew', 'release', 'append', 'read', 'list', 'delete', 'close'] as const
+  const methods = ['acquire', 'renew', 'release', 'append', 'read', 'get', 'list', 'delete', 'close'] as const
   const slow = methods.map((method) => [
     method,
     async (...args: unknown[]) => {

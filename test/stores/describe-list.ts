@@ -32,6 +32,27 @@ export function describeList(subject: Subject): void {
       expect((await store.list()).map(({ holder }) => holder)).toEqual([null, null, null])
     })
 
+    test('has what is told of one session alone; of one without a record, nothing', async () => {
+      const { store } = subject
+      expect(await store.get('s')).toBeNull()
+      const lease = await store.acquire('s', asked)
+      expect(await store.get('s')).toBeNull()
+      await store.append(lease, records(1, 2), summary('about s'))
+      await store.append(await store.acquire('other', asked), records(1, 3))
+      expect(await store.get('s')).toEqual((await store.list()).find(({ id }) => id === 's'))
+      expect(await store.get('s')).toMatchObject({ head: 2, summary: summary('about s') })
+      expect((await store.get('s'))?.holder).toContain('run 1')
+      subject.time += 10
+      await store.release(lease)
+      expect(await store.get('s')).toEqual((await store.list()).find(({ id }) => id === 's'))
+      expect((await store.get('s'))?.holder).toBeNull()
+      expect(await store.delete('s')).toBe(true)
+      expect(await store.get('s')).toBeNull()
+      for (const strange of ['', 'S', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]) {
+        expect(await store.get(strange)).toBeNull()
+      }
+    })
+
     test('has the last summary that was written, or none', async () => {
       const { store } = subject
       const lease = await store.acquire('s', asked)

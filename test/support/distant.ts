@@ -12,6 +12,7 @@ export function distant(
     release: (...args) => later(() => near.release(...args)),
     append: (...args) => later(() => near.append(...args)),
     read: (...args) => later(() => near.read(...args)),
+    get: (...args) => later(() => near.get(...args)),
     list: () => later(() => near.list()),
     delete: (...args) => later(() => near.delete(...args)),
     close: () => later(() => near.close()),

@@ -11,7 +11,7 @@ import { summaryOf, summaryText } from '../summary-text.js'
 import type { SyncSessionStore } from '../sync-store.js'
 import { openDatabase } from './database.js'
 import { fileError } from './sqlite-error.js'
-import { type LeaseRow, type Statements, statements } from './statements.js'
+import { type LeaseRow, type SessionRow, type Statements, statements } from './statements.js'
 
 export interface FileStoreOptions {
   /** The folder, on a local disk; made when it is not there. Its one file is `sessions.db`. */
@@ -104,13 +104,14 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
       return whole === null ? [] : use((sql) => sql.read(sessionId, whole))
     },
 
+    get(sessionId) {
+      const row = use((sql) => sql.session(sessionId))
+      return row !== null && row.head > 0 ? entryOf(row, now()) : null
+    },
+
     list() {
       const time = now()
-      return use((sql) => sql.list()).map((row): SessionEntry => {
-        const { id, createdAt, updatedAt, head, summary } = row
-        const holder = isHeld(row, time) ? row.holder : null
-        return { id, createdAt, updatedAt, head, summary: summaryOf(summary), holder }
-      })
+      return use((sql) => sql.list()).map((row) => entryOf(row, time))
     },
 
     delete: (sessionId) =>
@@ -126,6 +127,18 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
       open?.close()
       open = null
     },
+  }
+}
+
+function entryOf(row: SessionRow, time: number): SessionEntry {
+  const { id, createdAt, updatedAt, head, summary } = row
+  return {
+    id,
+    createdAt,
+    updatedAt,
+    head,
+    summary: summaryOf(summary),
+    holder: isHeld(row, time) ? row.holder : null,
   }
 }
 

@@ -5,7 +5,7 @@ import { newId } from '../../runtime/new-id.js'
 import { holderInWords, isGone, thisProcess } from '../holder.js'
 import { wholeRange } from '../read-range.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost } from '../refusals.js'
-import { checkedSessionId } from '../session-id.js'
+import { checkedSessionId, isSessionId } from '../session-id.js'
 import { StoreError } from '../store-error.js'
 import type { SessionStore } from '../store.js'
 import { summaryText } from '../summary-text.js'
@@ -117,9 +117,16 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
     async read(sessionId, range) {
       const whole = wholeRange(range)
-      if (whole === null) return []
+      if (whole === null || !isSessionId(sessionId)) return []
       const from = whole.from === 'snapshot' ? null : whole.from
       return (await query<RecordRow>(sql.read, [sessionId, from, whole.to])).map(logRecord)
+    },
+
+    async get(sessionId) {
+      // A database refuses what it cannot write, such as NUL.
+      if (!isSessionId(sessionId)) return null
+      const [row] = await query<EntryRow>(sql.list, [sessionId, time()])
+      return row ? sessionEntry(row) : null
     },
 
     async list() {
@@ -127,6 +134,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     },
 
     async delete(sessionId) {
+      if (!isSessionId(sessionId)) return false
       const remove = async (goneToken: string | null) =>
         (await query<{ head: string }>(sql.remove, [sessionId, time(), goneToken]))[0]
       const removed = await remove(null)
