@@ -12,6 +12,7 @@ import { inCommands } from './in-commands.js'
 import { nearest } from '../config/nearest.js'
 import { type OptionSpecs, parseOptions } from './options.js'
 import { packageVersion } from './package-info.js'
+import { watchOutput } from './watch-output.js'
 
 const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
@@ -31,6 +32,15 @@ const globalOptions = {
  * one sentence on `stderr`.
  */
 export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCode> {
+  const stdout = watchOutput(io.stdout)
+  const code = await outcomeOf(argv, io)
+  const fault = await stdout.end()
+  if (fault === null) return code
+  io.stderr.write(`statewright: What was to be shown is incomplete: stdout cannot be written (${fault}).\n`)
+  return exitCodes.error
+}
+
+async function outcomeOf(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const [first, second] = argv
   const named = commands.find(({ name }) => name === first)
   const group = named !== undefined && 'commands' in named ? named : undefined

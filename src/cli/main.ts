@@ -2,6 +2,7 @@
 import { runCli } from './cli.js'
 import { dataFolder } from './data-folder.js'
 import { exitCodes } from './exit-codes.js'
+import { written } from './watch-output.js'
 
 /** The bin: the process's own streams, signals and exit code around `runCli`. */
 
@@ -38,15 +39,5 @@ const code = await runCli(process.argv.slice(2), {
 })
 
 // Whatever a tool has left running does not keep the command alive; what was written gets through first.
-await Promise.all([process.stdout, process.stderr].map(flushed))
+await Promise.all([process.stdout, process.stderr].map(written))
 process.exit(code)
-
-function flushed(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => {
-    if (stream.destroyed || !stream.writable) resolve()
-    else
-      stream.write('', () => {
-        resolve()
-      })
-  })
-}

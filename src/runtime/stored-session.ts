@@ -36,7 +36,7 @@ const call = fields(
 
 const role = anyText()
 
-const message = taggedBy(
+export const storedMessage = taggedBy(
   'role',
   {
     system: fields({ ...stamp, role, content: anyText() }, 'an object', 'open'),
@@ -62,7 +62,7 @@ const message = taggedBy(
   "a message whose role is 'system', 'user', 'assistant' or 'tool'",
 )
 
-const usage = fields(
+export const storedUsage = fields(
   {
     inputTokens: amount(),
     outputTokens: amount(),
@@ -76,7 +76,7 @@ const usage = fields(
   'open',
 )
 
-const fit = fields(
+export const storedFit = fields(
   { head: amount(), from: amount(), note: nullable(anyText()) },
   'what requests leave out of the transcript',
   'open',
@@ -87,11 +87,11 @@ export const storedSession = fields(
     version: optional(amount()),
     id: text(),
     name: optional(anyText()),
-    messages: list(message, 'a list'),
-    usage: optional(usage),
+    messages: list(storedMessage, 'a list'),
+    usage: optional(storedUsage),
     metadata: optional(
       fields(
-        { guardrails: anything, warnedOfBudget: optional(flag()), fit: optional(nullable(fit)) },
+        { guardrails: anything, warnedOfBudget: optional(flag()), fit: optional(nullable(storedFit)) },
         'an object',
         'open',
       ),

@@ -57,7 +57,8 @@ function checkOf(seq: number, at: number, type: string, data: string): string {
   return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
 }
 
-function damaged(sessionId: string, lastGood: number, what: string, cause?: unknown): StoreError {
+/** What cannot be read, and up to where it can. */
+export function damaged(sessionId: string, lastGood: number, what: string, cause?: unknown): StoreError {
   const remedy =
     lastGood > 0
       ? `Everything up to record ${lastGood} is good: agent.fork('${sessionId}', ${lastGood}) goes on from there.`

@@ -1,10 +1,13 @@
 import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import { StatewrightError } from '../errors.js'
 import type { LogRecord } from '../stores/store.js'
 import { StoreError } from '../stores/store-error.js'
-import type { MachineState } from './log-entry.js'
-import { openRecord } from './log-record.js'
+import type { LogEntry, MachineState } from './log-entry.js'
+import { damaged, openRecord } from './log-record.js'
 import { emptySession, type SessionState, sessionStateOf } from './session-state.js'
+import { faultOf, faultOfState, wholeContext, wholeInput } from './sound-state.js'
 
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
@@ -28,8 +31,18 @@ export interface Standing {
 
 /** What records come to, with nothing but the pure machine: the log of a run's events is the run. */
 export function standingAfter(records: readonly LogRecord[], sessionId: string): Standing {
-  const standing: Standing = {
-    head: (records[0]?.seq ?? 1) - 1,
+  const standing = before(records)
+  for (const record of records) apply(standing, record, sessionId)
+  const fault = faultIn(standing)
+  if (fault !== null) throw damaged(sessionId, lastSound(records, sessionId), `it leads nowhere (${fault})`)
+  if (standing.run) standing.state = sessionStateOf(standing.run.context)
+  return standing
+}
+
+function before(records: readonly LogRecord[]): Standing {
+  return {
+    // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
+    head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
     name: undefined,
     runs: 0,
     state: emptySession(),
@@ -38,15 +51,37 @@ export function standingAfter(records: readonly LogRecord[], sessionId: string):
     snapshotSize: 0,
     tailSize: 0,
   }
-  // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
-  if (records[0]?.type !== 'snapshot') standing.head = 0
-  for (const record of records) apply(standing, record, sessionId)
-  if (standing.run) standing.state = sessionStateOf(standing.run.context)
-  return standing
+}
+
+/** A log that leads to what no run can be is seen at its end; where that began, is looked for only then. */
+function lastSound(records: readonly LogRecord[], sessionId: string): number {
+  const standing = before(records)
+  for (const record of records) {
+    const { head } = standing
+    apply(standing, record, sessionId)
+    if (faultIn(standing) !== null) return head
+  }
+  return standing.head
+}
+
+function faultIn({ name, runs, told, run, state }: Standing): string | null {
+  if (name !== undefined && typeof name !== 'string') return 'its name is no text'
+  if (![runs, told].every(Number.isSafeInteger)) return 'the number of its runs, or of their events, is none'
+  return run ? faultOf(run.context) : faultOfState(state)
 }
 
 function apply(standing: Standing, record: LogRecord, sessionId: string): void {
   const entry = openRecord(record, standing.head, sessionId)
+  try {
+    take(standing, record, entry, sessionId)
+  } catch (error) {
+    if (error instanceof StatewrightError) throw error
+    throw damaged(sessionId, standing.head, `record ${record.seq} says what none can say`, error)
+  }
+  standing.head = record.seq
+}
+
+function take(standing: Standing, record: LogRecord, entry: LogEntry, sessionId: string): void {
   standing.tailSize += record.data.length
   switch (entry.type) {
     case 'opened':
@@ -55,14 +90,15 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
       break
     case 'start': {
       if (standing.run) standing.state = sessionStateOf(standing.run.context)
-      const [run] = initialTransition(agentMachine, { ...standing.state, ...entry.input })
+      const [run] = initialTransition(agentMachine, { ...standing.state, ...wholeInput(entry.input) })
       standing.run = run
       standing.runs += 1
       standing.told = 0
       break
     }
     case 'event':
-      if (standing.run) [standing.run] = transition(agentMachine, standing.run, entry.event)
+      if (!standing.run) throw new Error('No run has started.')
+      ;[standing.run] = transition(agentMachine, standing.run, entry.event)
       break
     case 'snapshot':
       standing.name = entry.name
@@ -70,9 +106,11 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
       standing.run = revived(entry.state, record.seq, sessionId)
       standing.snapshotSize = record.data.length
       standing.tailSize = 0
+      break
+    default:
+      throw new Error('There is no such type of record.')
   }
   standing.told = entry.told ?? standing.told
-  standing.head = record.seq
 }
 
 /**
@@ -88,7 +126,8 @@ export function toldBefore({ run, told }: Standing): number {
 const roomAfterKill = 1_000_000
 
 /** A snapshot brought back, if this machine has the state that it stands in. */
-function revived(state: MachineState, seq: number, sessionId: string): FoldedRun {
+function revived(stored: MachineState, seq: number, sessionId: string): FoldedRun {
+  const state = { ...stored, context: wholeContext(stored.context as AgentContext) }
   try {
     return createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot()
   } catch (error) {

@@ -7,8 +7,21 @@ export const summaryText = (summary: SessionSummary | undefined): string | null 
 export function summaryOf(text: unknown): SessionSummary | null {
   if (typeof text !== 'string') return null
   try {
-    return JSON.parse(text) as SessionSummary
+    const summary: unknown = JSON.parse(text)
+    return isSummary(summary) ? summary : null
   } catch {
     return null
   }
+}
+
+function isSummary(value: unknown): value is SessionSummary {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, title, state, reason, runs, messages, totalTokens, cost } = value as Record<string, unknown>
+  return (
+    (name === undefined || typeof name === 'string') &&
+    typeof title === 'string' &&
+    [state, reason].every((word) => word === null || typeof word === 'string') &&
+    [runs, messages, totalTokens].every(Number.isFinite) &&
+    (cost === null || Number.isFinite(cost))
+  )
 }

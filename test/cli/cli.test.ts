@@ -15,6 +15,31 @@ describe('the command line', () => {
     expect(err).toContain('Usage: statewright <command>')
   })
 
+  test('counts as an error when stdout does not take what is shown, unless its reader has gone', async () => {
+    const cwd = await folder({ 'play.json': { turns: [{ text: 'Done.' }] } })
+    const rehearsed = ['--rehearsal=play.json', '--store=file:kept']
+    await cli(['run', 'Go.', '--session', 'a', ...rehearsed], { cwd })
+    for (const args of [
+      ['--version'],
+      ['sessions', 'list', '--json', '--store=file:kept'],
+      ['sessions', 'show', 'a', '--events', '--store=file:kept'],
+      ['sessions', 'export', 'a', '--store=file:kept'],
+      ['resume', 'a', ...rehearsed],
+      ['run', 'Go.', '--events', ...rehearsed],
+      ['run', 'Go.', ...rehearsed],
+    ]) {
+      // oxlint-disable no-await-in-loop
+      expect((await cli(args, { cwd })).code).toBe(0)
+      const full = await cli(args, { cwd, stdoutFails: 'ENOSPC' })
+      expect({ args, code: full.code }).toEqual({ args, code: 1 })
+      expect(full.err).toMatch(/incomplete: stdout cannot be written \(ENOSPC: it was refused, write\)\.\n$/)
+      const gone = await cli(args, { cwd, stdoutFails: 'EPIPE' })
+      expect({ args, code: gone.code }).toEqual({ args, code: args[0] === 'run' ? 130 : 0 })
+      expect(gone.err).not.toContain('incomplete')
+      // oxlint-enable no-await-in-loop
+    }
+  })
+
   test('run --help explains every option, whatever else is on the line', async () => {
     const { code, out } = await cli(['run', '--nonsense', '--help'])
     expect(code).toBe(0)

@@ -1,5 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import Database from 'libsql'
 import { restoreSession } from '../../src/index.js'
 import type { StoredSession } from '../../src/runtime/session.js'
 import { calls, type Kept, kept, toolsModule } from './kept.js'
@@ -201,6 +202,19 @@ describe('sessions export', () => {
     expect(stored.messages).toHaveLength(4)
   })
 
+  const isWindows = process.platform === 'win32'
+  ;(isWindows ? test.skip : test)(
+    '--out makes a file for its owner only, and leaves no half of one',
+    async () => {
+      const { run, cwd } = await two()
+      await run(['sessions', 'export', 'done', '--out', 'mine.json'])
+      expect(((await stat(join(cwd, 'mine.json'))).mode & 0o777).toString(8)).toBe('600')
+      await writeFile(join(cwd, 'theirs.json'), 'theirs', { mode: 0o644 })
+      await run(['sessions', 'export', 'done', '--out', 'theirs.json', '--force'])
+      expect(((await stat(join(cwd, 'theirs.json'))).mode & 0o777).toString(8)).toBe('644')
+    },
+  )
+
   test('--markdown keeps calls and results whole, whatever they contain', async () => {
     const turns = [
       { text: 'See:', toolCalls: [{ id: 'l', name: 'look', arguments: { at: '```\n# no head' } }] },
@@ -286,5 +300,70 @@ describe('commands on sessions refuse', () => {
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain(message)
     expect(err).not.toMatch(/^\s+at /m)
+  })
+})
+
+describe('a store that somebody has damaged', () => {
+  const values = [
+    "'7'",
+    "'null'",
+    "'{}'",
+    "'[]'",
+    '\'"text"\'',
+    "'{'",
+    "x'ff'",
+    'NULL',
+    '9e18',
+    '-1',
+    '\'{"title":7}\'',
+  ]
+  const columns = [
+    ...['summary', 'summed_up_at', 'token', 'holder', 'process', 'expires_at'].map((column) => [
+      'sessions',
+      column,
+    ]),
+    ...['at', 'type', 'data', 'checksum', 'written_at'].map((column) => ['records', column]),
+  ] as const
+
+  test('shows every session in the list, and says of the damaged one what is wrong in one sentence', async () => {
+    const { run, cwd } = await two()
+    const file = join(cwd, 'kept', 'sessions.db')
+    const whole = await readFile(file)
+    for (const [table, column] of columns) {
+      for (const value of values) {
+        // oxlint-disable no-await-in-loop
+        await writeFile(file, whole)
+        const database = new Database(file)
+        const where = table === 'sessions' ? "id = 'waits'" : "session_id = 'waits' AND seq = 2"
+        let isTaken = true
+        try {
+          database.exec(`UPDATE ${table} SET ${column} = ${value} WHERE ${where}`)
+          // What the log cannot tell, the row has to.
+          if (table === 'sessions') database.exec(`UPDATE records SET data = '' WHERE session_id = 'waits'`)
+        } catch {
+          isTaken = false // SQLite keeps texts out of columns of numbers.
+        }
+        database.close()
+        if (!isTaken) continue
+        const what = `${table}.${column} = ${value}`
+        const list = await run(['sessions', 'list'])
+        expect({ what, err: list.err, code: list.code }).toEqual({ what, err: '', code: 0 })
+        expect(list.out).toMatch(/^waits /m)
+        expect(list.out).toMatch(/^done +COMPLETED/m)
+        expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(2)
+        for (const command of [
+          ['sessions', 'show', 'waits'],
+          ['sessions', 'show', 'waits', '--events'],
+          ['sessions', 'export', 'waits'],
+          ['sessions', 'fork', 'waits'],
+          ['resume', 'waits'],
+        ]) {
+          const { code, err } = await run(command)
+          expect({ what, command, code: [0, 2, 4].includes(code), is: code }).toMatchObject({ code: true })
+          if (code === 2) expect(err).toMatch(/record \d is damaged|in use by/)
+        }
+        // oxlint-enable no-await-in-loop
+      }
+    }
   })
 })

@@ -15,6 +15,8 @@ export interface CliCall {
   /** Where this user's data goes; default: a folder of the call's own. Null: the user has no home. */
   dataFolder?: string | null
   signal?: AbortSignal
+  /** What stdout fails with: 'ENOSPC', 'EPIPE' … Default: it takes everything. */
+  stdoutFails?: string
   /** Sees every piece of stdout as it comes, and may write to stdin or destroy stdout. */
   onOutput?: (text: string, io: CliIO & { stdin: PassThrough; stdout: PassThrough }) => void
 }
@@ -48,10 +50,19 @@ export async function cli(args: readonly string[], call: CliCall = {}): Promise<
   })
   if (input !== '') io.stdin.write(input)
   if (!tty) io.stdin.end()
+  if (call.stdoutFails !== undefined) failWrites(io.stdout, call.stdoutFails)
   const code = await runCli(args, io)
   // What was written last is still on its way through the streams.
   await new Promise((resolve) => setImmediate(resolve))
   return { code, ...outcome }
+}
+
+function failWrites(stream: PassThrough, code: string): void {
+  Object.assign(stream, {
+    _transform: (_chunk: unknown, _encoding: unknown, done: (error: Error) => void) => {
+      done(Object.assign(new Error(`${code}: it was refused, write`), { code }))
+    },
+  })
 }
 
 /** A folder of its own with these files, removed after the test. */

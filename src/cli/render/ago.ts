@@ -7,10 +7,16 @@ export function ago(at: number, now: number): string {
   if (hours < 24) return `${hours} h ago`
   const days = Math.floor(hours / 24)
   if (days < 7) return days === 1 ? 'yesterday' : `${days} days ago`
-  return new Date(at).toISOString().slice(0, 10)
+  return isoTime(at)?.slice(0, 10) ?? '?'
 }
 
 /** `2026-05-01 12:00:03` (UTC) */
 export function timestamp(at: number): string {
-  return new Date(at).toISOString().slice(0, 19).replace('T', ' ')
+  return isoTime(at)?.slice(0, 19).replace('T', ' ') ?? '?'
+}
+
+/** `2026-05-01T12:00:03.120Z`; null for a number that is no time, which only a damaged store has. */
+export function isoTime(at: number): string | null {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? null : date.toISOString()
 }

@@ -1,5 +1,6 @@
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { LogEntry } from '../../sessions/log-entry.js'
+import { isoTime } from './ago.js'
 import { callName, shownArguments } from '../../format/call-words.js'
 import { messageText } from '../../format/message-text.js'
 import { shorten } from '../../format/words.js'
@@ -13,7 +14,7 @@ export interface NumberedEntry {
 
 /** A record as one line: its number (for `--at`), when, what kind, and the beginning of what it says. */
 export function logLine({ seq, at, entry }: NumberedEntry, width: number): string {
-  const when = new Date(at).toISOString().slice(0, 23).replace('T', ' ')
+  const when = (isoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
   const head = `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
   const room = Math.max(40, width - head.length - 2)

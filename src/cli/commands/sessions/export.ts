@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Session } from '../../../runtime/session.js'
 import { standingAt } from '../../../sessions/replay.js'
@@ -55,10 +55,21 @@ async function sessionIn(store: SessionStore, id: string): Promise<Session> {
   return Object.assign(new Session(id, name), { messages, usage, metadata })
 }
 
+/** A new file is for its owner only, as the store is; one that is replaced keeps its mode. */
 async function write(content: string, file: string, replace: boolean, { cwd }: CliIO): Promise<void> {
+  const path = resolve(cwd, file)
+  let isNew = false
   try {
-    await writeFile(resolve(cwd, file), content, { flag: replace ? 'w' : 'wx' })
+    const handle = await open(path, replace ? 'w' : 'wx', 0o600)
+    try {
+      isNew = !replace
+      await handle.writeFile(content)
+    } finally {
+      await handle.close()
+    }
   } catch (cause) {
+    // Half a session is no copy of it.
+    if (isNew) await rm(path, { force: true }).catch(() => undefined)
     const why =
       codeOf(cause) === 'EEXIST'
         ? `'${file}' is there already. Name another file, or replace it with --force.`

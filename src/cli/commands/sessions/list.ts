@@ -5,6 +5,7 @@ import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, wholeNumber } from '../../options.js'
 import { jsonLine } from '../../render/json.js'
 import { painter, wantsColor } from '../../render/paint.js'
+import { isoTime } from '../../render/ago.js'
 import { sessionTable } from '../../render/session-table.js'
 import { type SessionRow, sessionRow } from '../../session-row.js'
 import { sessionOptionSpecs } from './options.js'
@@ -46,7 +47,7 @@ export const listCommand: Command = {
 }
 
 function withDates({ id, createdAt, updatedAt, ...rest }: SessionRow): object {
-  const [created, updated] = [createdAt, updatedAt].map((at) => new Date(at).toISOString())
+  const [created, updated] = [createdAt, updatedAt].map(isoTime)
   return { id, createdAt: created, updatedAt: updated, ...rest }
 }
 

@@ -1,0 +1,155 @@
+import { restoreGuardrails } from '../../guards/state.js'
+import {
+  type AgentContext,
+  type AgentInput,
+  createContext,
+  noFeatures,
+} from '../../machines/agent/context.js'
+import { check } from '../config/check.js'
+import { defaultConfig } from '../config/defaults.js'
+import { anything, fields, type Kind, list, nullable, optional, that } from '../config/kind.js'
+import { anyText, choice, flag, number } from '../config/values.js'
+import { ConfigError } from '../errors.js'
+import { storedFit, storedMessage, storedUsage } from '../runtime/stored-session.js'
+import { emptySession, type SessionState } from './session-state.js'
+
+/** What a log leads to, made whole and judged before anybody relies on it: another program may have written in it. */
+
+/** The input of a run from its log. What an earlier version did not know has its default. */
+export function wholeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
+  return {
+    ...input,
+    config: filled(defaultConfig, input.config),
+    features: filled(noFeatures, input.features),
+  }
+}
+
+/** A run's context from a snapshot. What an earlier version did not know is as at the start of a run. */
+export function wholeContext(stored: AgentContext): AgentContext {
+  const { runId, sessionId, tools, messages } = stored
+  const beginning = { runId, sessionId, tools, now: 0, input: [] }
+  const fresh = createContext({
+    ...emptySession(),
+    ...beginning,
+    messages,
+    config: filled(defaultConfig, stored.config),
+    features: filled(noFeatures, stored.features),
+  })
+  const guardrails = restoreGuardrails(stored.guardrails)
+  return {
+    ...fresh,
+    ...stored,
+    config: fresh.config,
+    features: fresh.features,
+    ...('state' in guardrails && { guardrails: guardrails.state }),
+  }
+}
+
+/** Why nothing can go on from there, in a sentence; null when it can. */
+export function faultOf(context: AgentContext): string | null {
+  return faultIn(soundContext, context)
+}
+
+/** The same for what a session begins with. */
+export function faultOfState(state: SessionState): string | null {
+  return faultIn(soundState, state)
+}
+
+function faultIn(kind: Kind, value: unknown): string | null {
+  try {
+    check(kind, value, 'state')
+    return null
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+}
+
+function filled<Value extends object>(defaults: Value, value: Value): Value {
+  const pairs = Object.entries(defaults).map(([key, fallback]: [string, unknown]) => {
+    const own = (value as Record<string, unknown>)[key]
+    if (own === undefined) return [key, fallback]
+    return [key, isRecord(fallback) && isRecord(own) ? filled(fallback, own) : own]
+  })
+  return { ...value, ...(Object.fromEntries(pairs) as Partial<Value>) }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What has the form of a sample: its keys, each with a value of the same sort, or null for what can be off. */
+function like(sample: unknown): Kind {
+  if (isRecord(sample)) {
+    const keys = Object.entries(sample).map(([key, value]) => [key, nullable(like(value))])
+    return fields(Object.fromEntries(keys) as Record<string, Kind>, 'an object', 'open')
+  }
+  if (Array.isArray(sample)) return that((value) => Array.isArray(value), 'a list')
+  return sample === null ? anything : that((value) => typeof value === typeof sample, `a ${typeof sample}`)
+}
+
+const finite = () => number(-Infinity, Infinity, 'a number')
+const texts = () => list(anyText(), 'a list')
+
+const call = fields(
+  {
+    id: anyText(),
+    name: anyText(),
+    arguments: anyText(),
+    needs: choice('nobody', 'approval', 'client', 'child'),
+    result: optional(
+      fields({ status: anyText(), content: anyText(), durationMs: finite() }, 'a result', 'open'),
+    ),
+    fact: optional(
+      fields({ name: anyText(), fingerprint: anyText(), shown: anyText() }, 'an object', 'open'),
+    ),
+    questions: optional(
+      list(
+        fields({ callId: anyText(), name: anyText(), arguments: anyText() }, 'a question', 'open'),
+        'a list',
+      ),
+    ),
+    childUsage: optional(storedUsage),
+  },
+  'a call',
+  'open',
+)
+
+const {
+  messages: _messages,
+  guardrails,
+  ...counters
+} = createContext({
+  ...emptySession(),
+  now: 0,
+  runId: '',
+  sessionId: '',
+  config: defaultConfig,
+  tools: {},
+  features: noFeatures,
+  input: [],
+})
+
+const session = {
+  messages: list(storedMessage, 'a list'),
+  fit: nullable(storedFit),
+  guardrails: like(guardrails),
+  warnedOfBudget: flag(),
+}
+
+const soundState = fields({ ...session, usage: storedUsage }, 'an object', 'open')
+
+const soundContext = fields(
+  {
+    ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, like(value)])),
+    ...session,
+    config: like(defaultConfig),
+    usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
+    calls: list(call, 'a list'),
+    steering: texts(),
+    nudges: texts(),
+    error: nullable(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),
+    retrieved: nullable(list(fields({ source: anyText(), text: anyText() }, 'a snippet', 'open'), 'a list')),
+  },
+  'an object',
+  'open',
+)

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import * as fc from 'fast-check'
+import { SimulatedClock } from 'xstate'
+import { createAgent, memoryStore, StatewrightError } from '../../src/index.js'
+import { sealRecord } from '../../src/sessions/log-record.js'
+import type { LogEntry } from '../../src/sessions/log-entry.js'
+import type { LogRecord } from '../../src/stores/index.js'
+import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { ManualModel } from '../support/manual-model.js'
+
+const folder = new URL('../fixtures/sessions/0.1.0/', import.meta.url)
+const logs = readdirSync(folder).flatMap((file) => {
+  const { sessions } = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as StoredCase
+  return Object.values(sessions).flatMap((records) => [records.slice(0, -1), records])
+})
+
+/** What a value may be replaced by, as JSON has it. */
+const wrong = fc.oneof(
+  fc.constantFrom(null, 0, -1, 1e300, '', 'x', true, [], {}, [null], [[]], { type: 'x' }),
+  fc.jsonValue(),
+)
+
+/** The same value with another one in one place of it; or without that place. */
+function damaged(value: unknown, picks: readonly number[], by: unknown, isRemoved: boolean): unknown {
+  const [pick, ...rest] = picks
+  if (typeof value !== 'object' || value === null || pick === undefined) return by
+  const keys = Object.keys(value)
+  const key = keys[pick % Math.max(1, keys.length)]
+  if (key === undefined) return by
+  const copy = (Array.isArray(value) ? [...(value as unknown[])] : { ...value }) as Record<string, unknown>
+  if (rest.length === 0 && isRemoved) delete copy[key]
+  else copy[key] = damaged(copy[key], rest, by, isRemoved)
+  return copy
+}
+
+/** A record that says something else, under a checksum that fits. */
+function forged({ seq, at, type, data }: LogRecord, change: (value: unknown) => unknown): LogRecord {
+  const changed = change(JSON.parse(data)) as object
+  if (typeof changed === 'object' && changed !== null && !Array.isArray(changed))
+    return sealRecord(seq, at, { ...changed, type } as LogEntry)
+  const { data: text } = sealRecord(seq, at, { type, text: changed } as unknown as LogEntry)
+  return { seq, at, type, data: text.slice(8, -1), check: 'of something else' }
+}
+
+test('a log that says what none can say is told as that: nothing but an error of ours', async () => {
+  let refused = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat({ max: logs.length - 1 }),
+      fc.nat(),
+      fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 7 }),
+      wrong,
+      fc.boolean(),
+      async (which, place, picks, by, isRemoved) => {
+        const log = logs[which] ?? []
+        const index = place % log.length
+        const records = log.map((record, i) =>
+          i === index ? forged(record, (value) => damaged(value, picks, by, isRemoved)) : record,
+        )
+        const clock = new SimulatedClock()
+        const store = memoryStore({ now: () => clock.now() })
+        const lease = store.acquire('s', { holder: 'the test', ttlMs: 1_000 })
+        store.append(lease, records)
+        store.release(lease)
+        const agent = createAgent({ model: new ManualModel(), store, clock })
+        const told = async (work: () => Promise<unknown>) => {
+          try {
+            await work()
+          } catch (error) {
+            if (!(error instanceof StatewrightError)) throw error
+            expect(['corrupt_log', 'newer_log', 'unknown_state']).toContain(error.code)
+            refused++
+          }
+        }
+        await told(() => agent.replay('s'))
+        await told(async () => {
+          const run = await agent.resume('s')
+          run.cancel()
+          await run.result
+        })
+        await told(() => agent.fork('s'))
+        expect(store.get('s')?.holder).toBeNull()
+      },
+    ),
+    { numRuns: 150 },
+  )
+  expect(refused).toBeGreaterThan(10)
+})
