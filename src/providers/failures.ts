@@ -5,6 +5,7 @@ import { isContextOverflow } from './context-overflow.js'
 import { checkedFailure } from './checked-failure.js'
 import { type ErrorBody, isMarkup, readErrorBody, wordOf } from './error-body.js'
 import { ModelError } from './provider.js'
+import { headerOf } from './header-of.js'
 import { retryAfterMs } from './retry-after.js'
 
 /**
@@ -52,7 +53,9 @@ export function bodyFailure(body: unknown): ModelFailure {
 function httpFailure(status: number, error: ErrorBody, headers: unknown, now: number): ModelFailure {
   const kind = kindOf(status, error)
   const advice = kind === 'fatal' ? fatalAdvice(status) : kind === 'context_overflow' ? overflowAdvice : ''
-  const said = error.message || 'the provider gave no reason'
+  const target = status >= 300 && status <= 399 ? headerOf(headers, 'location') : ''
+  const redirect = target === '' ? '' : `it redirects to ${target}`
+  const said = redirect || error.message || 'the provider gave no reason'
   return {
     ...failure(
       kind,
@@ -93,6 +96,8 @@ const misgenerated = /^tool_use_failed$|^output_parse_failed$/
 const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
 
 function fatalAdvice(status: number): string {
+  if (status >= 300 && status <= 399)
+    return 'Redirects are not followed: set the base URL to where the API is.'
   if (status === 401)
     return 'Check the API key (option apiKey, or OPENAI_API_KEY) and that it belongs to this base URL.'
   if (status === 402 || status === 429) return "Check the plan and the balance of the provider's account."

@@ -1,4 +1,4 @@
-import { asObject } from './as-json.js'
+import { headerOf } from './header-of.js'
 
 /**
  * How long the provider asks us to wait, in milliseconds: `Retry-After-Ms` before `Retry-After`, which is seconds or
@@ -6,24 +6,14 @@ import { asObject } from './as-json.js'
  * object.
  */
 export function retryAfterMs(headers: unknown, now: number): number | null {
-  const ms = amount(header(headers, 'retry-after-ms'))
+  const ms = amount(headerOf(headers, 'retry-after-ms'))
   if (ms !== null && ms > 0) return Math.ceil(ms)
-  const text = header(headers, 'retry-after')
+  const text = headerOf(headers, 'retry-after')
   const seconds = amount(text)
   if (seconds !== null) return Math.ceil(seconds * 1000)
   // Date.parse makes a date of almost anything.
   const date = /\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? ms : Math.max(0, date - now)
-}
-
-function header(headers: unknown, name: string): string {
-  if (typeof headers !== 'object' || headers === null) return ''
-  if ('get' in headers && typeof headers.get === 'function') {
-    const value: unknown = headers.get(name)
-    return typeof value === 'string' ? value.trim() : ''
-  }
-  const entry = Object.entries(asObject(headers) ?? {}).find(([key]) => key.toLowerCase() === name)
-  return typeof entry?.[1] === 'string' || typeof entry?.[1] === 'number' ? String(entry[1]).trim() : ''
 }
 
 function amount(text: string): number | null {

@@ -1,9 +1,10 @@
 import type { ModelFailure, ModelResponse } from '../../machines/agent/response.js'
 import { readAnswer } from '../../src/providers/openai/read-answer.js'
-import { openaiChat } from '../../src/providers/openai/openai-chat.js'
+import { openaiChat, type OpenAIChatOptions } from '../../src/providers/openai/openai-chat.js'
 import { ModelError } from '../../src/providers/provider.js'
 import { bytewise, seeded, split, streamOf } from './chunked.js'
 import { hasRecordings, reconstructedAnswers, recordedAnswers, type Recording } from './recordings.js'
+import { serve } from './server.js'
 
 type Outcome = { response: ModelResponse; text: string } | { failure: ModelFailure }
 
@@ -32,13 +33,30 @@ const read = (pieces: Uint8Array[]) =>
   )
 
 /** The same through the real client. */
-const fetchIt = ({ status, headers, body }: Recording) => {
-  const model = openaiChat({
-    model: 'recorded',
+const fetchIt = ({ status, headers, body }: Recording) =>
+  asked({
     baseURL: 'http://recorded.example/v1',
-    apiKey: 'key',
     fetch: () => Promise.resolve(new Response(body, { status, headers })),
   })
+
+/** The same over a socket. */
+async function sendIt(recording: Recording) {
+  const { status, headers, body } = recording
+  // The server frames anew.
+  const kept = Object.entries(headers).filter(
+    ([name]) => !/^(content-(length|encoding)|transfer-encoding|connection)$/i.test(name),
+  )
+  await using server = await serve((response) => {
+    response.writeHead(status, Object.fromEntries(kept))
+    response.end(body)
+  })
+  const outcome = await asked({ baseURL: server.baseURL })
+  // An answer that was made by hand has no address.
+  return JSON.stringify(outcome).replaceAll(`${server.baseURL}/chat/completions`, 'The provider')
+}
+
+function asked(options: Pick<OpenAIChatOptions, 'baseURL' | 'fetch'>) {
+  const model = openaiChat({ model: 'recorded', apiKey: 'key', ...options })
   return outcomeOf((onDelta) =>
     model.request(
       { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
@@ -100,13 +118,16 @@ if (!hasRecordings) console.log('recordings: skipped, ../shared/recordings is no
 describeRecordings('recorded answers of real providers', () => {
   const answers = hasRecordings ? [...recordedAnswers(), ...reconstructedAnswers()] : []
 
-  test('are read as expected, under any chunking of their bytes', async () => {
+  test('are read as expected, over both transports and under any chunking of their bytes', async () => {
     const random = seeded(20240817)
     const wrong: string[] = []
     for (const recording of answers) {
       const bytes = new TextEncoder().encode(recording.body)
       const outcome = await fetchIt(recording)
       const differing = differences(outcome, recording)
+      const sent = await sendIt(recording)
+      if (sent !== JSON.stringify(outcome))
+        differing.push(`over a socket: ${sent} instead of ${JSON.stringify(outcome)}`)
       if (recording.status === 200) {
         for (const pieces of [[bytes], bytewise(bytes), split(bytes, random), split(bytes, random, 7)]) {
           const other = await read(pieces)

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../errors.js'
-import { isHttp, type OpenAIChatOptions } from './options.js'
+import { isHttp, namesUser, noUser, type OpenAIChatOptions } from './options.js'
 
 export const officialURL = 'https://api.openai.com/v1'
 
@@ -38,8 +38,11 @@ export function baseURLOf({ client, baseURL }: OpenAIChatOptions): string {
   if (baseURL !== undefined) return baseURL
   const fromEnvironment = environment().OPENAI_BASE_URL?.trim()
   if (!fromEnvironment) return officialURL
-  if (isHttp(fromEnvironment)) return fromEnvironment
-  throw new ConfigError('invalid_option', 'OPENAI_BASE_URL must be an http(s) URL.', 'OPENAI_BASE_URL')
+  const refuse = (what: string): never => {
+    throw new ConfigError('invalid_option', `OPENAI_BASE_URL ${what}`, 'OPENAI_BASE_URL')
+  }
+  if (!isHttp(fromEnvironment)) return refuse('must be an http(s) URL.')
+  return namesUser(fromEnvironment) ? refuse(noUser) : fromEnvironment
 }
 
 /** OpenAI wants a key; a server of one's own may need none. */

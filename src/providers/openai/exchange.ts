@@ -3,11 +3,13 @@ import type { ModelResponse } from '../../../machines/agent/response.js'
 import { describeError } from '../../tools/describe-error.js'
 import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelRequest, type ModelRequestOptions } from '../provider.js'
-import { loadClient } from './client.js'
+import { askDirectly } from './ask-directly.js'
+import { loadClient, type OwnClient } from './client.js'
 import { reasoningEchoAt } from './echo-reasoning.js'
+import { nodeHttp } from './node-http.js'
 import type { OpenAIChatOptions } from './options.js'
 import { readAnswer } from './read-answer.js'
-import { createBodyBuilder } from './request-body.js'
+import { createBodyBuilder, type RequestBody } from './request-body.js'
 import { SentSecrets } from './sent-secrets.js'
 
 /** Sends one request and reads its answer. Rejects with a `ModelError`. */
@@ -24,16 +26,12 @@ export function createExchange(options: OpenAIChatOptions, provider: string): Ex
     isMistral: isMistral(provider, options.model),
   })
 
-  // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
-  const writes = options.client === undefined && options.fetch === undefined
-
   const secrets = new SentSecrets(options)
   const { apiKey } = options
   const noted = typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noted(apiKey()) } : options
 
-  let loading: Promise<OpenAI> | undefined
-  async function load(): Promise<OpenAI> {
-    if (options.client !== undefined) return options.client
+  let loading: Promise<OwnClient> | undefined
+  async function load(): Promise<OwnClient> {
     loading ??= loadClient(noted)
     try {
       return await loading
@@ -44,24 +42,38 @@ export function createExchange(options: OpenAIChatOptions, provider: string): Ex
     }
   }
 
+  async function askByFetch(
+    client: OpenAI,
+    body: RequestBody,
+    isOurs: boolean,
+    callbacks: ModelRequestOptions,
+  ): Promise<ModelResponse> {
+    // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
+    const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: unredirected }
+    const sent = client.chat.completions
+      .create(body as unknown as OpenAI.ChatCompletionCreateParams, {
+        ...written,
+        signal: callbacks.signal,
+        maxRetries: 0,
+        ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
+      })
+      .asResponse()
+    callbacks.onSent?.()
+    const response = await sent
+    callbacks.onActivity('keep_alive')
+    return await readAnswer(response, callbacks)
+  }
+
   return async (request, callbacks) => {
     let client: OpenAI | undefined
     try {
-      client = await load()
+      const own = options.client === undefined ? await load() : null
+      client = own ?? options.client
       const body = bodies.body(request)
-      const written = writes ? { body: bodies.encode(body), headers: jsonHeaders } : {}
-      const sent = client.chat.completions
-        .create(body as unknown as OpenAI.ChatCompletionCreateParams, {
-          ...written,
-          signal: callbacks.signal,
-          maxRetries: 0,
-          ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
-        })
-        .asResponse()
-      callbacks.onSent?.()
-      const response = await sent
-      callbacks.onActivity('keep_alive')
-      return await readAnswer(response, callbacks)
+      const isOurs = own !== null && options.fetch === undefined
+      const node = isOurs && !own.logsRequests ? nodeHttp() : null
+      if (isOurs && node !== null) return await askDirectly(node, own, bodies.encode(body), callbacks)
+      return await askByFetch(client as OpenAI, body, isOurs, callbacks)
     } catch (error) {
       // Now it has the key that this request went with.
       secrets.noteClient(client)
@@ -79,6 +91,9 @@ function toModelError(error: unknown, secrets: SentSecrets): ModelError {
 }
 
 const jsonHeaders = { 'content-type': 'application/json' }
+
+/** Where a redirect leads, nobody has said that the conversation may go. */
+const unredirected = { redirect: 'manual' as const }
 
 /** Mistral's models keep their own rules wherever they are served. */
 function isMistral(provider: string, model: string): boolean {

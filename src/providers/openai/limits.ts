@@ -3,6 +3,9 @@ import { ModelError } from '../provider.js'
 /** Characters that one event, one body or one answer may have. Beyond that it is no answer, and it would fill memory. */
 export const maxResponseLength = 64 * 1024 * 1024
 
+/** How long a connection may take to close after `[DONE]`, in milliseconds, before it is given up. */
+export const closingMs = 1000
+
 export function refuseTooLarge(length: number): void {
   if (length <= maxResponseLength) return
   throw new ModelError({

@@ -22,7 +22,10 @@ export interface OpenAIChatOptions {
   headers?: Record<string, string> | undefined
   /** Added to the URL of every request (Azure's `api-version`, for example). */
   query?: Record<string, string> | undefined
-  /** Milliseconds until the headers of an answer have to be there. Default: the client's own, 10 minutes. */
+  /**
+   * Milliseconds until the headers of an answer have to be there. Default: the client's own, 10 minutes. The body is up to
+   * `streamIdleMs` and `contentIdleMs`. Redirects are refused.
+   */
   timeoutMs?: number | undefined
   /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
@@ -33,7 +36,10 @@ export interface OpenAIChatOptions {
    * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
    */
   echoReasoning?: boolean | ReasoningForm | undefined
-  /** Used instead of the global `fetch`. */
+  /**
+   * Makes the requests. Default: Node's own HTTP with the agents of the process (`https.globalAgent`), which costs a tenth;
+   * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
+   */
   fetch?: typeof globalThis.fetch | undefined
   /**
    * Allows a browser to hold a key; anyone who opens the page can read it. Without a key, a page needs no permission:
@@ -59,6 +65,7 @@ export function checkOptions(options: OpenAIChatOptions): void {
   if (baseURL !== undefined && !isHttp(baseURL)) {
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
   }
+  if (baseURL !== undefined && namesUser(baseURL)) throw invalid('baseURL', noUser)
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
   }
@@ -71,6 +78,14 @@ export function checkOptions(options: OpenAIChatOptions): void {
 export function isHttp(url: unknown): url is string {
   return typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 }
+
+/** Whether it has a user or a password in it, with which no request can be made. */
+export function namesUser(url: string): boolean {
+  const { username, password } = new URL(url)
+  return username !== '' || password !== ''
+}
+
+export const noUser = 'must have no user and password in it: use apiKey, or headers.'
 
 function invalid(option: string, what: string): ConfigError {
   return new ConfigError('invalid_option', `openaiChat: ${option} ${what}`, option)

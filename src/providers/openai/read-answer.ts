@@ -1,173 +1,42 @@
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
-import { isMarkup } from '../error-body.js'
-import { bodyFailure, toModelFailure } from '../failures.js'
-import { ModelError } from '../provider.js'
-import type { Delta } from './delta.js'
-import { createFold, type Fold } from './fold.js'
-import { refuseTooLarge } from './limits.js'
-import { asObject } from '../as-json.js'
-import { createSseParser } from './sse.js'
-
-export interface ReadAnswerOptions {
-  signal: AbortSignal
-  onDelta: (text: string, reasoning: string) => void
-  onActivity: (kind: 'content' | 'keep_alive') => void
-}
+import type { ModelResponse } from '../../../machines/agent/response.js'
+import { createAnswerReader, type ReadAnswerOptions } from './answer-reader.js'
+import { closingMs } from './limits.js'
 
 /**
- * Reads a Chat Completions answer, streamed or whole: what comes decides which it is, because servers answer either
- * request either way, under any content type.
+ * Reads the answer that fetch has brought.
  * @throws ModelError with the partial text; the signal's reason when it aborts.
  */
 export async function readAnswer(response: Response, options: ReadAnswerOptions): Promise<ModelResponse> {
   const { signal } = options
-  const fold = createFold()
-  if (response.body === null) return fold.response(false)
+  const answer = createAnswerReader(response.url, options)
+  if (response.body === null) return answer.finish()
   const reader = response.body.getReader()
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   try {
-    const body = createBody(fold, response.url, options)
     const decoder = new TextDecoder()
-    while (!body.ended) {
+    while (!answer.ended) {
       const { done, value } = await reader.read()
       // A cancelled reader ends like a finished one.
       signal.throwIfAborted()
       if (done) break
-      const before = body.progress
-      body.push(decoder.decode(value, { stream: true }))
-      options.onActivity(body.progress > before ? 'content' : 'keep_alive')
+      answer.push(decoder.decode(value, { stream: true }))
     }
-    body.push(decoder.decode())
-    body.end()
-    if (body.ended) void drain(reader)
-    return fold.response(body.ended)
+    answer.push(decoder.decode())
+    const response = answer.finish()
+    if (answer.ended) void drain(reader)
+    return response
   } catch (error) {
     if (!signal.aborted) cancel()
-    throw signal.aborted ? signal.reason : withPartial(error, fold)
+    throw answer.failure(error)
   } finally {
     signal.removeEventListener('abort', cancel)
   }
 }
 
-interface Sink {
-  /** Grows with what is of the answer; comments and empty pieces are not. */
-  readonly progress: number
-  push(text: string): void
-  end(): void
-}
-
-/** Chooses how to read by the first character that is no white space. `ended` says that the end was announced. */
-function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOptions) {
-  let sink: Sink | null = null
-  const body = {
-    ended: false,
-    get progress() {
-      return sink?.progress ?? 0
-    },
-    push(text: string): void {
-      const start = sink === null ? text.trimStart() : text
-      if (start === '') return
-      sink ??= sinkFor(start)
-      sink.push(start)
-    },
-    end(): void {
-      sink?.end()
-      show(fold.flush())
-    },
-  }
-
-  function sinkFor(start: string): Sink {
-    if (/^[{[]/.test(start)) return document()
-    // The first letters of an event stream's fields, and its comments.
-    if (/^[deir:]/.test(start)) return events()
-    throw invalidResponse(url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
-  }
-
-  function show({ text, reasoning }: Delta): void {
-    // Whoever reads the deltas may abort between two of them.
-    signal.throwIfAborted()
-    if (text !== '' || reasoning !== '') onDelta(text, reasoning)
-  }
-
-  function events(): Sink {
-    const parser = createSseParser({
-      onJson(value, event) {
-        if (body.ended) return
-        const isError = event === 'error' && asObject(value)?.error === undefined
-        show(fold.push(isError ? { error: value } : value))
-      },
-      onText(data, event) {
-        if (body.ended) return
-        if (data.trim() === '[DONE]') body.ended = true
-        else if (event === 'error') throw new ModelError(bodyFailure(data))
-        else if (data.startsWith('{')) fold.lose()
-      },
-    })
-    return {
-      get progress() {
-        return fold.progress
-      },
-      push: (text) => parser.push(text),
-      end: () => parser.end(),
-    }
-  }
-
-  /** One JSON document. Cut off, it is an answer that is incomplete. */
-  function document(): Sink {
-    let whole = ''
-    return {
-      get progress() {
-        return whole.length
-      },
-      push(text) {
-        whole += text
-        refuseTooLarge(whole.length)
-      },
-      end() {
-        let value: unknown
-        try {
-          value = JSON.parse(whole)
-        } catch {
-          return
-        }
-        const first: unknown = Array.isArray(value) ? value[0] : value
-        const delta = fold.push(first, true)
-        if (!Array.isArray(asObject(first)?.choices))
-          throw invalidResponse(url, 'JSON that is no chat completion')
-        show(delta)
-        body.ended = true
-      },
-    }
-  }
-
-  return body
-}
-
-function invalidResponse(url: string, what: string): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'invalid_response',
-    message: `${url || 'The provider'} answered with ${what}. The base URL is probably wrong: it usually ends in /v1.`,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
-  })
-}
-
-function withPartial(error: unknown, fold: Fold): ModelError {
-  const { text, usage } = fold.response(false)
-  const failure: ModelFailure = toModelFailure(error)
-  return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
-}
-
-/** How long a connection may take to close after `[DONE]`, in milliseconds, before it is given up. */
-const closing = 1000
-
 /** Reads on to the end of the body, so that the connection can be used again; nobody waits for it. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  const giveUp = setTimeout(() => void reader.cancel().catch(() => undefined), closing)
+  const giveUp = setTimeout(() => void reader.cancel().catch(() => undefined), closingMs)
   try {
     while (!(await reader.read()).done);
   } catch {

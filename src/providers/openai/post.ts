@@ -1,0 +1,96 @@
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import type { NodeHttp } from './node-http.js'
+
+/** A request as the client would make it, but for its body. */
+export interface Outgoing {
+  readonly url: string
+  /** Milliseconds until the headers of the answer have to be there. */
+  readonly timeoutMs: number
+  readonly isSecure: boolean
+  readonly options: Omit<RequestOptions, 'headers'> & { headers: Record<string, string> }
+}
+
+export function outgoingTo(url: string, headers: Headers, timeoutMs: number): Outgoing {
+  const { protocol, hostname, port, pathname, search } = new URL(url)
+  return {
+    url,
+    timeoutMs,
+    isSecure: protocol === 'https:',
+    options: {
+      method: 'POST',
+      // The brackets of an IPv6 address are part of the URL only.
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      ...(port !== '' && { port }),
+      path: `${pathname}${search}`,
+      headers: Object.fromEntries(headers),
+    },
+  }
+}
+
+/** Requests that may go out again because the connection that was kept for them had been closed meanwhile. */
+const mostResent = 3
+
+/**
+ * Posts the body through Node's global agents, which keep connections and know the proxies and certificates of the
+ * process. Resolves with the headers, redirects included; nothing bounds the body, that is the reader's. Aborting the
+ * signal closes the socket at any time. Rejects like the client does, with what happened as the cause.
+ */
+export function post(
+  { http, https }: NodeHttp,
+  { isSecure, options, timeoutMs }: Outgoing,
+  body: Uint8Array,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    let request: ClientRequest | undefined
+    let settled = false
+    let resent = 0
+    const settle = (): boolean => {
+      if (settled) return false
+      settled = true
+      clearTimeout(timer)
+      return true
+    }
+    const timer = setTimeout(() => {
+      if (settle()) reject(new Error('Request timed out.'))
+      request?.destroy()
+    }, timeoutMs)
+
+    function send(): void {
+      // Through the module, for those who have wrapped it.
+      const made = (isSecure ? https : http).request({
+        ...options,
+        headers: { ...options.headers, 'content-length': String(body.length) },
+      })
+      request = made
+      made.on('response', (response) => {
+        if (settle()) resolve(response)
+      })
+      made.on('error', (error) => {
+        if (settled) return
+        if (made.reusedSocket && isReset(error) && !signal.aborted && resent++ < mostResent) send()
+        else fail(error)
+      })
+      made.end(body)
+    }
+    function fail(error: unknown): void {
+      if (settle()) reject(new Error('Connection error.', { cause: error }))
+    }
+
+    signal.addEventListener('abort', () => {
+      fail(signal.reason)
+      request?.destroy()
+    })
+    try {
+      send()
+    } catch (error) {
+      // A header or an address that no request can have.
+      fail(error)
+    }
+  })
+}
+
+function isReset(error: Error): boolean {
+  const { code } = error as { code?: unknown }
+  return code === 'ECONNRESET' || code === 'EPIPE'
+}
