@@ -100,6 +100,19 @@ describe('in a browser', () => {
     )
   })
 
+  it('that did not load the page over https, runs have ids all the same', async () => {
+    const rehearsal = await start({ turns: [{ text: 'Hello.' }] })
+    // It is the prototype's.
+    Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true })
+    try {
+      const { state, runId } = await agentOf({ baseURL: rehearsal.url }).run('Hi.').result
+      expect(state).toBe('COMPLETED')
+      expect(runId).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+    } finally {
+      Reflect.deleteProperty(crypto, 'randomUUID')
+    }
+  })
+
   it('an address of your own needs no permission, and a key goes out with it', async () => {
     const rehearsal = await start({ turns: [{ text: 'Hello.' }], onExhausted: 'loop' })
     pretendBrowser()

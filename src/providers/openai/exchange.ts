@@ -58,7 +58,8 @@ export function createExchange(options: OpenAIChatOptions, provider: string): Ex
         ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
       })
       .asResponse()
-    callbacks.onSent?.()
+    // The client still puts the request together, without waiting for anything.
+    if (callbacks.onSent) setTimeout(callbacks.onSent, 0)
     const response = await sent
     callbacks.onActivity('keep_alive')
     return await readAnswer(response, callbacks)
