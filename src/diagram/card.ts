@@ -20,15 +20,16 @@ export class Cards {
     return 2 + (hasEvents(state) ? 1 : 0) + (this.#counts ? 1 : 0)
   }
 
-  /** A state without nested ones. */
-  atomic(state: ChartState): string {
-    if (state.type === 'history') return pill(`${bold('H')} ${text(state.key)}`, palette.quiet)
+  /** A state without nested ones; `isRegion`: one of those in which a parallel state is at once. */
+  atomic(state: ChartState, isRegion = false): string {
+    if (state.type === 'history')
+      return pill(`${bold(state.history === 'deep' ? 'H*' : 'H')} ${text(state.key)}`, palette.quiet)
     const tone = state.type === 'final' ? toneColors[this.#look.tones[state.id] ?? 'neutral'] : undefined
     const rows = this.#rows(state)
     return table(
       {
         border: tone ? 2 : 1,
-        style: 'rounded',
+        style: isRegion ? 'rounded,dashed' : 'rounded',
         color: tone?.line ?? palette.line,
         bgcolor: tone?.fill ?? palette.card,
       },
@@ -95,11 +96,12 @@ function hasEvents({ transitions }: ChartState): boolean {
 
 /** What a card begins with: name, description, actors. */
 export function head(
-  { key, description, invokes }: ChartState,
+  { key, type, description, invokes }: ChartState,
   { width, size = 17, colspan = 1 }: { width: number; size?: number; colspan?: number },
 ): string {
   const lines = [
     `<font point-size="${size}">${bold(text(key) + gap)}</font>`,
+    ...(type === 'parallel' ? [colored(palette.quiet, 'in all of these at once')] : []),
     ...wrap(description, width).map((line) => colored(palette.quiet, text(line))),
     ...invokes.map(({ src }) => `${colored(palette.quiet, 'invoke')} ${bold(text(src))}`),
   ]

@@ -16,8 +16,13 @@ export interface ChartState {
   entry: string[]
   exit: string[]
   invokes: { id: string; src: string }[]
-  /** The dotted paths of the states that are entered with this one; one, or all of a parallel state. */
+  /**
+   * The dotted paths of the states that are entered with this one; one, or all of a parallel state. Of a history state:
+   * where it leads before there is a history.
+   */
   initial: string[]
+  /** Of a history state. */
+  history?: 'shallow' | 'deep'
   states: ChartState[]
   /** What the state itself declares, in the order in which guards are asked. */
   transitions: ChartTransition[]
@@ -47,6 +52,7 @@ export function chartOf(machine: AnyStateMachine): Chart {
       exit: node.exit.map(nameOf),
       invokes: node.invoke.map(({ id, src }) => ({ id, src: nameOf(src) })),
       initial: initialOf(node),
+      ...(node.type === 'history' && { history: node.history === 'deep' ? 'deep' : 'shallow' }),
       states: Object.values(node.states).map(read),
       transitions: transitions
         .filter((transition) => transition.node === node)
@@ -85,7 +91,16 @@ export function uniqueNames(
 }
 
 function initialOf(node: AnyStateNode): string[] {
-  if (node.type === 'parallel') return Object.values(node.states).map(stateName)
+  if (node.type === 'history') {
+    const { target } = node.config as { target?: string | string[] }
+    if (target === undefined) return node.parent ? initialOf(node.parent) : []
+    const parent = node.parent?.path ?? []
+    return [target].flat().map((path) => [...parent, ...path.split('.').filter(Boolean)].join('.'))
+  }
+  if (node.type === 'parallel') {
+    const regions = Object.values(node.states).filter(({ type }) => type !== 'history')
+    return regions.map(stateName)
+  }
   return node.type === 'compound' ? node.initial.target.map(stateName) : []
 }
 

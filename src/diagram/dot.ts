@@ -33,44 +33,54 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
   const cards = new Cards(look, counts)
   const outside = new Set<string>()
 
-  function node(each: ChartState, depth: number): string[] {
-    if (each.states.length === 0) return [`${nameOf(each.id)} [label=<${cards.atomic(each)}>]`]
-    const name = nameOf(each.id)
-    const first = landing(each.id)
-    const below = each.states.map(({ id, type }) => (type === 'history' ? id : landing(id)))
+  function node(each: ChartState, depth: number, isRegion = false): string[] {
+    if (each.states.length === 0) return [`${nameOf(each.id)} [label=<${cards.atomic(each, isRegion)}>]`]
     return [
-      `subgraph cluster_${name} {`,
-      'margin=16 label=""',
+      `subgraph cluster_${nameOf(each.id)} {`,
+      `margin=16 label="" style="rounded,filled${isRegion ? ',dashed' : ''}"`,
       `fillcolor="${palette.areas[Math.min(depth, palette.areas.length - 1)] ?? ''}"`,
-      // The heading is a card too: lines go round cards, but through labels.
-      `${name} [label=<${cards.compound(each, 19)}>]`,
-      ...each.states.flatMap((child) => node(child, depth + 1)),
-      ...below.map((id = '') => `${name} -> ${nameOf(id)} [style=invis weight=${id === first ? 8 : 0}]`),
+      ...content(each, 19, depth + 1),
       '}',
     ]
   }
 
-  /** The card at which a transition ends; history leads to any state, so its line would mislead. */
-  function landing(id: string): string | undefined {
-    const target = states.get(id)
-    if (!target || target.type === 'history') return undefined
-    if (!inside.has(id)) {
-      outside.add(id)
-      return id
-    }
-    const [initial] = target.initial
-    return initial === undefined ? id : landing(initial)
+  /** A heading, the dot at which the state is entered, and what is nested in it. */
+  function content(each: ChartState, size: number, depth: number): string[] {
+    const name = nameOf(each.id)
+    const isInitial = ({ id }: ChartState): boolean => each.initial.includes(id)
+    return [
+      // The heading is a card too: lines go round cards, but through labels.
+      `${name} [label=<${cards.compound(each, size)}>]`,
+      `${markerOf(each.id)} [shape=circle width=0.16 label="" style=filled fillcolor="${palette.text}" color="${palette.text}"]`,
+      ...each.states.flatMap((child) => node(child, depth, each.type === 'parallel')),
+      `${name} -> ${markerOf(each.id)} [style=invis weight=8]`,
+      ...each.states.map((child) =>
+        isInitial(child)
+          ? `${markerOf(each.id)} -> ${landing(child.id)} [color="${palette.text}" weight=8]`
+          : `${name} -> ${landing(child.id)} [style=invis weight=0]`,
+      ),
+    ]
+  }
+
+  function markerOf(id: string): string {
+    return `start_${nameOf(id)}`
+  }
+
+  /** The node at which a transition ends: a card, or the dot of a state that has others in it. */
+  function landing(id: string): string {
+    if (!inside.has(id)) outside.add(id)
+    const isEntered = inside.has(id) && (states.get(id)?.states.length ?? 0) > 0
+    return isEntered ? markerOf(id) : nameOf(id)
   }
 
   function edges(from: ChartState): string[] {
-    // A compound state's own transitions are told by the rows of its label.
-    if (from.states.length > 0) return []
+    const isAtomic = from.states.length === 0
     const lines = new Map<string, { transition: ChartTransition; row: number }>()
     for (const [row, transition] of from.transitions.entries()) {
       for (const target of transition.targets) {
-        const isQuiet = isBusy && states.get(target)?.type === 'final' && !isMain(look, transition)
-        const to = isQuiet ? undefined : landing(target)
-        if (to === undefined) continue
+        const isEnd = isBusy && isAtomic && states.get(target)?.type === 'final'
+        if (isEnd && !isMain(look, transition)) continue
+        const to = landing(target)
         const drawn = lines.get(to)
         // Of several rows that lead to one card, one has a line: the main one, or the last.
         if (!drawn || !isMain(look, drawn.transition)) lines.set(to, { transition, row })
@@ -84,29 +94,36 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
         ? `color="${isTaken ? palette.taken : palette.missed}" penwidth=1.6${isTaken ? '' : ' style=dashed'}`
         : isMain(look, transition)
           ? `color="${palette.main}" penwidth=3.2 weight=12`
-          : ''
-      return `${nameOf(from.id)}:${exit(from, row, to)} -> ${nameOf(to)} [${style}]`
+          : toneStyle(transition.targets)
+      return `${nameOf(from.id)}:${exit(from, row, to)} -> ${to} [${style}]`
     })
   }
 
+  /** A line to an end has the colour of its card. */
+  function toneStyle(targets: readonly string[]): string {
+    const tone = targets.flatMap((id) => look.tones[id] ?? [])[0]
+    return tone === undefined ? '' : `color="${toneColors[tone].line}"`
+  }
+
   function exit(from: ChartState, row: number, to: string): string {
-    const [here, there] = [places?.get(nameOf(from.id)), places?.get(nameOf(to))]
+    const [here, there] = [places?.get(nameOf(from.id)), places?.get(to)]
     if (!here || !there) return `${rowPort(row)}:e`
     const isLast = row === from.transitions.length - 1
     if (isLast && there.y < here.y) return `${rowPort(row)}:s`
     return there.x < here.x ? `${rowPort(row, 'left')}:w` : `${rowPort(row)}:e`
   }
 
-  const body = shown.states.flatMap((each) => node(each, 0))
+  const body = content(shown, 24, 0)
   const lines = [...inside.values()].flatMap(edges)
   return [
     'digraph {',
     'graph [rankdir=TB fontname="Helvetica" fontsize=15 nodesep=0.35 ranksep=0.55]',
     `graph [style="rounded,filled" color="${palette.line}" penwidth=1.4 labeljust=l]`,
-    `graph [label=<${cards.compound(shown, 24)}> labelloc=t]`,
+    `graph [bgcolor="${palette.page}"]`,
     `node [shape=plain fontname="Helvetica" fontsize=15 fontcolor="${palette.text}" color="${palette.line}"]`,
     `edge [arrowsize=0.9 color="${palette.line}" penwidth=1.3]`,
     ...body,
+    `{ rank=min ${nameOf(shown.id)} }`,
     ...lines,
     ...(isBusy ? finalsBelow(shown, inside, nameOf) : []),
     ...[...outside].map((id) => ghost(id, nameOf(id), look)),

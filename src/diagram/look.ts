@@ -9,6 +9,11 @@ export interface Look {
    * that is meant.
    */
   mainPath: readonly (readonly [from: string, to: string, by?: string])[]
+  /**
+   * What happens, in words for the overview, where no event is named: by the guard of a transition or, where it has
+   * none of these, by the path of its source. Default: the events that led there.
+   */
+  words?: Readonly<Record<string, string>>
 }
 
 /** The agent machine's: its finals, and a turn with one batch of tool calls that ends well. */
@@ -33,6 +38,37 @@ export const agentLook: Look = {
     ['RUNNING.accounting', 'RUNNING.ending', 'else'],
     ['RUNNING.ending', 'COMPLETED'],
   ],
+  words: {
+    isPastDeadline: 'the deadline has passed',
+    isPausing: 'PAUSE',
+    pausesRetry: 'PAUSE',
+    isAtStepCap: 'all steps are used',
+    isStoppedByStepCap: 'all steps are used',
+    isBudgetSpent: 'the budget is used up',
+    isOverBudget: 'the budget is used up',
+    isSpentBySummary: 'the budget is used up',
+    isRefusedByBudget: 'the budget is used up',
+    isSpentByFailure: 'the budget is used up',
+    isBlocked: 'a shield refuses',
+    isTruncatedCall: 'the answer cannot be used',
+    isEmpty: 'the answer cannot be used',
+    isInvalid: 'the answer cannot be used',
+    isConclusion: 'a guard halts the run',
+    pausesOnHalt: 'a guard halts the run',
+    isHalted: 'a guard halts the run',
+    userGuardHalts: 'a guard halts the run',
+    'RUNNING.halting': 'a guard halts the run',
+    'RUNNING.concluding': 'a guard halts the run',
+    'RUNNING.checkingRepetition': 'the model calls tools',
+    'RUNNING.consultingOnCalls': 'the model calls tools',
+    isInteractive: 'an interactive run waits for a message',
+    'RUNNING.ending': 'the model ends its turn',
+    hasCallsToApprove: 'a call needs a person',
+    hasClientCalls: 'a call is for the client',
+    hasPausedChildren: 'a sub-agent is paused',
+    'WAITING_FOR_TOOL.observing': 'all results are there',
+    'WAITING_FOR_TOOL.consultingOnResults': 'all results are there',
+  },
 }
 
 /** Whether a look draws the transition bold. */

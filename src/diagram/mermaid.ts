@@ -3,9 +3,10 @@ import { agentLook, type Look, type Tone } from './look.js'
 import { palette, toneColors } from './palette.js'
 
 /**
- * The machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. A compound state's
- * own transitions, and those without a target, are written into a note: Mermaid draws no line from a compound state's
- * border, nor into a state from within.
+ * The machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Mermaid loses lines that begin or
+ * end at the border of a state with others in it. So what such a state declares itself, or the machine, begins at a
+ * state "from anywhere" inside, and what leads to it ends at what is entered first. Transitions without a target are
+ * written into a note.
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
   const states = withNested(chart.root)
@@ -14,7 +15,10 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
 
   function declare(state: ChartState, indent: string): string[] {
     const name = nameOf(state.id)
-    if (state.type === 'history') return [`${indent}state "H ${escape(state.key)}" as ${name}`]
+    if (state.type === 'history') {
+      const mark = state.history === 'deep' ? 'H*' : 'H'
+      return [`${indent}state "${mark} ${escape(state.key)}" as ${name}`]
+    }
     const label = [state.key, ...state.invokes.map(({ src }) => `invoke ${src}`)].map(escape).join('<br/>')
     const opening = `${indent}state "${label}" as ${name}`
     if (state.states.length === 0) return [opening]
@@ -22,44 +26,40 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
   }
 
   function nested(state: ChartState, indent: string): string[] {
-    const declared = state.states.map((child) => declare(child, indent))
+    const own =
+      state.states.length > 0 && state.transitions.length > 0
+        ? [[`${indent}state "from anywhere${state === chart.root ? '' : ' in here'}" as ${startOf(state)}`]]
+        : []
+    const declared = [...own, ...state.states.map((child) => declare(child, indent))]
     if (state.type === 'parallel')
       return declared.flatMap((lines, i) => (i === 0 ? lines : [`${indent}--`, ...lines]))
     return [...state.initial.map((id) => `${indent}[*] --> ${nameOf(id)}`), ...declared.flat()]
+  }
+
+  /** Where the lines of a state's own transitions begin. */
+  function startOf(state: ChartState): string {
+    return state.states.length > 0 ? `any_${nameOf(state.id)}` : nameOf(state.id)
   }
 
   function lines(state: ChartState): string[] {
     const written = new Map<string, string[]>()
     const inNote: string[] = []
     for (const transition of state.transitions) {
-      const { targets } = transition
-      const drawn = state.states.length > 0 ? [] : targets.map(landing)
-      for (const id of drawn) written.set(id, [...(written.get(id) ?? []), escape(labelOf(transition))])
-      if (drawn.length === 0) inNote.push(escape(`${labelOf(transition)} → ${targets.join(', ') || 'stays'}`))
+      const label = escape(labelOf(transition))
+      for (const id of transition.targets.flatMap(landings))
+        written.set(id, [...(written.get(id) ?? []), label])
+      if (transition.targets.length === 0) inNote.push(`${label} → stays`)
     }
     return [
-      ...[...written].map(([id, labels]) => arrow(nameOf(state.id), nameOf(id), labels)),
-      ...note(state, inNote),
+      ...[...written].map(([id, labels]) => arrow(startOf(state), nameOf(id), labels)),
+      ...note(startOf(state), inNote),
     ]
   }
 
-  /** Where an arrow ends: for a compound state, at what is entered first in it. */
-  function landing(id: string): string {
-    const [initial] = states.find((state) => state.id === id)?.initial ?? []
-    return initial === undefined ? id : landing(initial)
-  }
-
-  /** The root's own are noted at its first state: they hold wherever the run is. */
-  function note(state: ChartState, texts: readonly string[]): string[] {
-    const isRoot = state === chart.root
-    const anchor = isRoot ? chart.root.states[0] : state
-    if (texts.length === 0 || !anchor) return []
-    const heading = isRoot ? ['from anywhere:'] : []
-    return [
-      `  note left of ${nameOf(anchor.id)}`,
-      ...[...heading, ...texts].map((line) => `    ${line}`),
-      '  end note',
-    ]
+  /** Where an arrow ends: for a state with others in it, at what is entered first. */
+  function landings(id: string): string[] {
+    const target = states.find((state) => state.id === id)
+    return target && target.states.length > 0 ? target.initial.flatMap(landings) : [id]
   }
 
   return [
@@ -106,6 +106,11 @@ function styles(states: readonly ChartState[], look: Look, nameOf: (id: string) 
           .join(',')} ${tone}`,
     ),
   ]
+}
+
+function note(name: string, texts: readonly string[]): string[] {
+  if (texts.length === 0) return []
+  return [`  note left of ${name}`, ...texts.map((line) => `    ${line}`), '  end note']
 }
 
 /** What Mermaid would read as its own syntax, as its entities. */

@@ -1,78 +1,106 @@
-import { bold, cell, colored, head, table, text } from './card.js'
-import { type Chart, type ChartState, withNested } from './chart.js'
-import { nodeNames } from './dot.js'
+import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
 import { agentLook, isMain, type Look } from './look.js'
-import { palette, toneColors } from './palette.js'
 
-/** The top-level states in Graphviz's language: what each consists of, and what leads from one to another. */
-export function toOverviewDot(chart: Chart, look: Look = agentLook): string {
-  const tops = chart.root.states
-  const nameOf = nodeNames(chart)
-  const topOf = new Map(tops.flatMap((top) => withNested(top).map(({ id }) => [id, top.id])))
-  const fromAnywhere = new Map(
-    chart.root.transitions.flatMap(({ targets, on }) => targets.map((id) => [topOf.get(id), on])),
+/** The top-level states of a machine, and what leads from one to another. */
+export interface Overview {
+  tops: readonly Top[]
+  /** What the machine itself declares: it holds in every state. */
+  anywhere: readonly Way[]
+}
+
+export interface Top {
+  state: ChartState
+  ways: readonly Way[]
+}
+
+/** Everything that leads from one top-level state to another. */
+export interface Way {
+  to: string
+  /** What has to happen, each once. */
+  events: readonly string[]
+  main: boolean
+}
+
+export function overviewOf(chart: Chart, look: Look = agentLook): Overview {
+  const states = withNested(chart.root)
+  const byId = new Map(states.map((state) => [state.id, state]))
+  const topOf = new Map(
+    chart.root.states.flatMap((top) => withNested(top).map(({ id }): [string, string] => [id, top.id])),
   )
 
-  function node(top: ChartState): string {
-    const tone = top.type === 'final' ? toneColors[look.tones[top.id] ?? 'neutral'] : undefined
-    const nested = top.states.filter(({ type }) => type !== 'history').map(({ key }) => key)
-    const always = fromAnywhere.get(top.id)
-    const rows = [
-      head(top, { width: 46 }),
-      ...(nested.length === 0 ? [] : ['<hr/>']),
-      ...inLines(nested, 46).map((line) => `<tr>${cell(text(line))}</tr>`),
-      ...(always === undefined
-        ? []
-        : [`<tr>${cell(`${bold(text(always))} ${colored(palette.quiet, 'from anywhere')}`)}</tr>`]),
-    ]
-    const fill = tone?.fill ?? palette.areas[0]
-    return `${nameOf(top.id)} [label=<${table({ border: 2, style: 'rounded', color: tone?.line ?? palette.line, bgcolor: fill }, rows.join(''))}>]`
-  }
-
-  function edges(top: ChartState): string[] {
-    const ways = new Map<string, { labels: Set<string>; main: boolean }>()
-    for (const state of withNested(top)) {
+  function waysOf(from: readonly ChartState[]): Way[] {
+    const ways = new Map<string, { events: Set<string>; main: boolean }>()
+    for (const state of from) {
       for (const transition of state.transitions) {
         for (const target of transition.targets) {
           const to = topOf.get(target)
-          if (to === undefined || to === top.id) continue
-          const way = ways.get(to) ?? { labels: new Set(), main: false }
+          if (to === undefined || to === topOf.get(state.id)) continue
+          const way = ways.get(to) ?? { events: new Set(), main: false }
           way.main ||= isMain(look, transition)
-          way.labels.add(/^(on(Done|Error)\b.*)?$/.test(transition.on) ? state.key : transition.on)
+          for (const event of eventsOf(state, transition)) way.events.add(event)
           ways.set(to, way)
         }
       }
     }
-    return [...ways].map(([to, { labels, main }]) => {
-      const color = main ? palette.main : palette.quiet
-      const lines = inLines(labels.size > 5 ? [`${labels.size} of its states`] : [...labels], 24).map(
-        (line) => `<tr>${cell(colored(color, text(line)))}</tr>`,
-      )
-      const style = main ? `color="${color}" penwidth=3.2 weight=4` : ''
-      return `${nameOf(top.id)} -> ${nameOf(to)} [label=<${table({ border: 0 }, lines.join(''))}> ${style}]`
-    })
+    return [...ways].map(([to, { events, main }]) => ({ to, main, events: inBrief([...events]) }))
   }
 
-  return [
-    'digraph {',
-    'graph [rankdir=LR fontname="Helvetica" fontsize=15 nodesep=0.3 ranksep=0.6]',
-    `graph [labelloc=t labeljust=l label=<${table({ border: 0 }, `${head(chart.root, { width: 100, size: 24 })}<tr><td height="8"></td></tr>`)}>]`,
-    `node [shape=plain fontname="Helvetica" fontsize=15 fontcolor="${palette.text}"]`,
-    `edge [fontname="Helvetica" fontsize=14 arrowsize=0.9 color="${palette.line}" penwidth=1.3]`,
-    ...tops.map(node),
-    ...tops.flatMap(edges),
-    '}',
-  ].join('\n')
+  /** What makes a machine take a transition. One without an event follows on those that led to its state. */
+  function eventsOf(
+    state: ChartState,
+    transition: ChartTransition,
+    seen: ReadonlySet<string> = new Set(),
+  ): string[] {
+    const outcome = outcomeOf(state, transition)
+    if (transition.on !== '' && outcome === null) return [transition.on === '*' ? 'any event' : transition.on]
+    // A guard with parameters goes by its name.
+    const guard = transition.when?.split(' ')[0] ?? ''
+    const words =
+      look.words?.[guard] ?? (transition.on.startsWith('onError') ? undefined : look.words?.[state.id])
+    if (words !== undefined) return [words]
+    if (outcome !== null) return [outcome]
+    const before = states.flatMap((source) =>
+      source.transitions
+        .filter(({ targets }) => targets.some((target) => entered(target).includes(state.id)))
+        .map((leading) => ({ source, leading })),
+    )
+    const path = new Set([...seen, state.id])
+    const events = before
+      .filter(({ source }) => !path.has(source.id) && topOf.get(source.id) === topOf.get(state.id))
+      .flatMap(({ source, leading }) => eventsOf(source, leading, path))
+    return events.length > 0 || seen.size > 0 ? events : [state === chart.root ? 'always' : 'on entry']
+  }
+
+  /** The states that are entered for a target, down to the innermost. */
+  function entered(target: string, above: readonly string[] = []): string[] {
+    const initial = above.includes(target) ? [] : (byId.get(target)?.initial ?? [])
+    return [target, ...initial.flatMap((id) => entered(id, [...above, target]))]
+  }
+
+  return {
+    tops: chart.root.states.map((state) => ({ state, ways: waysOf(withNested(state)) })),
+    anywhere: waysOf([chart.root]),
+  }
 }
 
-/** The words with commas between, in lines of about this many characters. */
-function inLines(words: readonly string[], width: number): string[] {
-  const lines: string[] = []
-  for (const [index, word] of words.entries()) {
-    const piece = index < words.length - 1 ? `${word},` : word
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + piece.length < width) lines[lines.length - 1] = `${last} ${piece}`
-    else lines.push(piece)
-  }
-  return lines
+const done = / is done$/
+const fails = / fails$/
+
+/** How an actor ended; null for events of other kinds. */
+function outcomeOf({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
+  if (!/^on(Done|Error)\b/.test(on)) return null
+  const src = invokes.find(({ id }) => event.endsWith(`.actor.${id}`))?.src ?? 'it'
+  return on.startsWith('onDone') ? `${src} is done` : `${src} fails`
+}
+
+/** More than two actors of which any will do need no names. */
+function inBrief(events: readonly string[]): string[] {
+  const many = (kind: RegExp): boolean => events.filter((event) => kind.test(event)).length > 2
+  const [manyDone, manyFail] = [many(done), many(fails)]
+  const others = events.filter((event) => !(manyDone && done.test(event)) && !(manyFail && fails.test(event)))
+  return [
+    ...others,
+    ...(manyDone ? ['an actor is done'] : []),
+    ...(manyFail ? ['an actor fails for good'] : []),
+  ]
 }

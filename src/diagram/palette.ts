@@ -1,12 +1,13 @@
 import type { Tone } from './look.js'
 
-/** Dark text on white throughout, so that a diagram also reads in print and on a dark page. */
+/** The light theme, which holds wherever styles are not read; `theme.ts` has the dark one. No two are the same. */
 export const palette = {
+  page: '#ffffff',
+  card: '#fefefe',
   text: '#1f2328',
   quiet: '#59636e',
-  line: '#9aa4af',
+  line: '#848d97',
   main: '#0969da',
-  card: '#ffffff',
   /** Fills of compound states, by depth. */
   areas: ['#f4f7fb', '#e9eff6', '#dfe7f1'],
   taken: '#1a7f37',

@@ -13,8 +13,7 @@ export function toScxml(chart: Chart): string {
   )
 
   function write(state: ChartState, indent: string): string[] {
-    const parent = state.id.includes('.') ? state.id.slice(0, state.id.lastIndexOf('.')) : '(root)'
-    if (state.type === 'history') return history(state, parent, indent)
+    if (state.type === 'history') return history(state, indent)
     const tag = state.type === 'parallel' || state.type === 'final' ? state.type : 'state'
     const initial = state.type === 'compound' ? { initial: state.initial.map(nameOf).join(' ') } : {}
     const timers = [
@@ -38,11 +37,10 @@ export function toScxml(chart: Chart): string {
   }
 
   /** SCXML wants to be told where a history leads that has none. */
-  function history(state: ChartState, parent: string, indent: string): string[] {
-    const fallback = withNested(chart.root).find(({ id }) => id === parent)?.initial ?? []
+  function history(state: ChartState, indent: string): string[] {
     return [
-      `${indent}<history${attributes({ id: nameOf(state.id) })}>`,
-      `${indent}  ${element('transition', { target: fallback.map(nameOf).join(' ') })}`,
+      `${indent}<history${attributes({ id: nameOf(state.id), type: state.history ?? 'shallow' })}>`,
+      `${indent}  ${element('transition', { target: state.initial.map(nameOf).join(' ') })}`,
       `${indent}</history>`,
     ]
   }

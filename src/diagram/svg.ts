@@ -5,7 +5,8 @@ import type { Chart } from './chart.js'
 import { type DotOptions, type Places, toDot } from './dot.js'
 import { DiagramError } from './errors.js'
 import type { Look } from './look.js'
-import { toOverviewDot } from './overview.js'
+import { drawOverview } from './overview-svg.js'
+import { themeStyle } from './theme.js'
 
 /**
  * Graphviz measures text as Helvetica, and not every machine has a font of its widths. Text is laid out larger than it
@@ -27,10 +28,9 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
   return finish(layout(toDot(chart, { ...options, places }), 'svg'), options.state ?? chart.id)
 }
 
-/** Draws the top-level states and what leads from one to another. */
-export async function toOverviewSvg(chart: Chart, look?: Look): Promise<string> {
-  const layout = await loadLayout()
-  return finish(layout(toOverviewDot(chart, look), 'svg'), `${chart.id}, overview`)
+/** Draws the top-level states and what leads from one to another. Needs no further package. */
+export function toOverviewSvg(chart: Chart, look?: Look): Promise<string> {
+  return Promise.resolve(drawOverview(chart, look))
 }
 
 async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => string> {
@@ -65,6 +65,9 @@ function finish(svg: string, title: string): string {
       // The gaps have done their work in the layout.
       .replaceAll(/(?:&#160;|[ \u00a0])+<\/text>/g, '</text>')
       .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
-      .replace('<svg ', () => `<svg role="img" aria-label="${text(title)}" `)
+      .replace(
+        /<svg [^>]*>/,
+        (svg) => `${svg.replace('<svg ', `<svg role="img" aria-label="${text(title)}" `)}\n${themeStyle}`,
+      )
   )
 }

@@ -3,8 +3,9 @@ import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { type ChartState, chartOf, withNested } from '../../src/diagram/chart.js'
 import { countsOf } from '../../src/diagram/coverage.js'
-import { toDot } from '../../src/diagram/dot.js'
+import { nodeNames, toDot } from '../../src/diagram/dot.js'
 import { agentLook } from '../../src/diagram/look.js'
+import { overviewOf } from '../../src/diagram/overview.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
 import { single, workshop } from './machines.js'
 
@@ -72,7 +73,57 @@ describe('the picture of the agent machine', () => {
   it('has an overview with the top-level states', async () => {
     const texts = textsOf(await toOverviewSvg(chart))
     for (const { key } of chart.root.states) expect(texts).toContain(key)
-    expect(texts).toEqual(expect.arrayContaining(['CANCEL', 'from anywhere', 'dispatching', 'RESUME, STEER']))
+    expect(texts).toEqual(
+      expect.arrayContaining(['from anywhere', 'CANCEL', 'CANCELLED →', 'RESUME · STEER', '← RUNNING']),
+    )
+  })
+
+  it('says in the overview what happens, and names neither states nor guards', () => {
+    const { tops, anywhere } = overviewOf(chart)
+    const guards = states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when ?? []))
+    const names = new Set([...states.map(({ key }) => key), ...guards])
+    const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
+    expect(ways).toHaveLength(22)
+    expect(ways.filter(({ events }) => events.some((event) => names.has(event)))).toEqual([])
+    // Where no event of its own leads somewhere, there are words for it: nobody has to guess from 'requestModel is done'.
+    expect(
+      ways.filter(({ events }) => events.some((event) => / is done$| fails$|on entry/.test(event))),
+    ).toEqual([])
+  })
+
+  it('has words and lines only of states and guards that there are', () => {
+    const known = new Set([
+      ...states.map(({ id }) => id),
+      ...states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when?.split(' ')[0] ?? [])),
+    ])
+    expect(Object.keys(agentLook.words ?? {}).filter((key) => !known.has(key))).toEqual([])
+    expect(agentLook.mainPath.flat().filter((name = '') => !known.has(name))).toEqual([])
+  })
+
+  it.each(['whole', 'overview'])('has for each colour of the %s one for dark pages', async (kind) => {
+    const svg = kind === 'whole' ? await toSvg(chart) : await toOverviewSvg(chart)
+    const [style = ''] = /<style>[^]*<\/style>/.exec(svg) ?? []
+    expect(style).toContain('@media (prefers-color-scheme: dark)')
+    const used = new Set(
+      [...svg.replace(style, '').matchAll(/ (?:fill|stroke)="([^"]+)"/g)].map(([, color]) => color),
+    )
+    const missing = [...used].filter(
+      (color) =>
+        color !== 'none' && color !== 'transparent' && !style.includes(`[fill="${color}"] { fill: #`),
+    )
+    expect(missing).toEqual([])
+  })
+
+  it('marks where states begin, and draws what holds for a whole state or the machine', () => {
+    const dot = toDot(chart)
+    const nameOf = nodeNames(chart)
+    const leads = (from: string, to: string): boolean =>
+      new RegExp(`^${nameOf(from)}:\\w+:\\w -> ${nameOf(to)} \\[`, 'm').test(dot)
+    expect(leads('(root)', 'CANCELLED')).toBe(true)
+    expect(leads('(root)', 'TIMED_OUT')).toBe(true)
+    expect(leads('RUNNING', 'RUNNING.whereItWas')).toBe(true)
+    expect(dot).toContain(`start_${nameOf('(root)')} -> start_${nameOf('RUNNING')} `)
+    expect(dot).toContain(`start_${nameOf('RUNNING')} -> ${nameOf('RUNNING.starting')} `)
   })
 
   it('is the same each time', async () => {

@@ -33,7 +33,7 @@ export const diagramCommand: Command = {
   options,
   notes: [
     'MODULE is a .js, .mjs or .ts file with an XState v5 machine as its default export, or as its only machine.\n' +
-      "json is what Stately's editor imports. svg needs: npm install @hpcc-js/wasm-graphviz",
+      "json is what Stately's editor imports. svg needs (but for --overview): npm install @hpcc-js/wasm-graphviz",
     'Examples:\n' +
       '  statewright diagram --out agent.svg\n' +
       '  statewright diagram --state RUNNING --out running.svg\n' +

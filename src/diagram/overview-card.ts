@@ -1,0 +1,94 @@
+import { widthOf, wrapped, wrappedWords } from './measure.js'
+import type { Way } from './overview.js'
+import { palette } from './palette.js'
+import { fontSizes, label, lineHeight, path } from './svg-parts.js'
+
+/** Space inside a card, in pixels. */
+const pad = 12
+
+/** One way out of a state, as the row of a card from which its line starts. */
+export interface Row {
+  to: string
+  isMain: boolean
+  color: string
+  /** Where its line starts. */
+  y: number
+}
+
+/** A state as a card, drawn. */
+export interface OverviewCard {
+  id: string
+  x: number
+  y: number
+  width: number
+  height: number
+  rows: readonly Row[]
+  svg: readonly string[]
+}
+
+export interface CardContent {
+  id: string
+  key: string
+  description: string
+  /** What it consists of. */
+  inside: readonly string[]
+  ways: readonly (Way & { name: string; side: 'left' | 'right'; color: string })[]
+  /** Attributes of its border. */
+  frame: string
+}
+
+/** Lines to states leave on the left, those to the ends on the right, where the name of the state stands. */
+export function overviewCard(
+  { id, key, description, inside, ways, frame }: CardContent,
+  place: { x: number; y: number; width: number },
+): OverviewCard {
+  const { x, width } = place
+  const room = width - 2 * pad
+  let y = place.y + pad + 10
+  const svg = [label(key, x + pad, y, { size: fontSizes.name, bold: true, width: room })]
+  const say = (lines: readonly string[], color: string): void => {
+    for (const words of lines) svg.push(label(words, x + pad, (y += lineHeight), { color, width: room }))
+  }
+  y += 3
+  say(wrappedWords(description, room, fontSizes.words), palette.quiet)
+  if (inside.length > 0) y += 5
+  say(wrapped(inside, ' · ', room, fontSizes.words), palette.text)
+  if (ways.length > 0) {
+    y += 11
+    svg.push(path(`M${x},${y}H${x + width}`, palette.line, 0.8))
+  }
+  const rows = ways.map(({ to, name, events, main, side, color }): Row => {
+    const start = y + lineHeight - 3
+    const bold = { color, bold: true, width: room }
+    const nameWidth = Math.min(room, widthOf(`${name} →`, fontSizes.words, true) + 14)
+    svg.push(
+      side === 'left'
+        ? label(`← ${name}`, x + pad, start + 5, bold)
+        : label(`${name} →`, x + width - pad, start + 5, { ...bold, atEnd: true }),
+    )
+    const wordsAt = side === 'left' ? x + pad + nameWidth : x + pad
+    const wordsRoom = room - nameWidth
+    y += 2
+    for (const words of wrapped(events, ' · ', wordsRoom, fontSizes.words))
+      svg.push(label(words, wordsAt, (y += lineHeight), { width: wordsRoom }))
+    y += 3
+    return { to, isMain: main, color, y: start }
+  })
+  const height = y + pad - place.y
+  const border = `<rect x="${x}" y="${place.y}" width="${width}" height="${height}" rx="9" ${frame}/>`
+  return { id, ...place, height, rows, svg: [border, ...svg] }
+}
+
+/** How wide a card is in which nothing is cut; within bounds. */
+export function cardWidth(contents: readonly CardContent[], least: number, most: number): number {
+  const needed = contents.flatMap(({ key, inside, ways }) => [
+    widthOf(key, fontSizes.name, true),
+    ...inside.map((word) => widthOf(word, fontSizes.words)),
+    ...ways.flatMap(({ name, events }) =>
+      events.map(
+        (event) => widthOf(`${name} →`, fontSizes.words, true) + 14 + widthOf(`${event} ·`, fontSizes.words),
+      ),
+    ),
+  ])
+  return Math.ceil(Math.min(most, Math.max(least, ...needed.map((width) => width + 2 * pad))))
+}

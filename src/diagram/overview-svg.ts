@@ -1,0 +1,125 @@
+import { text } from './card.js'
+import type { Chart, ChartState } from './chart.js'
+import { laneLines, laneMargin, laneWidth } from './lanes.js'
+import { agentLook, type Look } from './look.js'
+import { wrappedWords } from './measure.js'
+import { type CardContent, cardWidth, type OverviewCard, overviewCard } from './overview-card.js'
+import { overviewOf, type Way } from './overview.js'
+import { palette, toneColors } from './palette.js'
+import { fontSizes, initialMarker, label, lineHeight } from './svg-parts.js'
+import { themeStyle } from './theme.js'
+
+const margin = 20
+const betweenStates = 34
+const betweenEnds = 20
+
+/** The states in which a run can be on the left, its ends on the right, and every way from one to another. */
+export function drawOverview(chart: Chart, look: Look = agentLook): string {
+  const { states, ends, anywhere } = contentsOf(chart, look)
+  const reached = new Set([...anywhere, ...states].flatMap(({ ways }) => ways.map(({ to }) => to)))
+  const room = (contents: readonly CardContent[]): number => {
+    const count = contents.filter(({ id }) => reached.has(id)).length
+    return count === 0 ? 0 : laneMargin + count * laneWidth
+  }
+  const left = margin + room(states)
+  const width = cardWidth([...anywhere, ...states], 470, 900)
+  const right = left + width + room(ends) + 16
+  const endWidth = cardWidth(ends, 240, 500)
+  const full = (ends.length > 0 ? right + endWidth : left + width) + margin
+
+  const heading = wrappedWords(chart.root.description, full - 2 * margin, fontSizes.words)
+  const top = margin + fontSizes.title + 12 + heading.length * lineHeight
+  const cards = stacked([...anywhere, ...states], { x: left, y: top, width }, betweenStates)
+  const height = bottomOf(cards) - top
+  const endPlace = { x: right, y: top, width: endWidth }
+  const needed = bottomOf(stacked(ends, endPlace, 0)) - top
+  // The ends stand along the whole height.
+  const between = Math.max(betweenEnds, Math.floor((height - needed) / Math.max(1, ends.length - 1)))
+  const endCards = stacked(ends, endPlace, between)
+
+  const targetsIn = (from: readonly OverviewCard[]): OverviewCard[] =>
+    from.filter(({ id }) => reached.has(id))
+  const bottom = Math.max(bottomOf(cards), bottomOf(endCards), top) + margin
+  return [
+    `<svg role="img" aria-label="${text(`${chart.id}, overview`)}" width="${full}" height="${bottom}" viewBox="0 0 ${full} ${bottom}" xmlns="http://www.w3.org/2000/svg">`,
+    themeStyle,
+    `<rect width="${full}" height="${bottom}" rx="8" fill="${palette.page}"/>`,
+    label(chart.id, margin, margin + 18, { size: fontSizes.title, bold: true, width: full - 2 * margin }),
+    ...heading.map((words, index) =>
+      label(words, margin, margin + 20 + (index + 1) * lineHeight, { color: palette.quiet, width: full }),
+    ),
+    ...laneLines(targetsIn(cards), cards, 'left'),
+    ...laneLines(targetsIn(endCards), cards, 'right'),
+    ...[...cards, ...endCards].flatMap(({ svg }) => svg),
+    ...[...cards, ...endCards]
+      .filter(({ id }) => chart.root.initial.includes(id))
+      .map(({ x, y }) => initialMarker(x + 60, y)),
+    '</svg>',
+    '',
+  ].join('\n')
+}
+
+/** What the cards say: of the machine itself, of its states, and of its ends. */
+function contentsOf(chart: Chart, look: Look): Record<'anywhere' | 'states' | 'ends', CardContent[]> {
+  const { tops, anywhere } = overviewOf(chart, look)
+  const byId = new Map(tops.map(({ state }) => [state.id, state]))
+  const described = (ways: readonly Way[]): CardContent['ways'] =>
+    ways
+      .map((way) => {
+        const target = byId.get(way.to)
+        const isEnd = target?.type === 'final'
+        const color = way.main ? palette.main : isEnd ? toneOf(target, look).line : palette.quiet
+        const side: 'left' | 'right' = isEnd ? 'right' : 'left'
+        return { ...way, name: target?.key ?? way.to, side, color }
+      })
+      .sort((a, b) => Number(a.side === 'right') - Number(b.side === 'right'))
+  const ofTop = ({ state, ways }: (typeof tops)[number]): CardContent => {
+    const inside = state.states.filter(({ type }) => type !== 'history').map(({ key }) => key)
+    const { fill, line } = state.type === 'final' ? toneOf(state, look) : stateColors
+    return {
+      ...state,
+      key: state.type === 'history' ? `H ${state.key}` : state.key,
+      inside: state.type === 'parallel' ? ['at once:', ...inside] : inside,
+      ways: described(ways),
+      frame: `fill="${fill}" stroke="${line}" stroke-width="1.8"`,
+    }
+  }
+  const root: CardContent = {
+    id: chart.root.id,
+    key: 'from anywhere',
+    description: '',
+    inside: [],
+    ways: described(anywhere),
+    frame: `fill="${palette.page}" stroke="${palette.line}" stroke-width="1.4" stroke-dasharray="5 4"`,
+  }
+  return {
+    anywhere: anywhere.length > 0 ? [root] : [],
+    states: tops.filter(({ state }) => state.type !== 'final').map(ofTop),
+    ends: tops.filter(({ state }) => state.type === 'final').map(ofTop),
+  }
+}
+
+const stateColors = { fill: palette.areas[0], line: palette.line }
+
+function toneOf({ id }: ChartState, look: Look): { fill: string; line: string } {
+  return toneColors[look.tones[id] ?? 'neutral']
+}
+
+/** The cards one below the other. */
+function stacked(
+  contents: readonly CardContent[],
+  { x, y, width }: { x: number; y: number; width: number },
+  between: number,
+): OverviewCard[] {
+  const cards: OverviewCard[] = []
+  for (const content of contents) {
+    const last = cards.at(-1)
+    cards.push(overviewCard(content, { x, y: last ? last.y + last.height + between : y, width }))
+  }
+  return cards
+}
+
+function bottomOf(cards: readonly OverviewCard[]): number {
+  const last = cards.at(-1)
+  return last ? last.y + last.height : 0
+}

@@ -1,0 +1,37 @@
+import { text } from './card.js'
+import { cutTo } from './measure.js'
+import { palette } from './palette.js'
+
+export const fontSizes = { title: 22, name: 16, words: 14 }
+export const lineHeight = 19
+
+export interface LabelOptions {
+  color?: string
+  size?: number
+  bold?: boolean
+  /** `x` is where it ends. */
+  atEnd?: boolean
+  /** What is longer is cut. */
+  width: number
+}
+
+export function label(words: string, x: number, y: number, options: LabelOptions): string {
+  const { color = palette.text, size = fontSizes.words, bold = false, atEnd = false, width } = options
+  const font = `font-family="Helvetica,Arial,sans-serif" font-size="${size}"${bold ? ' font-weight="bold"' : ''}`
+  const anchor = atEnd ? ' text-anchor="end"' : ''
+  return `<text x="${x}" y="${y}" fill="${color}" ${font}${anchor}>${text(cutTo(words, width, size, bold))}</text>`
+}
+
+export function path(d: string, color: string, width: number): string {
+  return `<path d="${d}" fill="none" stroke="${color}" stroke-width="${width}"/>`
+}
+
+export function dot(x: number, y: number, color: string, radius: number): string {
+  return `<circle cx="${x}" cy="${y}" r="${radius}" fill="${color}"/>`
+}
+
+/** Where a machine begins: a dot above the state that it enters. */
+export function initialMarker(x: number, y: number): string {
+  const head = `<path d="M${x},${y}l-4.5,-8h9z" fill="${palette.text}"/>`
+  return dot(x, y - 20, palette.text, 5) + path(`M${x},${y - 16}V${y - 6}`, palette.text, 1.6) + head
+}
