@@ -45,5 +45,7 @@ await build({
   mainFields: ['module', 'main'],
   packages: 'external',
   sourcemap: true,
+  // The sources are in the package.
+  sourcesContent: false,
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)

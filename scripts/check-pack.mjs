@@ -1,9 +1,9 @@
 // The package as a user gets it: packed, installed into an empty folder, and the README's first program run there as it
 // stands: without a key, with an address of one's own, and with a key.
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -76,6 +76,15 @@ try {
     'API key',
   )
   await locked.close()
+
+  // Debuggers and editors find the sources that maps and declarations were made from.
+  const installed = join(folder, 'node_modules/statewright')
+  for (const path of readdirSync(installed, { recursive: true })) {
+    if (!path.endsWith('.map')) continue
+    const { sources } = JSON.parse(readFileSync(join(installed, path), 'utf8'))
+    const missing = sources.filter((source) => !existsSync(join(installed, dirname(path), source)))
+    if (missing.length > 0) throw new Error(`${path} speaks of ${missing.join()}, which the package has not`)
+  }
 
   // Packages that an app has as well are shared with it: what it gets is of its own classes.
   writeFileSync(
