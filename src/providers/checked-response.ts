@@ -1,16 +1,19 @@
+import type { Json } from '../../machines/agent/json.js'
 import type { ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/response.js'
 import { newId } from '../runtime/new-id.js'
 import { checkedUsage } from './checked-usage.js'
+import { plainExtra } from './plain-extra.js'
 
 /**
  * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
- * answer, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free).
+ * answer, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
+ * is to be echoed is plain JSON.
  */
 export function checkedResponse(response: ModelResponse): ModelResponse {
   const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
+  const details = Array.isArray(given.reasoningDetails) ? detailsOf(given.reasoningDetails) : []
   return {
-    ...response,
     text: textOf(given.text),
     reasoning: textOf(given.reasoning),
     refusal: typeof given.refusal === 'string' ? given.refusal : null,
@@ -19,7 +22,12 @@ export function checkedResponse(response: ModelResponse): ModelResponse {
     complete: given.complete !== false,
     usage: checkedUsage(given.usage),
     model: typeof given.model === 'string' ? given.model : null,
+    ...(details.length > 0 && { reasoningDetails: details }),
   }
+}
+
+function detailsOf(given: readonly unknown[]): Json[] {
+  return given.map(plainExtra).filter((detail) => detail !== undefined)
 }
 
 function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
@@ -31,7 +39,13 @@ function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
     while (taken.has(id)) id = `${id}_${i + 1}`
     taken.add(id)
     const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
-    return { ...call, id, type: 'function', function: { name: textOf(name), arguments: text } }
+    const extra = plainExtra(call?.extra_content)
+    return {
+      id,
+      type: 'function',
+      function: { name: textOf(name), arguments: text },
+      ...(extra !== undefined && { extra_content: extra }),
+    }
   })
 }
 

@@ -1,3 +1,4 @@
+import { deepest, isDeeper } from '../providers/plain-extra.js'
 import { isWellFormed } from '../providers/well-formed.js'
 import { historyProblem } from './history.js'
 import type { ChatRequest, WireMessage } from './request.js'
@@ -58,6 +59,8 @@ function toolProblem(tool: Tool, i: number, tools: readonly Tool[]): Problem | n
 function messageProblem(message: WireMessage, at: string): Problem | null {
   const { role, content, tool_calls: calls } = message
   const isCalling = calls != null && calls.length > 0
+  // Within the message, its parts or calls, and what is in them.
+  if (isDeeper(message, deepest + 4)) return problem(at, tooDeep)
   if (!isWellFormed(message)) return problem(at, torn)
   if (role === 'tool' && !message.tool_call_id) return problem(`${at}.tool_call_id`, 'is missing.')
   if (calls && calls.length > mostCalls)
@@ -91,6 +94,7 @@ function callProblem({ id, function: { name, arguments: text } }: Call, at: stri
   const input = parsed(text)
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     return problem(`${at}.function.arguments`, `must be the text of a JSON object, but is ${shown(text)}.`)
+  if (isDeeper(input, deepest)) return problem(`${at}.function.arguments`, tooDeep)
   return isWellFormed(input) ? null : problem(`${at}.function.arguments`, torn)
 }
 
@@ -138,6 +142,7 @@ function problem(param: string, what: string): Problem {
   return { message: `${param} ${what}`, param }
 }
 
+const tooDeep = `is nested deeper than ${deepest} levels.`
 const torn = 'has half of a surrogate pair in it, which is no text in UTF-8.'
 
 function isName(name: string): boolean {

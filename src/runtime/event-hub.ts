@@ -23,6 +23,10 @@ export class EventHub {
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
   #end: 'open' | 'completed' | { error: unknown } = 'open'
+  readonly #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] = []
+  #isTelling = false
+  /** Whether the terminal event has been told. */
+  #hasEnded = false
 
   constructor(rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
     this.#rest = rest
@@ -32,8 +36,29 @@ export class EventHub {
   follow(actor: Actor<AgentMachine>): void {
     this.#actor = actor
     actor.on('*', (event) => {
-      for (const listener of this.#listeners) listener.next(event as AgentEvent)
+      const told = event as AgentEvent
+      if (told.type === 'session_ended') this.#hasEnded = true
+      this.#tell((listener) => {
+        listener.next(told)
+      })
     })
+  }
+
+  /**
+   * To everybody who listens now, one piece of news after the other: what a listener does about one of them may bring
+   * the next, and the others have not heard the first yet.
+   */
+  #tell(news: (listener: Listener) => void): void {
+    this.#news.push({ news, to: [...this.#listeners] })
+    if (this.#isTelling) return
+    this.#isTelling = true
+    try {
+      for (let next = this.#news.shift(); next; next = this.#news.shift()) {
+        for (const listener of next.to) if (this.#listeners.has(listener)) next.news(listener)
+      }
+    } finally {
+      this.#isTelling = false
+    }
   }
 
   /** Made when somebody asks: most runs are only awaited. */
@@ -61,15 +86,19 @@ export class EventHub {
   /** The run has reached its final state. */
   complete(): void {
     this.#end = 'completed'
-    for (const listener of this.#listeners) listener.complete()
-    this.#listeners.clear()
+    this.#tell((listener) => {
+      this.#listeners.delete(listener)
+      listener.complete()
+    })
   }
 
   /** The run was refused before its start. */
   fail(error: unknown): void {
     this.#end = { error }
-    for (const listener of this.#listeners) listener.error(error)
-    this.#listeners.clear()
+    this.#tell((listener) => {
+      this.#listeners.delete(listener)
+      listener.error(error)
+    })
   }
 
   /** The events up to the next rest. A consumer that stops early leaves the run alone. */
@@ -154,12 +183,15 @@ export class EventHub {
     }
   }
 
-  /** What a subscriber throws becomes one `warning`; a subscriber that throws at every event is not told of it forever. */
+  /**
+   * What a subscriber throws becomes one `warning`; a subscriber that throws at every event is not told of it forever.
+   * After the terminal event there is nothing.
+   */
   #reporter(): (thrown: unknown) => void {
     const reported = new Set<string>()
     return (thrown) => {
       const message = `A subscriber threw: ${describe(thrown)}`
-      if (reported.has(message) || reported.size >= 10) return
+      if (this.#hasEnded || reported.has(message) || reported.size >= 10) return
       reported.add(message)
       if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
     }

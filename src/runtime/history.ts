@@ -1,9 +1,10 @@
 import type { NewMessage } from '../../machines/agent/context.js'
-import type { Json, JsonObject } from '../../machines/agent/json.js'
+import type { JsonObject } from '../../machines/agent/json.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../machines/agent/messages.js'
 import { UsageError } from '../errors.js'
+import { plainExtra } from '../providers/plain-extra.js'
 import type { SessionState } from '../sessions/session-state.js'
-import { bad, readContent, toMessage, toMessages, type UserInput } from './input.js'
+import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
 /** What a run takes: what the user says, or the conversation so far with what the user says at its end. */
 export type RunInput = UserInput | readonly HistoryMessage[]
@@ -112,7 +113,7 @@ function isEarlier(message: unknown): boolean {
 function readMessage(given: unknown, index: number): Read {
   const at = `input[${index}]`
   if (typeof given !== 'object' || given === null) throw bad(`${at} must be a message object.`, at)
-  const message = plain(given, at)
+  const message = plainCopy(given, at) as Fields
   const { createdAt, internal, data } = message
   const notes = {
     ...(internal === true && { internal: true as const }),
@@ -172,13 +173,16 @@ function readAnswer(message: Fields, at: string): Draft {
     : content
   if (words == null && calls.length === 0 && refusal === null)
     throw bad(`${at} has neither content nor tool_calls.`, `${at}.content`)
+  const echoed = (Array.isArray(details) ? details : [])
+    .map(plainExtra)
+    .filter((detail) => detail !== undefined)
   const answer: Omit<AssistantMessage, 'id' | 'createdAt'> = {
     role: 'assistant',
     content: words == null ? (calls.length > 0 ? null : '') : readText(words, `${at}.content`),
     ...(calls.length > 0 && { tool_calls: calls }),
     ...(refusal !== null && { refusal }),
     ...(reasoning !== null && { reasoning }),
-    ...(Array.isArray(details) && { reasoning_details: details as Json[] }),
+    ...(echoed.length > 0 && { reasoning_details: echoed }),
   }
   return answer
 }
@@ -201,7 +205,8 @@ function readCalls(given: unknown, at: string): ToolCall[] {
       const where = `${here}.function.arguments`
       throw bad(`${where} must be JSON text, as the model wrote it: JSON.stringify an object.`, where)
     }
-    const extras = extra === undefined ? {} : { extra_content: extra as Json }
+    const echoed = plainExtra(extra)
+    const extras = echoed === undefined ? {} : { extra_content: echoed }
     return { id, type: 'function', function: { name, arguments: text }, ...extras }
   })
 }
@@ -246,16 +251,6 @@ function orphan(id: string, at: number): UsageError {
 
 function numbered(messages: readonly Read[], now: number): Message[] {
   return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
-}
-
-/** The message without ties to whoever holds it. */
-function plain(message: object, at: string): Fields {
-  try {
-    return JSON.parse(JSON.stringify(message)) as Fields
-  } catch (cause) {
-    const text = `${at} cannot be written as JSON: leave out BigInts, cycles and whatever else is no JSON.`
-    throw new UsageError('invalid_input', text, at, { cause })
-  }
 }
 
 function readText(content: unknown, at: string): string {

@@ -40,7 +40,7 @@ export function toMessage(message: unknown, at: string): NewMessage {
     )
   }
   const said = readContent(content, `${at}.content`)
-  return { content: typeof said === 'string' ? nonEmpty(said, `${at}.content`) : structuredClone(said) }
+  return { content: typeof said === 'string' ? nonEmpty(said, `${at}.content`) : plainCopy(said, at) }
 }
 
 /** What a user said, checked. */
@@ -50,6 +50,16 @@ export function readContent(content: unknown, at: string): string | ContentPart[
     throw bad(`${at} must be a text or a non-empty list of parts.`, at)
   for (const [i, part] of content.entries()) checkPart(part, `${at}[${i}]`)
   return content as ContentPart[]
+}
+
+/** What somebody gave, as the JSON that it is written as, without ties to whoever holds it. */
+export function plainCopy<Given>(given: Given, at: string): Given {
+  try {
+    return JSON.parse(JSON.stringify(given)) as Given
+  } catch (cause) {
+    const text = `${at} cannot be written as JSON: leave out BigInts, cycles and whatever else is no JSON.`
+    throw new UsageError('invalid_input', text, at, { cause })
+  }
 }
 
 function checkPart(part: unknown, at: string): void {

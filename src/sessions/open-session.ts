@@ -1,5 +1,8 @@
+import { StatewrightError } from '../errors.js'
 import type { Clock } from '../runtime/clock.js'
-import type { SessionStore } from '../stores/store.js'
+import { describe } from '../runtime/plain-error.js'
+import { StoreError } from '../stores/store-error.js'
+import type { Lease, SessionStore } from '../stores/store.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { leaseMs, SessionLog } from './session-log.js'
 import { type Standing, standingAfter } from './standing.js'
@@ -21,12 +24,19 @@ export async function openSession(
   sessionId: string,
   { clock, holder, name }: OpenSessionOptions,
 ): Promise<{ log: SessionLog; standing: Standing }> {
-  const lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
+  let lease: Lease | undefined
   try {
+    lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
     const standing = standingAfter(await store.read(sessionId, { from: 'snapshot' }), sessionId)
     return { log: new SessionLog({ store, lease, standing, clock, holder, name }), standing }
   } catch (error) {
-    await releaseLease(store, lease)
-    throw error
+    if (lease) await releaseLease(store, lease)
+    throw error instanceof StatewrightError ? error : unexpected(error, sessionId)
   }
+}
+
+/** A store of one's own may throw anything. */
+function unexpected(error: unknown, sessionId: string): StoreError {
+  const message = `The session store failed with what is no StoreError: ${describe(error)}`
+  return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }

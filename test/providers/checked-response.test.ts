@@ -30,6 +30,21 @@ test('usage is whole and finite, or null, which is estimated', () => {
   expect(sloppy({ usage: { inputTokens: 0, outputTokens: 0 } }).usage?.totalTokens).toBe(0)
 })
 
+test('what is to be echoed is plain JSON; what cannot be sent is left out', () => {
+  const cycle: Record<string, unknown> = {}
+  cycle['self'] = cycle
+  const deep: unknown = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`)
+  const { toolCalls, reasoningDetails } = sloppy({
+    reasoningDetails: [{ a: 1 }, 1n, cycle, deep, () => 1],
+    toolCalls: [
+      { function: { name: 'f' }, extra_content: 1n },
+      { function: { name: 'f' }, extra_content: { s: 1 } },
+    ],
+  })
+  expect(reasoningDetails).toEqual([{ a: 1 }])
+  expect(toolCalls.map(({ extra_content: extra }) => extra)).toEqual([undefined, { s: 1 }])
+})
+
 test('no answer at all is an empty one', () => {
   expect(checkedResponse(undefined as unknown as ModelResponse)).toMatchObject({ text: '', toolCalls: [] })
 })

@@ -45,6 +45,18 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     /JSON object/,
   ],
   [
+    'arguments nested too deeply',
+    { messages: [ask, called({ arguments: `${'{"a":'.repeat(101)}1${'}'.repeat(101)}` }), result] },
+    'messages[1].tool_calls[0].function.arguments',
+    /deeper than 100/,
+  ],
+  [
+    'a message nested too deeply',
+    { messages: [{ ...ask, extra: JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`) }] },
+    'messages[0]',
+    /deeper than 100/,
+  ],
+  [
     'half a pair in arguments',
     { messages: [ask, called({ arguments: '{"a":"\\ud83d"}' }), result] },
     'messages[1].tool_calls[0].function.arguments',

@@ -126,6 +126,26 @@ describe('a rest that is still being written', () => {
     expect((await agent.run('Go on.', { session: 's' }).result).output).toBe('Two.')
   })
 
+  test.each(['acquire', 'read'] as const)(
+    'a store whose %s throws anything refuses the run, typed',
+    async (method) => {
+      const fail = () => {
+        // oxlint-disable-next-line no-throw-literal only-throw-error -- a store of one's own may throw anything
+        throw 'junk'
+      }
+      for (const failing of [fail, async () => fail()]) {
+        const store: SessionStore = { ...memoryStore(), [method]: failing }
+        const refused = agentOn(store, [{ text: 'Hi.' }]).run('Go.', { session: 's' }).result
+        await expect(refused).rejects.toMatchObject({
+          name: 'StoreError',
+          code: 'store_unavailable',
+          message: expect.stringContaining('junk'),
+          subject: 's',
+        })
+      }
+    },
+  )
+
   test('one that cannot be written ends an interactive run, and rejects nothing that nobody awaits', async () => {
     const kept = memoryStore()
     const unhandled: unknown[] = []
@@ -195,12 +215,25 @@ describe('a session is free again', () => {
     expect(store.list().find(({ id }) => id === forked)?.holder).toBeNull()
   })
 
-  test('when what a run was told cannot be written as JSON: it ends with a typed error', async () => {
+  test('when what a run was told cannot be written: it ends with a typed error', async () => {
+    const kept = memoryStore()
+    const store: SessionStore = {
+      ...kept,
+      append: (lease, records, summary) => {
+        if (records.some(({ data }) => data.includes('xstate.done.actor.model'))) throw new TypeError('No.')
+        return kept.append(lease, records, summary)
+      },
+    }
+    const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
+    expect(await run.result).toMatchObject({ state: 'ERROR', reason: 'store_error' })
+    expect(await holderOf(kept)).toBeNull()
+  })
+
+  test('what a provider wants echoed and JSON cannot hold is left out, and everything can be written', async () => {
     const store = memoryStore()
     const odd = { ...call('a', 'pay'), extra_content: 5n } as never
-    const run = agentOn(store, [calls(odd), { text: 'Done.' }]).run('Go.', { session: 's' })
-    expect(await run.result).toMatchObject({ state: 'ERROR', reason: 'store_error' })
-    expect(await holderOf(store)).toBeNull()
+    const { result } = agentOn(store, [calls(odd), { text: 'Done.' }]).run('Go.', { session: 's' })
+    expect(await result).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ callId: 'a' }] })
   })
 })
 

@@ -17,6 +17,8 @@ async function twice(opened: Stage, more: { input?: Parameters<Stage['run']>[0] 
   return { first, sent: opened.wire(-1) }
 }
 
+const deep = `${'{"a":'.repeat(5_000)}"\\ud83d"${'}'.repeat(5_000)}`
+
 const mistakes: [what: string, turn: Turn, kept: object, sent: object][] = [
   ['a name without a character', call('', {}), { name: '' }, { name: 'unnamed' }],
   ['a name with a dot', call('a.b', {}), { name: 'a.b' }, { name: 'a_b' }],
@@ -24,6 +26,12 @@ const mistakes: [what: string, turn: Turn, kept: object, sent: object][] = [
   ['a list as arguments', call('look', '[]'), { arguments: '[]' }, { arguments: '{"no_object":[]}' }],
   ['a number as arguments', call('look', '42'), { arguments: '42' }, { arguments: '{"no_object":42}' }],
   ['a text as arguments', call('look', '"a"'), { arguments: '"a"' }, { arguments: '{"no_object":"a"}' }],
+  [
+    'arguments nested too deeply',
+    call('look', deep),
+    { arguments: deep },
+    { arguments: JSON.stringify({ nested_too_deeply: deep }) },
+  ],
   ['null as arguments', call('look', 'null'), { arguments: '{}' }, { arguments: '{}' }],
   [
     'half an object as arguments',

@@ -265,6 +265,14 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
   ],
 ]
 
+it('refuses what JSON cannot hold in what the user says, too', async () => {
+  const opened = await stage([text('Never asked.')])
+  const content = [{ type: 'text', text: 'Hi.', odd: 1n }]
+  expect(() => opened.run([{ content }] as never)).toThrow(
+    expect.objectContaining({ code: 'invalid_input', subject: 'input[0]' }),
+  )
+})
+
 it.each(wrong)('refuses %s, naming the message', async (_, messages, subject, sentence) => {
   const opened = await stage([text('Never asked.')])
   const begin = () => opened.run(messages as RunInput)

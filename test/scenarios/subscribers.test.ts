@@ -50,6 +50,31 @@ describe('whoever listens to a run', () => {
     for await (const event of play.run) expect(event).toMatchObject({ to: 'CANCELLED' })
   })
 
+  it('hears everything in its order, whatever another one does about it', async () => {
+    const theatre = await stage([text('Hi.', { hang: 1 })])
+    const { run } = theatre.run()
+    const heard: AgentEvent[] = []
+    run.events$.subscribe(({ type }) => {
+      if (type === 'stream_chunk') run.cancel()
+      if (type === 'session_started') throw new Error('It fails.')
+    })
+    run.events$.subscribe((event) => heard.push(event))
+    await run.result
+    expect(heard.map(({ seq }) => seq)).toEqual(heard.map((_, i) => i + 1))
+    expect(heard.filter(({ type }) => type === 'warning')).toHaveLength(1)
+    expect(heard.at(-1)).toMatchObject({ type: 'session_ended', state: 'CANCELLED' })
+  })
+
+  it('hears nothing after the terminal event, even if another one fails at it', async () => {
+    const theatre = await stage([text('Hi.')])
+    const play = theatre.run()
+    play.run.events$.subscribe(({ type }) => {
+      if (type === 'session_ended') throw new Error('It fails.')
+    })
+    await play.end(1)
+    expect(play.of('warning')).toEqual([])
+  })
+
   it('reads the text alone from text$', async () => {
     const theatre = await stage([text('One two.', { reasoning: 'Hm.' })])
     const play = theatre.run()

@@ -1,5 +1,6 @@
 import { sha256 } from '../../../guards/sha256.js'
 import type { ToolCall } from '../../../machines/agent/messages.js'
+import { deepest, isDeeper } from '../plain-extra.js'
 import { isWellFormed, wellFormed } from '../well-formed.js'
 import type { WireMessage } from './wire-messages.js'
 
@@ -53,6 +54,7 @@ function objectText(text: string): string {
     return JSON.stringify({ invalid_json: wellFormed(text) })
   }
   if (value === null) return '{}'
+  if (isDeeper(value, deepest)) return JSON.stringify({ nested_too_deeply: wellFormed(text) })
   if (typeof value !== 'object' || Array.isArray(value))
     return JSON.stringify({ no_object: wellFormed(value) })
   // Half a surrogate pair may be written as an escape, which the parsing server finds, too.
