@@ -16,7 +16,9 @@ export interface RepeatedCallConfig {
   haltAt: 'next' | 'reached'
   /** `unchanged` counts batches that succeed with unchanged results; `all` is blind to results. */
   counts: 'unchanged' | 'all'
+  /** What becomes of the repeated call. */
   onRepeat: OnRepeat
+  /** What a halt does. */
   onHalt: OnHalt
 }
 
@@ -26,17 +28,19 @@ export interface RepeatedOutputConfig {
   rounds: number
   /** Halt even when a tool of the round is not readOnly (else that is a nudge). */
   strict: boolean
+  /** What a halt does. */
   onHalt: OnHalt
 }
 
 /** Batches in a period of 2 to `maxPeriod` with stable results. */
 export interface CycleConfig {
-  /** At most 8. */
+  /** The longest round that is recognised, in batches: 2 to 8. */
   maxPeriod: number
   /** Whole periods seen before the nudge. */
   nudgeAt: number
   /** Whole periods seen before the halt. */
   haltAt: number
+  /** What a halt does. */
   onHalt: OnHalt
 }
 
@@ -45,17 +49,25 @@ export interface CycleConfig {
  * `identical` ones agree in tool, arguments and error class.
  */
 export interface FailingConfig {
+  /** Identical failures that pass by no waiting. */
   identical: number
+  /** Failures of any calls in a row; transient ones, and those of tools that do not exist, do not count. */
   any: number
+  /** Identical transient failures. */
   transientIdentical: number
+  /** Transient failures of any calls in a row. */
   transientAny: number
-  /** Identical ones, too. */
+  /** Identical refusals by a policy (`ToolError('policy_denied', …)`). */
   policyDenied: number
+  /** What becomes of the call that fails again. */
   onRepeat: OnRepeat
+  /** What a halt does. */
   onHalt: OnHalt
 }
 
+/** A sub-agent whose account is exhausted or whose model is misconfigured. */
 export interface TerminalDelegationConfig {
+  /** What a halt does. */
   onHalt: OnHalt
 }
 
@@ -71,9 +83,14 @@ export interface EmptyAnswerConfig {
 export interface GuardrailsConfig {
   /** Identical consecutive batches that execute. */
   maxRepeatedToolSteps: number
+  /** The same batch of calls again and again. */
   repeatedCall: RepeatedCallConfig | null
+  /** The same results again and again, whatever is called. */
   repeatedOutput: RepeatedOutputConfig | null
+  /** Batches that go round: A, B, A, B, … */
   cycle: CycleConfig | null
+  /** Failures in a row. */
   failing: FailingConfig | null
+  /** Sub-agents that no second try helps. */
   terminalDelegation: TerminalDelegationConfig | null
 }

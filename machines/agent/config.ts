@@ -10,12 +10,13 @@ import type { ContextStrategy } from './fit.js'
 
 /** The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so. */
 export interface AgentConfig {
+  /** What ends a run whatever it does. Each run may override them, key by key. */
   limits: {
     /** Steps a run, exactly. A step is one accepted model response. null = off. */
     maxSteps: number | null
-    /** Milliseconds. 0 = off. Stands still in WAITING_FOR_INPUT and PAUSED. */
+    /** Milliseconds that the run may take. 0 = off. Stands still in WAITING_FOR_INPUT and PAUSED. */
     timeoutMs: number
-    /** Input + output tokens. 0 = off. */
+    /** Tokens, input and output together. 0 = off. */
     tokenBudget: number
     /** Output tokens. 0 = off. */
     outputTokens: number
@@ -24,26 +25,37 @@ export interface AgentConfig {
     /** `conclude`: one last request without tools at MAX_STEPS or a guard halt. */
     onLimit: 'stop' | 'conclude'
   }
+  /** How the limits of tokens and cost are counted, and what happens where they are crossed. */
   budget: {
+    /** Whether the totals are those of the session, earlier runs included, or of this run alone. */
     scope: 'session' | 'run'
     /** Whether cached input tokens count against tokenBudget. */
     countCached: boolean
+    /** A final answer that crosses the line: `exceeded` keeps it and says so, `complete` lets the natural end win. */
     onOvershoot: 'exceeded' | 'complete'
+    /** True: the calls of the response that crosses the line still run. False: they are closed as not executed. */
     finishBatch: boolean
+    /** True: a request whose estimated input alone crosses the line is not sent. */
     preflight: boolean
+    /** With a `costLimit`, where no price is known: `error` refuses to start, `warn` goes on uncounted. */
     onUnknownPrice: 'error' | 'warn'
+    /** A response without usage: its tokens are estimated, or count as none. */
     onMissingUsage: 'estimate' | 'zero'
   }
+  /** Failures that a second attempt may mend. */
   retry: {
     /** Attempts a step on recoverable errors, the first included. */
     maxAttempts: number
     /** Attempts a step on rate limits, counted apart. */
     rateLimitAttempts: number
+    /** Milliseconds before the second attempt; twice as long before each further one, times a jitter of 0.5 to 1.5. */
     baseDelayMs: number
+    /** Milliseconds that a delay never exceeds. A Retry-After of the provider counts instead where there is one. */
     maxDelayMs: number
-    /** The longest Retry-After that is waited out; a longer one ends the run at once. */
+    /** Milliseconds. The longest Retry-After that is waited out; a longer one ends the run at once. */
     maxRetryAfterMs: number
   }
+  /** Whether answers are streamed. The result is the same. */
   stream: boolean
   /** Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 = off. */
   streamIdleMs: number
@@ -52,11 +64,14 @@ export interface AgentConfig {
    * providers send them while a slow model thinks), and a whole answer has to begin within it. 0 = off.
    */
   contentIdleMs: number
+  /** What counts as an answer. */
   completion: {
+    /** A stream that closes without an end: `retry` it as incomplete, or `accept` what came, with a warning. */
     onMissingEnd: 'retry' | 'accept'
     /** How often an answer that does not fit the output schema is asked for again. 0 = off. */
     maxOutputRepairs: number
   }
+  /** The model's window, and what happens when the transcript outgrows it. */
   context: {
     /** Tokens that a request may have: instructions, tools and messages. 0 = off. */
     window: number
@@ -67,6 +82,7 @@ export interface AgentConfig {
      */
     strategy: ContextStrategy
   }
+  /** How the calls of a response are carried out. */
   toolCalls: {
     /** Calls of one batch that run at once. */
     concurrency: number
@@ -75,7 +91,7 @@ export interface AgentConfig {
      * for people, clients and sub-agents does not count. 0 = off.
      */
     timeoutMs: number
-    /** Characters of a result that the model gets to read. */
+    /** Characters of a result that the model gets to read; what is cut is marked. */
     maxResultChars: number
     /**
      * What becomes of a call that was running when the process died, and that may not simply run again (its tool is
@@ -86,6 +102,7 @@ export interface AgentConfig {
   }
   /** True: a natural end waits for the next user message instead of ending the run. */
   interactive: boolean
+  /** What watches a run. `null` switches a guard off. */
   guardrails: {
     /** Continuations of a truncated answer, a run. 0 = off. */
     maxTokensRecoveries: number
@@ -95,11 +112,17 @@ export interface AgentConfig {
     reserveTokens: number
     /** nearBudget(): remaining cost at or under this fraction of costLimit. */
     reserveCostFraction: number
+    /** The same batch of calls again and again. */
     repeatedCall: RepeatedCallConfig | null
+    /** The same results again and again, whatever is called. */
     repeatedOutput: RepeatedOutputConfig | null
+    /** Batches that go round: A, B, A, B, … */
     cycle: CycleConfig | null
+    /** Failures in a row. */
     failing: FailingConfig | null
+    /** Sub-agents that no second try helps. */
     terminalDelegation: TerminalDelegationConfig | null
+    /** Answers with neither text nor calls. */
     emptyAnswer: EmptyAnswerConfig | null
   }
 }

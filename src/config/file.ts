@@ -17,7 +17,9 @@ import { anyText, section } from './values.js'
 export interface ConfigFile extends AgentConfigInput, RequestOptions {
   /** Where an editor finds the schema. */
   $schema?: string | undefined
+  /** The model, and where it is. Left out: the command line's options and the environment say. */
   model?: ModelSection | undefined
+  /** Prices of models that the built-in table does not know, or knows wrongly. */
   prices?: PriceTable | undefined
 }
 

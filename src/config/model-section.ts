@@ -12,7 +12,9 @@ export interface ModelSection {
   baseURL?: string | undefined
   /** The environment variable that holds the key. Left out: OPENAI_API_KEY, unless `baseURL` leads elsewhere. */
   apiKeyEnv?: string | undefined
+  /** OpenAI's organization that requests are billed to. */
   organization?: string | undefined
+  /** OpenAI's project that requests belong to. */
   project?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
@@ -20,6 +22,7 @@ export interface ModelSection {
   query?: Record<string, string> | undefined
   /** Milliseconds until the headers of an answer have to be there. */
   timeoutMs?: number | undefined
+  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /** Whether, or as what, earlier reasoning is sent back. */
   echoReasoning?: boolean | ReasoningForm | undefined

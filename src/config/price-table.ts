@@ -4,7 +4,9 @@ import { amount, record } from './values.js'
 
 /** What a model costs, in USD per million tokens. */
 export interface ModelPrice {
+  /** Input tokens. */
   inputPerMillion: number
+  /** Output tokens, reasoning included. */
   outputPerMillion: number
   /** Input that the provider had in its cache. Default: `inputPerMillion`. */
   cachedInputPerMillion?: number | undefined

@@ -8,7 +8,9 @@ import { anyText, between, choice, count, record, section, text, whole } from '.
 export interface RequestOptions {
   /** The system prompt. */
   instructions?: string | undefined
+  /** Sampling parameters of every request. */
   sampling?: Sampling | undefined
+  /** Whether the model may (`auto`, the default), must or must not call tools, or which one it has to call. */
   toolChoice?: ToolChoice | undefined
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject | undefined

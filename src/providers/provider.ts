@@ -14,14 +14,21 @@ export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
 /** Sampling parameters. What is left out is left to the provider. */
 export interface Sampling {
+  /** 0 to 2: how freely tokens are drawn. */
   temperature?: number
+  /** 0 to 1: the share of probability that tokens are drawn from. */
   topP?: number
   /** Output tokens a response. */
   maxTokens?: number
+  /** -2 to 2: how much a token counts against itself for each time that it has come. */
   frequencyPenalty?: number
+  /** -2 to 2: how much a token counts against itself once it has come. */
   presencePenalty?: number
+  /** A whole number, for answers that can be repeated where the provider can. */
   seed?: number
+  /** Texts at which the answer ends. */
   stop?: string | string[]
+  /** How long a reasoning model thinks. */
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 

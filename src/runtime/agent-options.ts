@@ -32,9 +32,11 @@ export interface AgentOptions<
   Schema extends InputSchema = InputSchema,
   Tools extends readonly ToolEntry[] = readonly ToolEntry[],
 > extends AgentConfigInput {
+  /** The model: `openaiChat(…)`, or a provider of your own. */
   model: ModelProvider
   /** The system prompt. */
   instructions?: string
+  /** What the model may call: tools, named groups of them, MCP servers, and other agents (`asTool`). */
   tools?: Tools
   /**
    * What the answer has to be: a zod object, any other Standard Schema that can say its JSON Schema, or a plain JSON
@@ -43,7 +45,9 @@ export interface AgentOptions<
   output?: Schema | OutputOptions<Schema>
   /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
   guards?: readonly UserGuard[]
+  /** Sampling parameters of every request. */
   sampling?: Sampling
+  /** Whether the model may (`auto`, the default), must or must not call tools, or which one it has to call. */
   toolChoice?: ToolChoice
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject

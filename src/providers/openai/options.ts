@@ -16,7 +16,9 @@ export interface OpenAIChatOptions {
   client?: OpenAI | undefined
   /** The provider, for people and for prices. Default: known from the base URL. */
   provider?: string | undefined
+  /** OpenAI's organization that requests are billed to. Default: OPENAI_ORG_ID. */
   organization?: string | undefined
+  /** OpenAI's project that requests belong to. Default: OPENAI_PROJECT_ID. */
   project?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { AnyStateNode } from 'xstate'
+import { agentMachine } from '../../src/index.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const document = readFileSync(`${root}docs/embedding.md`, 'utf8')
+const source = readFileSync(`${root}machines/agent/events.ts`, 'utf8')
+
+interface Row {
+  keys: string[]
+  heardIn: string[]
+}
+
+/** The rows of the document's tables whose first cell is an event's name. */
+const documented = new Map<string, Row>(
+  Array.from(
+    document.matchAll(/^\| `([A-Z_]+)` \|([^|]*)\|([^|]*)\|$/gm),
+    ([, type = '', keys = '', states = '']) => [
+      type,
+      { keys: namesIn(keys), heardIn: states.trim() === 'every state' ? ['every state'] : namesIn(states) },
+    ],
+  ),
+)
+
+/** The events that the type names, with their keys. What the runtime adds to each is told in a sentence. */
+const declared = new Map<string, string[]>(
+  Array.from(source.matchAll(/\| \{ type: '([A-Z_]+)'(.*) \}$/gm), ([, type = '', rest = '']) => [
+    type,
+    Array.from(rest.replaceAll(/\{[^}]*\}/g, '').matchAll(/(\w+\??):/g), ([, key = '']) => key).filter(
+      (key) => key !== 'partial?',
+    ),
+  ]),
+)
+
+function namesIn(cell: string): string[] {
+  return Array.from(cell.matchAll(/`([^`]+)`/g), ([, name = '']) => name)
+}
+
+/** The top-level states in which some state has a transition for the event. */
+function heardIn(type: string): string[] {
+  const { root: top } = agentMachine
+  if (top.ownEvents.includes(type as never)) return ['every state']
+  const hears = (node: AnyStateNode): boolean =>
+    node.ownEvents.includes(type) || Object.values(node.states).some(hears)
+  return Object.values(top.states as Record<string, AnyStateNode>)
+    .filter(hears)
+    .map(({ key }) => key)
+}
+
+describe('docs/embedding.md', () => {
+  it('lists every event of the machine, and no other', () => {
+    expect([...documented.keys()]).toEqual([...declared.keys()])
+    expect(declared.size).toBeGreaterThan(10)
+  })
+
+  it.each([...declared])('says what %s comes with, and where it is heard', (type, keys) => {
+    expect(documented.get(type)).toEqual({ keys, heardIn: heardIn(type) })
+  })
+
+  it('lists every actor that the machine invokes, with what it says when it is done', () => {
+    const ids = Array.from(source.matchAll(/xstate\.done\.actor\.(\w+)'/g), ([, id = '']) => id)
+    const [, table = ''] = document.split('| actor | does |')
+    const named = Array.from(table.matchAll(/^\|((?: `\w+`)+) \|/gm), ([, cell = '']) => namesIn(cell)).flat()
+    expect(named.toSorted()).toEqual(ids.toSorted())
+    const outputs = Array.from(source.matchAll(/DoneActorEvent<(\w+(?:\[\])?), '(\w+)'>/g))
+    for (const [, output = '', id = ''] of outputs) {
+      const row = table.split('\n').find((line) => line.includes(`\`${id}\``)) ?? ''
+      if (!id.endsWith('Shields')) expect(row).toContain(`\`${output}\``)
+    }
+  })
+
+  it('says of errors what the type says', () => {
+    const failing = Array.from(source.matchAll(/xstate\.error\.actor\.(\w+)'/g), ([, id = '']) => id)
+    const rows = document.split('\n').filter((line) => line.includes('or an error'))
+    expect(rows.flatMap((row) => namesIn(row.split('|')[1] ?? ''))).toEqual(failing)
+  })
+})
