@@ -8,6 +8,7 @@ import type { AgentState, AnyTools, PendingAnswer, RunResult } from '../../machi
 import { resultOf } from '../../machines/agent/result-of.js'
 import { isNearBudget } from '../../machines/agent/totals.js'
 import { UsageError } from '../errors.js'
+import { onAbort } from '../on-abort.js'
 import type { MachineState } from '../sessions/log-entry.js'
 import type { SessionLog } from '../sessions/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -320,14 +321,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /** Cancels when the signal aborts; returns how to stop listening. */
   #follow(signal: AbortSignal): () => void {
-    const onAbort = (): void => {
+    const cancel = (): void => {
       this.cancel(signal.reason instanceof Error ? signal.reason.message : undefined)
     }
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort)
-    return () => {
-      signal.removeEventListener('abort', onAbort)
-    }
+    if (!signal.aborted) return onAbort(signal, cancel)
+    cancel()
+    return () => undefined
   }
 
   #send(event: PublicEvent): void {

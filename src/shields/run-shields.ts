@@ -1,3 +1,4 @@
+import { onAbort } from '../on-abort.js'
 import { type Clock, systemClock } from '../runtime/clock.js'
 import type { CallAbort } from '../tools/call-abort.js'
 import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
@@ -31,16 +32,14 @@ export async function runShields(
 ): Promise<ShieldOutcome> {
   const { signal, clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...scene } = options
   const running = new Set<CallAbort>()
-  const forward = (): void => {
-    for (const abort of running) abort.abort(signal.reason)
-  }
   const ask = (shield: Shield, text: string, onFailure: Asking['onFailure']): Promise<Answer> =>
     signal.aborted
       ? Promise.resolve({ ...stopped(shield), durationMs: 0 })
       : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running })
 
-  // One listener, however many shields: Node warns of more than ten on one signal.
-  signal.addEventListener('abort', forward)
+  const stopWaiting = onAbort(signal, () => {
+    for (const abort of running) abort.abort(signal.reason)
+  })
   try {
     const answers = await Promise.all(
       shields.map(async (shield) => ({
@@ -51,7 +50,7 @@ export async function runShields(
     const redacted = await redactInTurn(content, answers, (shield, text) => ask(shield, text, 'block'))
     return sumUp(redacted, answers)
   } finally {
-    signal.removeEventListener('abort', forward)
+    stopWaiting()
   }
 }
 

@@ -4,6 +4,7 @@ import { toUserState, userStateOf, type UserStates } from '../../guards/user-sta
 import type { Consultation, UserFinding } from '../../machines/agent/consultation.js'
 import type { Json } from '../../machines/agent/json.js'
 import { deepFreeze } from '../config/freeze.js'
+import { onAbort } from '../on-abort.js'
 import type { Clock } from '../runtime/clock.js'
 import { CallAbort } from '../tools/call-abort.js'
 import { describeError } from '../tools/describe-error.js'
@@ -35,10 +36,9 @@ export async function consult(
   { signal, clock, context }: Setting,
 ): Promise<Consultation> {
   const aborts = guards.map(() => new CallAbort())
-  const forward = (): void => {
+  const stopWaiting = onAbort(signal, () => {
     for (const abort of aborts) abort.abort(signal.reason)
-  }
-  signal.addEventListener('abort', forward)
+  })
   const answers = await Promise.all(
     guards.map((guard, index) => {
       const abort = aborts[index] ?? new CallAbort()
@@ -46,7 +46,7 @@ export async function consult(
       return ask(guard, state, { fact, context, abort, clock })
     }),
   )
-  signal.removeEventListener('abort', forward)
+  stopWaiting()
   return toConsultation(answers, fact)
 }
 
