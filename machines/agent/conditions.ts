@@ -8,7 +8,7 @@ import { isInDoubt, isUnderWay } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import type { Reason } from './outcome.js'
 import type { ModelActorError } from './response.js'
-import { fingerprintOf, isRunnable } from './results.js'
+import { fingerprintOf, isRunnable, type PendingCall } from './results.js'
 import { type InputScreening, listed } from './screening.js'
 import { budgetReason, spent } from './totals.js'
 import { unscreenedInput } from './unscreened.js'
@@ -187,8 +187,8 @@ export const hasCallsToScreen = ({ context }: Scope): boolean =>
   context.calls.some((call) => call.unchecked && call.result === undefined)
 export const hasResultsToScreen = ({ context }: Scope): boolean =>
   context.calls.some((call) => call.unscreened)
-export const hasCallsToApprove = (scope: Scope): boolean => countOpen(scope, 'approval') > 0
-export const hasClientCalls = (scope: Scope): boolean => countOpen(scope, 'client') > 0
+export const hasCallsToApprove = (scope: Scope): boolean => asksFor(scope, 'approval') > 0
+export const hasClientCalls = (scope: Scope): boolean => asksFor(scope, 'client') > 0
 
 /** Sub-agents that were paused together with the run. */
 export const hasPausedChildren = ({ context }: Scope): boolean => context.calls.some(isPaused)
@@ -197,15 +197,15 @@ export const hasPausedChildren = ({ context }: Scope): boolean => context.calls.
 export const isSpentByChild = (scope: Scope): boolean => {
   const usage = childUsageOf(scope.event)
   return (
-    isOpenCall(scope) &&
     usage !== null &&
+    isOpenCall(scope) &&
     budgetReason({ ...scope.context, ...spent(scope.context, usage) }) !== null
   )
 }
 
 /** A sub-agent that no second try can help: nobody waits for the other calls. */
 export const isTerminalDelegation = (scope: Scope): boolean =>
-  scope.event.type === 'TOOL_RESULT' && isOpenCall(scope) && haltsBatch(scope.context, scope.event.result)
+  scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
 /** Of what was running when the process died, nothing runs again by itself. */
 export const isAllInDoubt = ({ context }: Scope): boolean => {
@@ -218,21 +218,21 @@ export const isOpenCall = ({ context, event }: Scope): boolean =>
 
 /** The result of the last open call: nobody else has to act on this batch. */
 export const isLastOfBatch = (scope: Scope): boolean =>
-  isOpenCall(scope) &&
   !scope.context.features.resultShields &&
-  scope.context.calls.filter((call) => call.result === undefined).length === 1
+  isOnlyOne(scope.context.calls, (call) => call.result === undefined) &&
+  isOpenCall(scope)
 
 /** The result of the last call that is running: the batch need not be declared done. */
 export const isLastResult = (scope: Scope): boolean =>
-  isOpenCall(scope) &&
-  scope.context.calls.filter((call) => call.started && call.result === undefined).length === 1
+  isOnlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
+  isOpenCall(scope)
 
 export const awaitsApproval = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'approval')
 export const awaitsOutput = (scope: Scope): boolean => isOpenCallThatNeeds(scope, 'client')
 
 export const isLastApproval = (scope: Scope): boolean =>
-  awaitsApproval(scope) && countOpen(scope, 'approval') === 1
-export const isLastOutput = (scope: Scope): boolean => awaitsOutput(scope) && countOpen(scope, 'client') === 1
+  awaitsApproval(scope) && asksFor(scope, 'approval') === 1
+export const isLastOutput = (scope: Scope): boolean => awaitsOutput(scope) && asksFor(scope, 'client') === 1
 
 function isOpenCallThatNeeds({ context, event }: Scope, needs: string): boolean {
   if (!('callId' in event)) return false
@@ -248,8 +248,22 @@ function isOpenCallThatNeeds({ context, event }: Scope, needs: string): boolean 
   return asked === undefined || asked === (call ? fingerprintOf(call) : question?.fingerprint)
 }
 
-function countOpen({ context }: Scope, needs: string): number {
-  const own = context.calls.filter((call) => call.result === undefined && call.needs === needs)
-  const ofChildren = context.calls.flatMap(openQuestions).filter((question) => question.needs === needs)
-  return own.length + ofChildren.length
+/** How many answers of this kind are missing: none, one, or more, which is 2. */
+function asksFor({ context }: Scope, needs: string): number {
+  let count = 0
+  for (let at = context.calls.length - 1; at >= 0 && count < 2; at--) {
+    const call = context.calls[at]
+    if (call?.result !== undefined) continue
+    if (call?.needs === needs) count += 1
+    else if (call?.needs === 'child') {
+      count += openQuestions(call).filter((question) => question.needs === needs).length
+    }
+  }
+  return Math.min(count, 2)
+}
+
+/** From the end, where a batch is unfinished longest: of thousands of calls, a few are looked at for each result. */
+function isOnlyOne(calls: readonly PendingCall[], isIt: (call: PendingCall) => boolean): boolean {
+  const last = calls.findLastIndex(isIt)
+  return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0
 }

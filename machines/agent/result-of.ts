@@ -37,18 +37,38 @@ export function pendingCalls(context: AgentContext): PendingAnswer[] {
 
 /** Every call that somebody can answer: at a rest, and while others run. */
 export function answerableCalls(context: AgentContext): PendingAnswer[] {
-  const { state } = context
-  return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL' ? openQuestionsOf(context) : []
+  return takesAnswers(context) ? openQuestionsOf(context) : []
+}
+
+/** The one of them that an answer names; a batch may have thousands. */
+export function answerableCall(
+  context: AgentContext,
+  callId: string,
+  needs: PendingAnswer['needs'],
+): PendingAnswer | undefined {
+  if (!takesAnswers(context)) return undefined
+  for (const call of context.calls) {
+    if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
+    const asked = questionsAt(call).find((one) => one.callId === callId && one.needs === needs)
+    if (asked) return asked
+  }
+  return undefined
+}
+
+function takesAnswers({ state }: AgentContext): boolean {
+  return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
 }
 
 function openQuestionsOf(context: AgentContext): PendingAnswer[] {
-  return context.calls.flatMap((call) => {
-    const { id: callId, name, arguments: text, needs, interrupted } = call
-    if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
-    if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
-    const fingerprint = fingerprintOf(call)
-    return [{ callId, name, arguments: text, needs, fingerprint, ...(interrupted && { interrupted }) }]
-  })
+  return context.calls.flatMap(questionsAt)
+}
+
+function questionsAt(call: PendingCall): PendingAnswer[] {
+  const { id: callId, name, arguments: text, needs, interrupted } = call
+  if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
+  if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
+  const fingerprint = fingerprintOf(call)
+  return [{ callId, name, arguments: text, needs, fingerprint, ...(interrupted && { interrupted }) }]
 }
 
 /** A question of a sub-agent, as it is asked here. */

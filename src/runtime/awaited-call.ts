@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { CallInQuestion, PendingAnswer } from '../../machines/agent/outcome.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { answerableCall, answerableCalls } from '../../machines/agent/result-of.js'
 import { UsageError } from '../errors.js'
 
 /** What an answer to a call may carry. */
@@ -48,9 +48,8 @@ export function awaitedCall(
   needs: PendingAnswer['needs'],
   { fingerprint }: AnswerOptions = {},
 ): PendingAnswer {
-  const waiting = (context ? answerableCalls(context) : []).filter((call) => call.needs === needs)
-  const asked = waiting.find((call) => call.callId === callId)
-  if (asked === undefined) throw notAwaited(context, callId, waiting)
+  const asked = context && answerableCall(context, callId, needs)
+  if (asked === undefined) throw notAwaited(context, callId, needs)
   if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
     throw new UsageError(
       'stale_answer',
@@ -64,8 +63,9 @@ export function awaitedCall(
 function notAwaited(
   context: AgentContext | undefined,
   callId: string,
-  waiting: readonly PendingAnswer[],
+  needs: PendingAnswer['needs'],
 ): UsageError {
+  const waiting = (context ? answerableCalls(context) : []).filter((call) => call.needs === needs)
   const others =
     waiting.length > 0
       ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`

@@ -1,14 +1,18 @@
-/** The promise of the next rest: renewed whenever the run goes on. */
+/**
+ * The promise of the next rest: renewed whenever the run goes on. A result is made when somebody wants it: a run that is
+ * answered a thousand times on end rests a thousand times, and nobody looks in between.
+ */
 export class Rest<Result> {
-  #settle = (_result: Result): void => undefined
-  #reject = (_error: unknown): void => undefined
+  /** Of a promise that somebody has, and that is not settled. */
+  #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
+  #promise: Promise<Result> | undefined
+  #make: (() => Result) | undefined
   #reached = false
   #turn = 0
-  #promise = this.#renew()
   #listeners: (() => void)[] = []
 
   get promise(): Promise<Result> {
-    return this.#promise
+    return (this.#promise ??= this.#make ? Promise.resolve(this.#make()) : this.#renew())
   }
 
   get isReached(): boolean {
@@ -21,11 +25,13 @@ export class Rest<Result> {
     return { isLatest: () => turn === this.#turn }
   }
 
-  reach(result: Result): void {
-    // A rest can be reached again without being left: one of several approvals was answered.
-    if (this.#reached) this.#promise = Promise.resolve(result)
+  /** A rest can be reached again without being left: one of several approvals was answered. */
+  reach(make: () => Result): void {
+    this.#make = make
     this.#reached = true
-    this.#settle(result)
+    if (this.#open) this.#open.resolve(make())
+    else this.#promise = undefined
+    this.#open = undefined
     for (const listener of this.#listeners) listener()
   }
 
@@ -33,12 +39,15 @@ export class Rest<Result> {
     this.#turn += 1
     if (!this.#reached) return
     this.#reached = false
-    this.#promise = this.#renew()
+    this.#make = undefined
+    this.#promise = undefined
   }
 
   refuse(error: unknown): void {
     this.#reached = true
-    this.#reject(error)
+    void this.promise
+    this.#open?.reject(error)
+    this.#open = undefined
   }
 
   /** Calls back whenever a rest is reached. */
@@ -51,8 +60,7 @@ export class Rest<Result> {
 
   #renew(): Promise<Result> {
     const promise = new Promise<Result>((resolve, reject) => {
-      this.#settle = resolve
-      this.#reject = reject
+      this.#open = { resolve, reject }
     })
     // A refusal reaches whoever awaits the result; nobody has to.
     promise.catch(() => undefined)

@@ -16,6 +16,7 @@ import { formatValue } from '../tools/format-value.js'
 import { type AnswerOptions, answerTo, type AskedCall, awaitedCall, type EditOf } from './awaited-call.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
+import { Foresight } from './foresight.js'
 import { Gate } from './gate.js'
 import { guardedInspector, type Inspector } from './guarded-inspector.js'
 import { toMessages, type UserInput } from './input.js'
@@ -81,6 +82,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #gate = new Gate()
   readonly #unfollow: () => void
   readonly #above: Above | undefined
+  readonly #foresight = new Foresight<SnapshotFrom<AgentMachine>, PublicEvent>()
   #actor: Actor<AgentMachine> | undefined
   #log: SessionLog | undefined
 
@@ -239,13 +241,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   get #ahead(): SnapshotFrom<AgentMachine> | undefined {
     const actor = this.#actor
     if (!actor) return undefined
-    let ahead: SnapshotFrom<AgentMachine> = actor.getSnapshot()
-    for (const event of this.#gate.ahead) {
-      if (ahead.status !== 'active') break
-      const now = liveOf(actor)?.clock.now() ?? 0
-      ;[ahead] = transition(agentMachine, ahead, { now, ...event })
-    }
-    return ahead
+    const now = liveOf(actor)?.clock.now() ?? 0
+    return this.#foresight.after(actor.getSnapshot(), this.#gate.ahead, (ahead, event) =>
+      ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
+    )
   }
 
   /** Makes the actor, and listens to it. */
@@ -384,23 +383,28 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#rest.leave()
       return
     }
-    const result = this.#withObject(resultOf(context))
-    if (kept || result instanceof Promise) void this.#reachLater(kept, result)
-    else this.#rest.reach(result)
+    const ended = atFinal ? this.#withObject(resultOf(context)) : null
+    if (kept || ended instanceof Promise) void this.#reachLater(kept, () => ended ?? resultOf(context))
+    else this.#rest.reach(() => ended ?? resultOf(context))
   }
 
   /** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
-  async #reachLater(kept: Promise<void> | undefined, reading: RunResult | Promise<RunResult>): Promise<void> {
+  async #reachLater(
+    kept: Promise<void> | undefined,
+    make: () => RunResult | Promise<RunResult>,
+  ): Promise<void> {
     const { isLatest } = this.#rest.approach()
     const failure = await (kept ?? Promise.resolve()).then(
       () => null,
       (error: unknown) => storeFailed(error).failure,
     )
-    const result = await reading
     // Somebody may have answered meanwhile: then this is a rest no more.
     if (!isLatest()) return
-    if (failure === null) this.#rest.reach(result)
-    else if (!result.resumable) this.#rest.reach({ error: { ...failure, recoverable: true }, ...result })
+    const result = await make()
+    if (!isLatest()) return
+    if (failure === null) this.#rest.reach(() => result)
+    else if (!result.resumable)
+      this.#rest.reach(() => ({ error: { ...failure, recoverable: true }, ...result }))
   }
 
   #mustBeActive(method: string): void {

@@ -1,32 +1,32 @@
 import { jest } from '@jest/globals'
-import { defineShield } from '../../src/index.js'
+import { type SnapshotFrom, transition } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { defineShield, memoryJournal, memoryStore } from '../../src/index.js'
+import { distant } from '../support/distant.js'
+import { fold } from '../support/fold.js'
 import { stage } from '../support/play.js'
 import { calls, text, times, tool } from '../support/tools.js'
 
 /** The most listeners that any one signal has had at a time: Node warns of more than ten as of a leak. */
 function watchSignals(): { most: () => number } {
-  const counts = new Map<EventTarget, number>()
-  let most = 0
-  const { addEventListener: add, removeEventListener: remove } = EventTarget.prototype
-  jest.spyOn(EventTarget.prototype, 'addEventListener').mockImplementation(function (
-    this: EventTarget,
-    ...args
-  ) {
-    if (this instanceof AbortSignal && args[0] === 'abort') {
-      const count = (counts.get(this) ?? 0) + 1
-      counts.set(this, count)
-      most = Math.max(most, count)
-    }
-    add.apply(this, args)
-  })
-  jest.spyOn(EventTarget.prototype, 'removeEventListener').mockImplementation(function (
-    this: EventTarget,
-    ...args
-  ) {
-    if (this instanceof AbortSignal && args[0] === 'abort') counts.set(this, (counts.get(this) ?? 1) - 1)
-    remove.apply(this, args)
-  })
-  return { most: () => most }
+  const added = jest.spyOn(EventTarget.prototype, 'addEventListener')
+  const removed = jest.spyOn(EventTarget.prototype, 'removeEventListener')
+  const changesIn = ({ mock }: typeof added, by: number) =>
+    mock.contexts.map((signal, i) => ({ signal, at: mock.invocationCallOrder[i] ?? 0, by }))
+  return {
+    most: () => {
+      const counts = new Map<unknown, number>()
+      const changes = [...changesIn(added, 1), ...changesIn(removed as unknown as typeof added, -1)]
+      const after = changes
+        .filter(({ signal }) => (signal as object) instanceof AbortSignal)
+        .sort((a, b) => a.at - b.at)
+        .map(({ signal, by }) => {
+          counts.set(signal, (counts.get(signal) ?? 0) + by)
+          return counts.get(signal) ?? 0
+        })
+      return Math.max(...after)
+    },
+  }
 }
 
 afterEach(() => {
@@ -60,5 +60,67 @@ describe('listeners on one signal', () => {
     expect(results.every(({ state }) => state === 'CANCELLED')).toBe(true)
     expect((await theatre.run('Go.', { signal }).run.result).state).toBe('CANCELLED')
     expect(signals.most()).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('a response with very many calls', () => {
+  /** The state in which so many calls wait for a person, each counting how often the machine looks at it. */
+  async function waiting(
+    count: number,
+  ): Promise<{ state: SnapshotFrom<typeof agentMachine>; looks: () => number }> {
+    const journal = memoryJournal()
+    const theatre = await stage([calls(times(count, ['pay', {}]))], {
+      tools: [tool('pay', () => 'paid', { needsApproval: true })],
+    })
+    await theatre.run('Go.', { journal }).rest()
+    const state = fold(journal.entries)
+    let looks = 0
+    const watched = state.context.calls.map(
+      (call) =>
+        new Proxy(call, {
+          get: (target, key) => {
+            looks += 1
+            return Reflect.get(target, key) as unknown
+          },
+        }),
+    )
+    return { state: { ...state, context: { ...state.context, calls: watched } }, looks: () => looks }
+  }
+
+  test.each(['in order', 'from the last'])(
+    'takes a few looks at each call for an answer, given %s',
+    async (order) => {
+      const count = 200
+      const { state, looks } = await waiting(count)
+      const ids = state.context.calls.map(({ id }) => id)
+      if (order !== 'in order') ids.reverse()
+      let reached = state
+      for (const callId of ids)
+        [reached] = transition(agentMachine, reached, { type: 'APPROVE', callId, now: 0 })
+      expect(reached.context.calls.every(({ approved }) => approved)).toBe(true)
+      expect(looks() / count / count).toBeLessThan(2)
+    },
+  )
+
+  test.each([
+    ['at once', memoryStore],
+    ['later', () => distant(memoryStore())],
+    ['never, for there is none', () => undefined],
+  ])('is approved call by call, with a store that answers %s', async (_, open) => {
+    const count = 500
+    const store = open()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const theatre = await stage([calls(times(count, ['pay', {}])), text('Done.')], {
+      tools: [pay],
+      ...(store && { store }),
+    })
+    const play = theatre.run()
+    const { pending = [] } = await play.run.result
+    expect(pending).toHaveLength(count)
+    for (const { callId } of pending) play.run.approve(callId)
+    let result = await play.run.result
+    while (result.resumable) result = await play.run.result
+    expect(result.state).toBe('COMPLETED')
+    expect(pay.inputs).toHaveLength(count)
   })
 })

@@ -1,0 +1,71 @@
+import { Foresight } from '../../src/runtime/foresight.js'
+import { Rest } from '../../src/runtime/rest.js'
+
+describe('a rest', () => {
+  test('makes its result when somebody wants it: not for each of a thousand answers', async () => {
+    const rest = new Rest<number>()
+    let made = 0
+    const first = rest.promise
+    for (let answer = 1; answer <= 1_000; answer++) {
+      rest.leave()
+      rest.reach(() => {
+        made += 1
+        return answer
+      })
+    }
+    expect(await first).toBe(1)
+    expect(made).toBe(1)
+    expect(await rest.promise).toBe(1_000)
+    expect(rest.promise).toBe(rest.promise)
+    expect(made).toBe(2)
+  })
+
+  test('that is reached again without being left has a new result', async () => {
+    const rest = new Rest<string>()
+    const before = rest.promise
+    rest.reach(() => 'two wait')
+    rest.reach(() => 'one waits')
+    expect(await before).toBe('two wait')
+    expect(await rest.promise).toBe('one waits')
+    rest.leave()
+    const next = rest.promise
+    rest.leave()
+    expect(rest.promise).toBe(next)
+    rest.reach(() => 'none')
+    expect(await next).toBe('none')
+  })
+
+  test('that is refused rejects for whoever awaits it, before or after', async () => {
+    const rest = new Rest<string>()
+    const before = rest.promise
+    rest.refuse(new Error('busy'))
+    await expect(before).rejects.toThrow('busy')
+    await expect(rest.promise).rejects.toThrow('busy')
+    const unasked = new Rest<string>()
+    unasked.refuse(new Error('busy'))
+    await expect(unasked.promise).rejects.toThrow('busy')
+    expect(unasked.isReached).toBe(true)
+  })
+})
+
+describe('foresight', () => {
+  test('takes each waiting event once, while nothing has been heard', () => {
+    const foresight = new Foresight<readonly number[], { n: number }>()
+    let taken = 0
+    const take = (state: readonly number[], { n }: { n: number }): readonly number[] => {
+      taken += 1
+      return [...state, n]
+    }
+    const start: readonly number[] = [0]
+    const waiting: { n: number }[] = []
+    for (let n = 1; n <= 1_000; n++) {
+      waiting.push({ n })
+      expect(foresight.after(start, waiting, take)).toHaveLength(n + 1)
+    }
+    expect(taken).toBe(1_000)
+    // Some were heard: from the new state on, the others are taken anew.
+    expect(foresight.after([0, 1, 2], waiting.slice(2), take).at(-1)).toBe(1_000)
+    expect(foresight.after(start, [{ n: 7 }], take)).toEqual([0, 7])
+    expect(foresight.after(start, [], take)).toBe(start)
+  })
+})
