@@ -1,6 +1,12 @@
-/** What every error class of Statewright has: a stable `code`, and the key, call or option that it is about. */
+/**
+ * What every error class of Statewright has: a stable `code`, a sentence that says what to do, and the key, call or
+ * option that it is about.
+ *
+ * @example if (error instanceof StatewrightError && error.code === 'session_busy') await later()
+ */
 export class StatewrightError extends Error {
   override readonly name: string = 'StatewrightError'
+  /** One word of a closed list: `invalid_config`, `unknown_call`, `missing_package`, … */
   readonly code: string
   /** The configuration key (`limits.maxSteps`), call id or option that the error is about. */
   readonly subject: string | undefined

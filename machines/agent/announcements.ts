@@ -113,10 +113,12 @@ export type Step =
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
 
+/** What kinds of work a run consists of. */
 export type StepType = Step['stepType']
 
 type StepOf<Type extends StepType> = Extract<Step, { stepType: Type }>
 
+/** Work begins; exactly one `step_completed` follows. */
 export type StepStarted = {
   type: 'step_started'
   /** Milliseconds since the epoch. */
@@ -150,6 +152,7 @@ export type StepCompleted = {
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
 )
 
+/** What a model answered to one request. */
 export interface ModelStepResponse {
   /** Null where output shields look at answers: what they clear comes as `assistant_message`. */
   text: string | null
@@ -164,10 +167,13 @@ export interface ModelStepResponse {
   usage: Usage | null
 }
 
+/** What became of one call. */
 export interface ToolStepResponse {
+  /** `ok` is the only success. */
   status: ResultStatus
   /** Null where tool-output shields look at results: what they clear comes as `tool_result`. */
   content: string | null
+  /** True when `content` was cut to `toolCalls.maxResultChars`. */
   truncated?: true
 }
 
@@ -175,6 +181,7 @@ export interface ToolStepResponse {
 export interface Violation {
   /** The gravest of them all. */
   action: Exclude<ShieldAction, 'allow'>
+  /** In words for people; null when none had any. */
   message: string | null
   /** Those that did not allow it. */
   shields: string[]
@@ -193,4 +200,13 @@ export interface Stamp {
   at: number
 }
 
+/**
+ * What a run tells while it goes on: one closed union, told apart by `type`. `Tools` are the agent's.
+ *
+ * @example
+ * for await (const event of run) {
+ *   if (event.type === 'stream_chunk') process.stdout.write(event.text)
+ *   if (event.type === 'tool_result') console.log(event.name, event.status, event.durationMs)
+ * }
+ */
 export type AgentEvent<Tools = AnyTools> = Announcement<Tools> & Stamp

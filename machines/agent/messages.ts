@@ -9,8 +9,11 @@ export type ContentPart =
 
 /** A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
 export interface ToolCall {
+  /** Its result carries the same. */
   id: string
+  /** The only kind there is. */
   type: 'function'
+  /** What is called, and with what. */
   function: { name: string; arguments: string }
   /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
   extra_content?: Json
@@ -27,20 +30,28 @@ interface MessageBase {
   data?: JsonObject
 }
 
+/** Words of the loop's own to the model: a continuation, a summary. `instructions` are not in the transcript. */
 export interface SystemMessage extends MessageBase {
   role: 'system'
+  /** What it says. */
   content: string
 }
 
+/** What the user said. */
 export interface UserMessage extends MessageBase {
   role: 'user'
+  /** A text, or parts: texts, images, audio, files. */
   content: string | ContentPart[]
 }
 
+/** What the model said, or the calls that it asked for. */
 export interface AssistantMessage extends MessageBase {
   role: 'assistant'
+  /** Its words; null when there are none. */
   content: string | null
+  /** The calls; each has exactly one result right after this message, in this order, unless it waits for somebody. */
   tool_calls?: ToolCall[]
+  /** Why it declined, in its own words. */
   refusal?: string
   /** What the model thought aloud. Shown to people, not sent back. */
   reasoning?: string
@@ -48,9 +59,12 @@ export interface AssistantMessage extends MessageBase {
   reasoning_details?: Json[]
 }
 
+/** The result of one call. */
 export interface ToolMessage extends MessageBase {
   role: 'tool'
+  /** The call's `id`. */
   tool_call_id: string
+  /** What the model reads. */
   content: string
 }
 

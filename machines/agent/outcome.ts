@@ -1,6 +1,7 @@
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
+/** Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends. */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -14,6 +15,7 @@ export type AgentState =
   | 'BLOCKED'
   | 'ERROR'
 
+/** How a run can end. */
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
 /** Why a run stands where it stands: one word of a closed list. */

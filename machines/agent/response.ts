@@ -4,8 +4,11 @@ import type { TokenUsage, Usage } from './usage.js'
 
 /** One whole answer of a model, whatever the wire looked like. */
 export interface ModelResponse {
+  /** What it says; empty when it only calls tools. */
   text: string
+  /** What it thought aloud; empty when it did not. */
   reasoning: string
+  /** Why it declined; null when it did not. */
   refusal: string | null
   /** Their ids are unique within the answer; a call whose id is '' gets one that is unique in the session. */
   toolCalls: ToolCall[]
@@ -17,6 +20,7 @@ export interface ModelResponse {
   usage: TokenUsage | null
   /** The model that answered, as the provider names it. */
   model: string | null
+  /** Structured reasoning that the provider wants back unchanged. */
   reasoningDetails?: Json[]
 }
 
@@ -30,7 +34,9 @@ export interface ModelResponse {
  */
 export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_overflow' | 'fatal'
 
+/** A request that failed, as plain data. */
 export interface ModelFailure {
+  /** Whether, and how often, it is tried again. */
   kind: FailureKind
   /** Machine-readable: the provider's own code where it has one, else `connection`, `idle_timeout`, `http_503`, … */
   code: string

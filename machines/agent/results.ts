@@ -26,7 +26,9 @@ export type ResultStatus =
 /** Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not. */
 export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 
+/** What became of one call. */
 export interface ToolResult {
+  /** `ok` is the only success. */
   status: ResultStatus
   /** What the model reads. */
   content: string

@@ -1,12 +1,18 @@
 /** Tokens of one response, as the provider counted them. Cached input is part of input; reasoning of output. */
 export interface TokenUsage {
+  /** All of the input, cached or not. */
   inputTokens: number
+  /** All of the output, reasoning included. */
   outputTokens: number
+  /** Input and output. */
   totalTokens: number
+  /** Part of the input. */
   cachedInputTokens: number
+  /** Part of the output. */
   reasoningTokens: number
 }
 
+/** Tokens and what they cost, of a response, a run or a session. */
 export interface Usage extends TokenUsage {
   /** USD. `null` as soon as one response had no known price. */
   cost: number | null

@@ -2,7 +2,11 @@ import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
 import { StatewrightError } from '../errors.js'
 import { loadPeer } from '../load-peer.js'
 
-/** Counts tokens as a model does. Give your own with `createAgent({ tokenizer })`. */
+/**
+ * Counts tokens as a model does.
+ *
+ * @example createAgent({ model, context: { window: 32_000 }, tokenizer: { count: (text) => Math.ceil(text.length / 4) } })
+ */
 export interface Tokenizer {
   /** Tokens of a text: an integer from 0. Names of special tokens in it (`<|endoftext|>`) are plain text. */
   count(text: string): number

@@ -5,6 +5,7 @@ import { painter } from './paint.js'
 import { summary } from './summary.js'
 import { printable } from './words.js'
 
+/** How `formatEvents` writes. */
 export interface FormatOptions {
   /** Columns, at least 40. Default 100. What does not fit is cut; what people and models say is not. */
   width?: number

@@ -27,14 +27,19 @@ import type { Run } from './run.js'
 import type { Session } from './session.js'
 import type { RunAttachment } from './with-attachments.js'
 
-/** `Schema`: of the output; `never` for an agent that answers in free text. `Tools`: the list of them. */
+/**
+ * What `createAgent` takes: the options below, and the sections of the configuration (`limits`, `budget`, `retry`,
+ * `context`, `toolCalls`, `guardrails`, …).
+ *
+ * `Schema`: of the output; `never` for an agent that answers in free text. `Tools`: the list of them.
+ */
 export interface AgentOptions<
   Schema extends InputSchema = InputSchema,
   Tools extends readonly ToolEntry[] = readonly ToolEntry[],
 > extends AgentConfigInput {
   /** The model: `openaiChat(…)`, or a provider of your own. */
   model: ModelProvider
-  /** The system prompt. */
+  /** The system prompt. Default: none. */
   instructions?: string
   /** What the model may call: tools, named groups of them, MCP servers, and other agents (`asTool`). */
   tools?: Tools
@@ -73,6 +78,11 @@ export interface AgentOptions<
   tokenizer?: Tokenizer
 }
 
+/**
+ * What a run may be given beside its input.
+ *
+ * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
+ */
 export interface RunOptions {
   /** A session, or the id of one: in the agent's store, or kept in its memory. Default: a new one. */
   session?: Session | string
@@ -80,16 +90,20 @@ export interface RunOptions {
   attachments?: readonly RunAttachment[]
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
-  /** Override the agent's limits, key by key. */
+  /** Override the agent's limits, key by key; `null` or 0 switches one off, as in the configuration. */
   limits?: AgentConfigInput['limits']
-  /** The app's own object, handed to `execute`; never to the model or the journal. */
+  /**
+   * The app's own object, handed to `execute`, `needsApproval`, shields and guards; never to the model or the journal.
+   * Needed where the `execute` of a tool wants one.
+   */
   context?: unknown
-  /** Where the run's events are written ahead. */
+  /** Where the run's events are written ahead: `memoryJournal()`, or one of your own. Not beside a `store`. */
   journal?: Journal
   /** In place of the agent's. */
   inspect?: Inspector
 }
 
+/** What a run may be given that is brought back: what no store can keep. */
 export interface ResumeOptions {
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
@@ -104,7 +118,15 @@ export interface ResumeOptions {
  * `context`: where they want one, `run` and `resume` demand it.
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
-  /** Starts a run. Throws a ConfigError or UsageError for options that cannot be run. */
+  /**
+   * Starts a run: iterate it for its events, or await its `result`.
+   *
+   * @example
+   * const run = agent.run('What changed last week?', { session: 'ann' })
+   * const { state, output } = await run.result
+   * @throws {ConfigError} `missing_api_key`, `invalid_config` for limits
+   * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store; with one, `result` rejects
+   */
   run(input: RunInput, ...options: OptionsFor<RunOptions, Context>): Run<Output, Tools>
   /**
    * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
@@ -112,20 +134,34 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * unfinished tool call runs again only if its tool is `readOnly` or `idempotent` (see `toolCalls.onInterrupted`).
    * One that rests is at rest: answer it, or `resume()` it. One that has ended is returned as it ended.
    *
+   * @example
+   * const run = await agent.resume('ann')
+   * for (const call of (await run.result).pending ?? []) run.approve(call)
    * @throws {StoreError} `unknown_session`, `session_busy` (with who has it), `corrupt_log`, `newer_log`, …
    * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
    */
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
-  /** A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing. */
+  /**
+   * A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing.
+   *
+   * @example const { run, messages } = await agent.replay('ann', { to: 12 })
+   * @throws {StoreError} `unknown_session`, `corrupt_log`, …
+   * @throws {UsageError} `no_store`, `invalid_option` for a record that there is not
+   */
   replay(sessionId: string, options?: { to?: number }): Promise<Replayed>
   /**
    * A new session that begins where another stood after record `at`; default: where it stands. Resolves with its id:
    * `resume` it, or run something else in it. The other session is left as it is.
+   *
+   * @example const run = await agent.resume(await agent.fork('ann', 12))
+   * @throws as `replay`
    */
   fork(sessionId: string, at?: number): Promise<string>
   /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
    * your own. Its input is a text, messages, or what `input()` returns.
+   *
+   * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
    */
   readonly machine: AgentMachine
   /**
@@ -138,6 +174,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * `run()`; without an output schema, the result as it is.
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
+  /** The whole configuration, defaults filled in; frozen. */
   readonly config: AgentConfig
   /**
    * This agent as a tool of another: a call runs it, as a child of the run that calls, on that run's budget. Throws a

@@ -74,7 +74,21 @@ const optionNames = [
 /** Only those who have a store need them. */
 const loadSessions = lazily(() => import('../sessions/index.js'))
 
-/** An agent: a model, its tools, and the limits of the loop between them. */
+/**
+ * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
+ * unknown price is found when a run starts.
+ *
+ * @example
+ * const agent = createAgent({
+ *   model: openaiChat({ model: 'gpt-5-mini' }),
+ *   instructions: 'You are a careful analyst.',
+ *   tools: [add],
+ *   limits: { maxSteps: 20, timeoutMs: 300_000, costLimit: 2 },
+ * })
+ * const { state, output } = await agent.run('What is 19 + 23?').result
+ * @throws {ConfigError} `invalid_config`, `invalid_tool`, `duplicate_tool`, `invalid_guard`, `invalid_shield`, …: it names
+ * the key and says what is allowed
+ */
 export function createAgent<
   Schema extends InputSchema = never,
   const Tools extends readonly ToolEntry[] = readonly ToolEntry[],

@@ -5,13 +5,16 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
+  /** Calls back once after `ms` milliseconds; returns what `clearTimeout` takes. */
   setTimeout(fn: () => void, ms: number): unknown
+  /** Forgets a timer; one that is over is no error. */
   clearTimeout(id: unknown): void
 }
 
 /** Longest delay that a timer of the platform takes; a longer one would fire at once. */
 const longestTimer = 2_147_483_647
 
+/** The time of the platform. Delays of more than 24.8 days fire after that long. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   setTimeout: (fn, ms) => setTimeout(fn, Math.min(ms, longestTimer)),

@@ -5,8 +5,11 @@ import { UsageError } from '../errors.js'
 /** What a user can say: a text, or messages with text, image, audio and file parts. */
 export type UserInput = string | readonly UserInputMessage[]
 
+/** One message of the user. */
 export interface UserInputMessage {
+  /** May be left out. */
   role?: 'user'
+  /** A text, or parts: texts, images, audio, files. */
   content: string | ContentPart[]
 }
 

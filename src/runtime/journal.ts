@@ -21,7 +21,14 @@ export interface Journal {
   reached?(snapshot: SnapshotFrom<typeof agentMachine>): void
 }
 
-/** Keeps the entries of one run in memory: for tests, and to look at a run afterwards. */
+/**
+ * Keeps the entries of one run in memory: for tests, and to look at a run afterwards.
+ *
+ * @example
+ * const journal = memoryJournal()
+ * await agent.run('What changed?', { journal }).result
+ * console.log(journal.entries.length)
+ */
 export function memoryJournal(): Journal & { readonly entries: readonly JournalEntry[] } {
   const entries: JournalEntry[] = []
   return {

@@ -19,15 +19,19 @@ export class RunError extends StatewrightError {
 export class ProviderError extends RunError {
   override readonly name = 'ProviderError'
 }
+/** MAX_STEPS: all `limits.maxSteps` are used. */
 export class MaxStepsError extends RunError {
   override readonly name = 'MaxStepsError'
 }
+/** BUDGET_EXCEEDED: `code` says which of `token_budget`, `output_tokens` and `cost_limit`. */
 export class BudgetExceededError extends RunError {
   override readonly name = 'BudgetExceededError'
 }
+/** TIMED_OUT: the run took longer than `limits.timeoutMs`. */
 export class TimedOutError extends RunError {
   override readonly name = 'TimedOutError'
 }
+/** CANCELLED: somebody called `cancel()`, or the signal aborted. */
 export class CancelledError extends RunError {
   override readonly name = 'CancelledError'
 }
@@ -52,6 +56,7 @@ export class NotFinishedError extends RunError {
  * The result of a completed run; throws for every other.
  *
  * @example const { output } = orThrow(await agent.run('What changed?').result)
+ * @throws {MaxStepsError} and the others of this module, by the state that the run rests in; each has the `result`
  */
 export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   switch (result.state) {

@@ -72,7 +72,9 @@ export interface Above {
  * const { state, output } = await run.result
  */
 export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<AgentEvent<Tools>> {
+  /** Of this run alone; a run that is resumed keeps it. */
   readonly id: string
+  /** Of the session that it belongs to: pass it to `run` or `resume` to go on. */
   readonly sessionId: string
   readonly #session: Session
   readonly #tools: ToolSet
@@ -137,23 +139,33 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.iterate() as AsyncIterator<AgentEvent<Tools>, undefined>
   }
 
-  /** Ends the run in CANCELLED, whatever it is doing. After a final state this does nothing. */
+  /** Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does nothing. */
   cancel(why?: string): void {
     this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
   }
 
-  /** Rests in PAUSED at the next safe point; a natural end comes first. */
+  /**
+   * Rests in PAUSED at the next safe point; a natural end comes first.
+   * @throws {UsageError} `wrong_state` after a final state
+   */
   pause(): void {
     this.#mustBeActive('pause')
     this.#send({ type: 'PAUSE' })
   }
 
+  /**
+   * Goes on from PAUSED; `result` is then the promise of the next rest.
+   * @throws {UsageError} `wrong_state` in every other state
+   */
   resume(): void {
     this.#mustBe('PAUSED', 'resume')
     this.#send({ type: 'RESUME' })
   }
 
-  /** Tells the model something at the next safe point, without resetting any counter. A paused run goes on. */
+  /**
+   * Tells the model something at the next safe point, without resetting any counter. A paused run goes on.
+   * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
+   */
   steer(text: string): void {
     this.#mustBeActive('steer')
     const [message] = toMessages(text)
@@ -161,7 +173,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#send({ type: 'STEER', text: message.content })
   }
 
-  /** The next user message of an interactive run. */
+  /**
+   * The next user message of an interactive run.
+   * @throws {UsageError} `wrong_state` while it waits for none, `invalid_input`
+   */
   reply(input: UserInput): void {
     if (!this.#ahead?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#refuse('reply', 'it waits for no message')
@@ -176,7 +191,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * `warning` (`answer_refused`).
    *
    * @example
-   * for (const call of result.pending) {
+   * for (const call of result.pending ?? []) {
    *   if (call.name === 'transfer') run.approve(call, { to: 'Ann', amount: 5 })
    *   else run.reject(call, 'Not this one.')
    * }

@@ -9,6 +9,7 @@ import { newId } from './new-id.js'
 
 /** What a session keeps beside its messages; plain JSON. */
 export interface SessionMetadata {
+  /** What the guards remember. */
   guardrails: GuardrailsState
   /** Whether the session has had its one budget warning. */
   warnedOfBudget: boolean
@@ -16,25 +17,38 @@ export interface SessionMetadata {
   fit: Fit | null
 }
 
-/** A session as it is stored: plain JSON. `version` is that of its schema. */
+/** A session as it is stored: plain JSON, for `restoreSession`. */
 export interface StoredSession {
+  /** Of its schema; a newer one is refused. */
   version: typeof sessionVersion
+  /** Unique. */
   id: string
+  /** For people. */
   name?: string
+  /** The whole transcript; every call in it has its result. */
   messages: Message[]
+  /** Totals of all runs. */
   usage: Usage
+  /** What guards and limits have to remember. */
   metadata: SessionMetadata
 }
 
 export const sessionVersion = 1
 
-/** A conversation over several runs: its transcript, its totals and the state of its guards. */
+/**
+ * A conversation over several runs: its transcript, its totals and the state of its guards. Without a store it lives in
+ * memory; keep `JSON.stringify(session)` to go on another day.
+ */
 export class Session {
+  /** Unique; a store keeps the session under it. */
   readonly id: string
+  /** For people. */
   readonly name: string | undefined
+  /** The transcript, as it stood at the last rest. */
   messages: readonly Message[] = []
   /** Totals of all runs. */
   usage: Usage = noUsage
+  /** What guards and limits have to remember. */
   metadata: SessionMetadata = { guardrails: initialGuardrails(), warnedOfBudget: false, fit: null }
   #runId: string | null = null
 
@@ -68,6 +82,7 @@ export class Session {
     this.metadata = { guardrails, warnedOfBudget, fit }
   }
 
+  /** The next run may begin. */
   release(): void {
     this.#runId = null
   }
@@ -83,7 +98,15 @@ export class Session {
   }
 }
 
-/** A new, empty session with an id of its own. */
+/**
+ * A new, empty session with an id of its own; `name` is for people.
+ *
+ * @example
+ * const session = createSession('Ann')
+ * await agent.run('My name is Ann.', { session }).result
+ * await agent.run('What is my name?', { session }).result
+ * @throws {UsageError} `invalid_session` for a name that is no text
+ */
 export function createSession(name?: string): Session {
   if (name !== undefined && typeof name !== 'string')
     throw new UsageError('invalid_session', 'The name of a session must be a text.', 'name')

@@ -4,7 +4,9 @@ import { retrievedText } from '../memory/as-data.js'
 
 /** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
 export interface RunAttachment {
+  /** Where it comes from, for people and the model: a file name, a URL. */
   name: string
+  /** All of its text. */
   text: string
 }
 

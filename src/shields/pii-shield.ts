@@ -3,6 +3,7 @@ import { checkKeys, chosenKinds } from './options.js'
 import { piiFinders, type PiiKind, piiKinds } from './pii.js'
 import type { Shield } from './shield.js'
 
+/** What to look for, and what to do about it. */
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
   /** Default `pii`. */
   name?: string
@@ -16,7 +17,10 @@ const keys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
  * Finds personal data that can be told by its form: e-mail addresses, IBANs, payment cards, US social security
- * numbers and phone numbers. Names and postal addresses have none. Linear time. Throws a ConfigError `invalid_shield`.
+ * numbers and phone numbers. Names and postal addresses have none. Linear time.
+ *
+ * @example createAgent({ model, shields: { toolOutput: [piiShield({ kinds: ['iban', 'credit_card'] })] } })
+ * @throws {ConfigError} `invalid_shield`
  */
 export function piiShield(options: PiiShieldOptions = {}): Shield {
   checkKeys('pii', options, keys)

@@ -6,6 +6,7 @@ import type { ShieldFinding, ShieldOutcome } from './outcome.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'
 import { defaultTimeoutMs } from './shield-set.js'
 
+/** What the content is about, and how long shields may look at it. */
 export interface RunShieldsOptions extends ShieldScene {
   /** Stops all checks; what has not answered by then counts as blocked. */
   signal: AbortSignal
@@ -24,6 +25,9 @@ export interface RunShieldsOptions extends ShieldScene {
  * Several redactions are applied one after another, in list order: the first as it was made; each later shield that
  * wanted to redact is asked again about the text so far. A shield that has found something and cannot be asked again
  * blocks, even with `failOpen`.
+ *
+ * @example
+ * const { action, content } = await runShields([secretsShield()], text, { point: 'output', signal })
  */
 export async function runShields(
   shields: readonly Shield[],

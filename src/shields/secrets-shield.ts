@@ -3,6 +3,7 @@ import { checkKeys, chosenKinds } from './options.js'
 import { secretFinders, type SecretKind, secretKinds } from './secrets.js'
 import type { Shield } from './shield.js'
 
+/** What to look for, and what to do about it. */
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
   /** Default `secrets`. */
   name?: string
@@ -16,7 +17,9 @@ const keys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
  * Finds API keys, tokens, private keys and passwords that can be told by their form: see `SecretKind`. Linear time.
- * Throws a ConfigError `invalid_shield`.
+ *
+ * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
+ * @throws {ConfigError} `invalid_shield`
  */
 export function secretsShield(options: SecretsShieldOptions = {}): Shield {
   checkKeys('secrets', options, keys)

@@ -24,6 +24,7 @@ export interface ShieldScene {
   readonly messages?: readonly Message[] | undefined
 }
 
+/** What a shield is told beside the content. */
 export interface ShieldQuestion extends ShieldScene {
   /** Aborts when nobody waits for the verdict any more: the run was stopped, or the time is over. */
   readonly signal: AbortSignal

@@ -5,6 +5,7 @@ import { checkedSessionId } from './session-id.js'
 import type { Lease, LogRecord, SessionEntry, SessionSummary } from './store.js'
 import type { SyncSessionStore } from './sync-store.js'
 
+/** Time, for tests. */
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number
@@ -18,7 +19,11 @@ interface Kept {
   lease: Lease | null
 }
 
-/** Sessions that live as long as the process does. Records are kept by reference: do not change them afterwards. */
+/**
+ * Sessions that live as long as the process does. Records are kept by reference: do not change them afterwards.
+ *
+ * @example createAgent({ model, store: memoryStore() })
+ */
 export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSessionStore {
   const sessions = new Map<string, Kept>()
 

@@ -9,6 +9,7 @@ export interface LogRecord {
   seq: number
   /** Milliseconds since the epoch. */
   at: number
+  /** What kind of record it is; `snapshot` sums up all before it. */
   type: 'opened' | 'start' | 'event' | 'snapshot'
   /** JSON text. */
   data: string
@@ -18,6 +19,7 @@ export interface LogRecord {
 
 /** The right to write to one session, for a time. */
 export interface Lease {
+  /** The session that may be written to. */
   sessionId: string
   /** New with every lease: a store refuses a writer whose token is not the session's latest. */
   token: string
@@ -34,27 +36,35 @@ export interface SessionSummary {
   title: string
   /** Of the latest run. Null: none has started. */
   state: AgentState | null
+  /** Of the latest run. */
   reason: Reason | null
+  /** How many have started. */
   runs: number
   /** In the transcript. */
   messages: number
   /** Of all runs. */
   totalTokens: number
+  /** Of all runs, in USD; null when it is not known. */
   cost: number | null
 }
 
 /** A session in a list. */
 export interface SessionEntry {
+  /** Unique in its store. */
   id: string
+  /** Milliseconds since the epoch. */
   createdAt: number
+  /** Of the last record; milliseconds since the epoch. */
   updatedAt: number
   /** The number of its last record. */
   head: number
+  /** Null when none was written yet. */
   summary: SessionSummary | null
   /** Who writes to it now; null when nobody does. */
   holder: string | null
 }
 
+/** Who wants to write, and for how long. */
 export interface AcquireOptions {
   /** Who asks, in words for people: a run, for example. A store adds the process and machine where it knows them. */
   holder: string
@@ -108,5 +118,6 @@ export interface SessionStore {
    * @throws {StoreError} `session_busy` while somebody writes to it
    */
   delete(sessionId: string): MaybePromise<boolean>
+  /** Gives back what the store holds: files, connections. It is not used afterwards. */
   close(): MaybePromise<void>
 }

@@ -20,6 +20,7 @@ export type OutputMode = 'auto' | 'response_format' | 'tool'
 
 /** An output schema with what there is to say about it. */
 export interface OutputOptions<Schema extends InputSchema = InputSchema> {
+  /** A zod object, any other Standard JSON Schema, or a JSON Schema of an object. */
   schema: Schema
   /** What the format, and the final tool, are called. Default: `final_answer`. */
   name?: string

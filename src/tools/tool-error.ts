@@ -15,6 +15,7 @@ export const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'trans
  */
 export class ToolError extends StatewrightError {
   override readonly name = 'ToolError'
+  /** What the guards make of it. */
   readonly kind: ToolErrorKind
 
   /** An unknown `kind`, which only JavaScript can pass, counts as `failed`. */

@@ -5,6 +5,7 @@ import { explainIssues } from './explain-issues.js'
 
 /** Tools that are made from arguments: a root folder, a base URL, a tenant. */
 export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
+  /** For people, in error messages. */
   readonly name: string
   /** The group's tools for these arguments. Throws a ConfigError `invalid_tool_group` when they do not fit. */
   readonly open: { method(args: Input): readonly Member[] }['method']

@@ -3,12 +3,19 @@ import type { ToolTraits } from '../../machines/agent/results.js'
 import type { Delegate } from '../runtime/delegation/delegate.js'
 import type { Validate } from './input-schema.js'
 
-/** What `execute` is told besides its input. `Context` is the app's own object, given to the run. */
+/**
+ * What `execute` is told besides its input. `Context` is the app's own object, given to the run.
+ *
+ * @example execute: ({ id }, { context, signal }: ToolExecution<{ db: Db }>) => context.db.find(id, { signal })
+ */
 export interface ToolExecution<Context = unknown> {
   /** Aborts when the run is cancelled or out of time, or when the call exceeds its `timeoutMs`. */
   readonly signal: AbortSignal
+  /** The model's own id of this call. */
   readonly callId: string
+  /** Of the run that makes it. */
   readonly runId: string
+  /** Of the session that the run belongs to. */
   readonly sessionId: string
   /** The same when this very call is executed again after a crash, and unique otherwise: hand it on to services. */
   readonly idempotencyKey: string
@@ -24,7 +31,9 @@ export interface ToolExecution<Context = unknown> {
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
   extends Omit<ToolTraits, 'delegate'> {
+  /** What the model calls it by. */
   readonly name: Name
+  /** What it does and when to use it, for the model. */
   readonly description: string
   /** JSON Schema of the input, as the model sees it. */
   readonly parameters: JsonObject
@@ -32,7 +41,9 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly timeoutMs: number | undefined
   /** Executed by the caller of the run, who answers with `run.toolOutput(callId, value)`. */
   readonly client: boolean
+  /** Whether a person has to approve each call. */
   readonly needsApproval: boolean | ApprovalPredicate<Input>
+  /** Checks what the model gives. */
   readonly validate: Validate
   /** Absent on client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined

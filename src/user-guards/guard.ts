@@ -3,6 +3,7 @@ import type { ResultStatus, ToolErrorKind } from '../../machines/agent/results.j
 
 /** A call that the model asks for. */
 export interface GuardedCall {
+  /** As the model's call has it. */
   readonly id: string
   /** The tool that the model names; it need not exist. */
   readonly name: string
@@ -10,12 +11,15 @@ export interface GuardedCall {
   readonly arguments: Json
   /** The same as the model (or the person who approved the call) wrote them. */
   readonly argumentsText: string
+  /** What its tool says of itself; false when there is none. */
   readonly readOnly: boolean
+  /** As `readOnly`. */
   readonly polling: boolean
 }
 
 /** How a call ended. */
 export interface GuardedResult extends GuardedCall {
+  /** `ok` is the only success. */
   readonly status: ResultStatus
   /** What the model gets to read. */
   readonly content: string
@@ -45,7 +49,9 @@ export type GuardVerdict =
   /** The run stops. `message` tells people what happened and what to do; `evidence`, what was seen. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }
 
+/** What a guard is asked about. */
 export interface GuardQuestion {
+  /** What has just happened. */
   readonly fact: GuardFact
   /** Aborts when nobody waits for the verdict any more: the run was stopped, or `timeoutMs` has passed. */
   readonly signal: AbortSignal

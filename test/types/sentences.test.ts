@@ -1,11 +1,4 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
+import { compile } from './compile.js'
 
 const prelude = `
 import { createAgent, defineTool, type ModelProvider, type ToolExecution } from 'statewright'
@@ -171,54 +164,16 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   ],
 ]
 
-/** The first thing that `tsc` says about each file of a folder, without the place. */
-async function firstErrors(folder: string): Promise<Map<string, string>> {
-  const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  const output = await promisify(execFile)(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], {
-    maxBuffer: 10_000_000,
-  }).then(
-    ({ stdout }) => stdout,
-    (error: { stdout: string }) => error.stdout,
-  )
-  const said = new Map<string, string>()
-  // What is indented explains the line before.
-  for (const [, file = '', message = ''] of output.matchAll(
-    /^(?:.*\/)?(\w+\.ts)\(\d+,\d+\): error TS\d+: (.*(?:\n .*)*)/gm,
-  )) {
-    if (!said.has(file)) said.set(file, message)
-  }
-  return said
-}
-
 describe('what the compiler says', () => {
-  let said: Map<string, string>
-  let folder: string
+  let said: string[]
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'statewright-types-'))
-    const tsconfig = {
-      extends: join(root, 'tsconfig.json'),
-      compilerOptions: {
-        paths: { statewright: [join(root, 'src/index.ts')] },
-        types: [],
-        noUnusedLocals: false,
-      },
-      include: ['.'],
-    }
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-    await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig))
-    await Promise.all(
-      snippets.map(([, code], index) => writeFile(join(folder, `snippet${index}.ts`), `${prelude}${code}\n`)),
-    )
-    said = await firstErrors(folder)
+    const complaints = await compile(snippets.map(([, code]) => `${prelude}${code}\n`))
+    said = complaints.map(([first]) => first?.message ?? '')
   }, 120_000)
 
-  afterAll(() => rm(folder, { recursive: true, force: true }))
-
   it.each(snippets.map(([name, , says], index) => ({ name, says, index })))('$name', ({ says, index }) => {
-    const message = said.get(`snippet${index}.ts`)
-    if (says === null) expect(message).toBeUndefined()
-    else expect(message).toMatch(says)
+    if (says === null) expect(said[index]).toBe('')
+    else expect(said[index]).toMatch(says)
   })
 })

@@ -2,6 +2,11 @@ import type { OpenAI } from 'openai'
 import { ConfigError } from '../../errors.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
+/**
+ * Where the model is and how to talk to it.
+ *
+ * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
+ */
 export interface OpenAIChatOptions {
   /** The model, as the provider names it. With Azure, the deployment. */
   model: string

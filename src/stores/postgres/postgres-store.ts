@@ -34,7 +34,7 @@ const answerMs = 30_000
  *
  * @throws {ConfigError} for options that make no sense
  * @example
- * const store = postgresStore({ connectionString: process.env.DATABASE_URL })
+ * const store = postgresStore({ connectionString: 'postgres://localhost/app' })
  */
 export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const { now, schema = 'statewright' } = options
