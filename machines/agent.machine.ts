@@ -62,7 +62,7 @@ export const agentMachine = setup({
             target: '#agent.TIMED_OUT',
             actions: { type: 'because', params: { reason: 'timeout' } },
           },
-          { target: '.whereItWas', reenter: true, actions: 'startDeadline' },
+          { target: '.whereItWas', reenter: true, actions: ['noteTools', 'startDeadline'] },
         ],
       },
       states: {
@@ -143,6 +143,7 @@ export const agentMachine = setup({
             { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED', actions: 'becauseOfBudget' },
             { guard: 'hasUnscreenedInput', target: 'screeningInput' },
             { guard: 'fitsContext', target: 'fittingContext' },
+            { guard: 'isBackingOff', target: 'backingOff' },
             { target: 'requesting' },
           ],
         },
@@ -158,6 +159,7 @@ export const agentMachine = setup({
                 target: '#agent.BUDGET_EXCEEDED',
                 actions: ['applyFit', 'becauseOfBudget'],
               },
+              { guard: 'isBackingOff', target: 'backingOff', actions: 'applyFit' },
               { target: 'requesting', actions: 'applyFit' },
             ],
             onError: [
@@ -432,12 +434,12 @@ export const agentMachine = setup({
           {
             guard: 'isAllInDoubt',
             target: '.dispatching',
-            actions: ['closeInterruptedCalls', 'startDeadline'],
+            actions: ['closeInterruptedCalls', 'noteTools', 'startDeadline'],
           },
           {
             target: '.whereItWas',
             reenter: true,
-            actions: ['closeInterruptedCalls', 'startDeadline'],
+            actions: ['closeInterruptedCalls', 'noteTools', 'startDeadline'],
           },
         ],
       },

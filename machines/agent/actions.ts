@@ -6,6 +6,7 @@ export {
   closeInterruptedCalls,
   closeStartedCalls,
   markStarted,
+  noteTools,
   recordResult,
   reject,
   settleBatch,

@@ -37,7 +37,10 @@ export type Announcement<Tools = AnyTools> =
       durationMs: number
       truncated?: true
     } & ToolOutcome<Tools>)
-  /** `callId`: the call whose sub-agent has used it; absent when it was a response of the run's own. */
+  /**
+   * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`: the
+   * call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.
+   */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   /**
    * Something has happened in a sub-agent. `path` names the tools that lead to it, outermost first; `callId` has the ids

@@ -4,7 +4,7 @@ import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 import type { AgentContext } from './context.js'
 import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from './delegation.js'
-import { isInDoubt, isUnderWay } from './in-doubt.js'
+import { isInDoubt, isUnderWay, toolsIn } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import type { Reason } from './outcome.js'
 import type { ModelActorError } from './response.js'
@@ -121,6 +121,10 @@ export const mayRetry = (scope: Scope): boolean => {
   return (failure.kind === 'transient' || failure.kind === 'incomplete') && attempt - rateLimits < maxAttempts
 }
 
+/** The run was paused between two attempts: what was to be waited for is not over. */
+export const isBackingOff = ({ context, event }: Scope): boolean =>
+  context.attempt > 1 && timeOf(event) < context.backOffUntil
+
 /** A pause that waits need not wait for a back-off, too. */
 export const pausesRetry = (scope: Scope): boolean => isPausing(scope) && mayRetry(scope)
 
@@ -208,9 +212,9 @@ export const isTerminalDelegation = (scope: Scope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
 /** Of what was running when the process died, nothing runs again by itself. */
-export const isAllInDoubt = ({ context }: Scope): boolean => {
+export const isAllInDoubt = ({ context, event }: Scope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
-  return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call))
+  return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, toolsIn(event)))
 }
 
 export const isOpenCall = ({ context, event }: Scope): boolean =>

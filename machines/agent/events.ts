@@ -4,7 +4,7 @@ import type { NewMessage } from './context.js'
 import type { FitOutput } from './fit.js'
 import type { PendingAnswer } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
-import type { ToolResult } from './results.js'
+import type { ToolResult, ToolTraits } from './results.js'
 import type { RetrievedSnippet } from './retrieved.js'
 import type { CallScreening, InputScreening, Screening } from './screening.js'
 import type { Usage } from './usage.js'
@@ -52,8 +52,11 @@ export type ActorEvent = Timed &
     | { type: 'CHILD_RESTS'; callId: string; questions: PendingAnswer[] }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
-    /** A stored run goes on in a new process: the present substate is entered again. */
-    | { type: 'RESUMED' }
+    /**
+     * A stored run goes on in a new process: the present substate is entered again. `tools`: those of the program that
+     * goes on, where they are not those of the one that began.
+     */
+    | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /** The session's log could not be written: nothing that happens from here on would be remembered. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
     | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })

@@ -1,18 +1,30 @@
 import type { AgentContext } from './context.js'
-import type { PendingCall } from './results.js'
+import type { AgentMachineEvent } from './events.js'
+import type { PendingCall, ToolTraits } from './results.js'
 
-/** A call that was running when the process died, and may have had an effect that must not come twice. */
-export function isInDoubt(context: AgentContext, call: PendingCall): boolean {
-  return isUnderWay(call) && !mayRunTwice(context, call.name)
+type Tools = Record<string, ToolTraits>
+
+/**
+ * A call that was running when the process died, and may have had an effect that must not come twice. `now`: the tools of
+ * the program that goes on, where they are others: it has to allow a second time, too.
+ */
+export function isInDoubt({ tools }: AgentContext, call: PendingCall, now: Tools = tools): boolean {
+  if (!isUnderWay(call)) return false
+  // What did not exist had no effect.
+  if (!Object.hasOwn(tools, call.name)) return false
+  return !mayRunTwice(tools, call.name) || !mayRunTwice(now, call.name)
 }
 
 export function isUnderWay({ started, result }: PendingCall): boolean {
   return started === true && result === undefined
 }
 
-function mayRunTwice({ tools }: AgentContext, name: string): boolean {
-  // What does not exist has no effect.
-  if (!Object.hasOwn(tools, name)) return true
-  const traits = tools[name]
+/** The tools that an event brings along: those of the program that goes on with the run. */
+export function toolsIn(event: AgentMachineEvent): Tools | undefined {
+  return event.type === 'RESUMED' ? event.tools : undefined
+}
+
+function mayRunTwice(tools: Tools, name: string): boolean {
+  const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
   return traits?.readOnly === true || traits?.idempotent === true || traits?.delegate === true
 }

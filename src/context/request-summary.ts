@@ -1,6 +1,7 @@
 import { remaining } from '../../guards/budget.js'
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { AgentContext } from '../../machines/agent/context.js'
+import { kindOf } from '../../machines/agent/response-kind.js'
 import type { ModelResponse } from '../../machines/agent/response.js'
 import { budgetLimits, budgetTotals } from '../../machines/agent/totals.js'
 import { noUsage, type TokenUsage, type Usage } from '../../machines/agent/usage.js'
@@ -97,11 +98,13 @@ async function whyNotAsked(
 }
 
 function verdictOn(response: ModelResponse, { completion }: AgentConfig): Pick<Summary, 'text' | 'problem'> {
-  const { text, refusal, toolCalls, finishReason, complete } = response
+  const { text, toolCalls, complete } = response
+  // Every provider has words of its own for a cut.
+  const kind = kindOf(response)
   const problems: [boolean, string][] = [
-    [refusal !== null || finishReason === 'content_filter', 'the model refused'],
+    [kind === 'refusal' || kind === 'filtered', 'the model refused'],
     [!complete && completion.onMissingEnd === 'retry', 'the stream closed without an end'],
-    [finishReason === 'length', 'the answer was cut off at the output limit'],
+    [kind === 'truncated' || kind === 'truncatedCalls', 'the answer was cut off at the output limit'],
     [toolCalls.length > 0, 'the model called a tool'],
     [text.trim() === '', 'the answer was empty'],
   ]

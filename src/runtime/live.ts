@@ -12,6 +12,7 @@ import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from './clock.js'
 import { OpenSteps } from './open-steps.js'
 import { storeFailed } from './store-failed.js'
+import { frozen } from './frozen.js'
 import type { Journal } from './journal.js'
 import { newId } from './new-id.js'
 
@@ -69,7 +70,7 @@ export class Live {
       ...scope,
       emit: (announcement) => {
         this.begin()
-        const event = this.#stamp(announcement as unknown as Announcement)
+        const event = frozen(this.#stamp(announcement as unknown as Announcement))
         this.#remember(event)
         scope.emit(event)
       },

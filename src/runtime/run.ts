@@ -17,6 +17,7 @@ import { type AnswerOptions, answerTo, type AskedCall, awaitedCall, type EditOf 
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { Foresight } from './foresight.js'
+import { frozen } from './frozen.js'
 import { Gate } from './gate.js'
 import { guardedInspector, type Inspector } from './guarded-inspector.js'
 import { toMessages, type UserInput } from './input.js'
@@ -313,7 +314,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
     setTimeout(() => {
       actor.start()
-      actor.send({ type: 'RESUMED' })
+      const { traits } = this.#tools
+      const isKnown = JSON.stringify(traits) === JSON.stringify(context.tools)
+      actor.send({ type: 'RESUMED', ...(!isKnown && { tools: traits }) })
     })
   }
 
@@ -389,6 +392,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#log?.begun(context)
       return
     }
+    frozen([context.messages, context.usage, context.error])
     this.#session.update(context)
     if (atFinal) this.#session.release()
     const kept = this.#log?.rest(context)

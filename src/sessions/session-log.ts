@@ -49,6 +49,8 @@ export class SessionLog implements Journal {
   #mayRelease = false
   #timer: unknown
   #head: number
+  /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
+  #last: { seq: number; check: string }
   #runs: number
   #snapshotSize: number
   #tailSize: number
@@ -73,6 +75,7 @@ export class SessionLog implements Journal {
     this.#holder = holder
     this.#name = standing.name ?? name
     this.#head = standing.head
+    this.#last = { seq: standing.head, check: standing.check }
     this.#runs = standing.runs
     this.#snapshotSize = standing.snapshotSize
     this.#tailSize = standing.tailSize
@@ -229,19 +232,20 @@ export class SessionLog implements Journal {
 
   #take(lease: Lease): Promise<void> | undefined {
     this.#hold(lease)
-    const next = this.#pending[0]?.seq ?? this.#head + 1
-    const since = this.#store.read(this.sessionId, { from: next })
-    if (since instanceof Promise) return since.then((records) => this.#checkNothingNew(records))
-    this.#checkNothingNew(since)
+    const end = this.#store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
+    if (end instanceof Promise) return end.then((records) => this.#checkNothingNew(records))
+    this.#checkNothingNew(end)
     return undefined
   }
 
+  /** A session that was deleted and made anew can have as many records: they are others. */
   #checkNothingNew(records: readonly LogRecord[]): void {
-    if (records.length === 0) return
+    const { seq, check } = this.#last
+    if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) return
     void this.#release()
     throw new StoreError(
       'out_of_order',
-      `Session '${this.sessionId}' has been taken over: somebody else went on with it. Look at it with ` +
+      `Session '${this.sessionId}' has been taken over, or deleted: it does not end as this run left it. Look at it with ` +
         `agent.resume('${this.sessionId}').`,
       this.sessionId,
     )
@@ -267,6 +271,8 @@ export class SessionLog implements Journal {
     const summary = this.#summary
     this.#pending = []
     this.#summary = undefined
+    const end = records.at(-1)
+    if (end) this.#last = { seq: end.seq, check: end.check }
     return this.#store.append(this.#lease, records, summary) as Promise<void> | undefined
   }
 

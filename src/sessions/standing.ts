@@ -16,6 +16,8 @@ export type FoldedRun = SnapshotFrom<typeof agentMachine>
 export interface Standing {
   /** The number of that record; 0 before the first. */
   head: number
+  /** The checksum of that record; empty before the first. */
+  check: string
   name: string | undefined
   runs: number
   /** What the next run starts from. */
@@ -43,6 +45,7 @@ function before(records: readonly LogRecord[]): Standing {
   return {
     // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
     head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
+    check: '',
     name: undefined,
     runs: 0,
     state: emptySession(),
@@ -79,6 +82,7 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
     throw damaged(sessionId, standing.head, `record ${record.seq} says what none can say`, error)
   }
   standing.head = record.seq
+  standing.check = record.check
 }
 
 function take(standing: Standing, record: LogRecord, entry: LogEntry, sessionId: string): void {

@@ -9,7 +9,7 @@ const inputs = {
   ['with result shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":true,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with input shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with retrieval']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":true,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['summing up, nearly spent']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['summing up, nearly spent']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":2,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with guards of its own']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with guards of its own and shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with an output schema']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"failing":null,"terminalDelegation":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":1,"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"terminalDelegation":{"due":null},"user":{}},"warnedOfBudget":false},
@@ -28,33 +28,35 @@ const inputs = {
 }
 
 describe('every transition, on the live agent', () => {
-  test('1. with plain: pause, model: truncated, …, approve, reject, store failed → ERROR (done)', async () => {
+  test('1. with plain: pause, model: recoverable error, …, tool runner ended, model: recoverable error, back-off failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // pause
       { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      // back-off over
+      { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: two approvals
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"approval"},{"id":"b","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // approve
       { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
       { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // store failed
-      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      // back-off failed
+      { event: {"type":"xstate.error.actor.backOff","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"backOff","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 10 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('2. with plain: model: calls of every kind, resumed in time, …, tool runner ended, model: recoverable error, pause → PAUSED', async () => {
+  test('2. with plain: model: calls of every kind, resumed in time, hand in output, pause, reject → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -64,16 +66,12 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
       // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // reject
+      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":"PAUSED","status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
   test('3. with plain: model: call, resumed in time, model: empty → MAX_STEPS (done)', async () => {
@@ -90,19 +88,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('4. with plain: pause, model: recoverable error → PAUSED', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
-  })
-
-  test('5. with plain: model: call, tool runner gave up, model: refusal → COMPLETED (done)', async () => {
+  test('4. with plain: model: call, tool runner gave up, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -110,13 +96,13 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner gave up
       { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: refusal
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+      // model: text
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('6. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('5. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -130,7 +116,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('7. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('6. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -142,7 +128,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('8. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
+  test('7. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -154,7 +140,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('9. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('8. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -166,32 +152,38 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('10. with plain: model: recoverable error, back-off over, model: empty, model: empty → ERROR (done)', async () => {
+  test('9. with plain: model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
-      // back-off over
-      { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('11. with plain: model: recoverable error, back-off failed → ERROR (done)', async () => {
+  test('10. with plain: model: truncated, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
-      // back-off failed
-      { event: {"type":"xstate.error.actor.backOff","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"backOff","now":1000}, state: {"value":"ERROR","status":"done"} },
+      // model: truncated
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: truncated call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('11. with plain: model: refusal → COMPLETED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: refusal
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
   test('12. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
@@ -278,17 +270,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with with a deadline: model: truncated call → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('21. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
+  test('20. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -298,7 +280,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('22. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
+  test('21. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -320,7 +302,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
+  test('22. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -338,7 +320,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('24. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
+  test('23. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -356,7 +338,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('25. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('24. with with every shield: input shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -366,7 +348,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('26. with with result shields: model: calls of every kind, tool: ok, …, tool runner failed, hand in output, result shield failed → ERROR (done)', async () => {
+  test('25. with with result shields: model: calls of every kind, tool: ok, …, tool runner failed, hand in output, result shield failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -388,7 +370,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('27. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
+  test('26. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -404,7 +386,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('28. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('27. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
@@ -418,7 +400,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('29. with with retrieval: retrieval failed → ERROR (done)', async () => {
+  test('28. with with retrieval: retrieval failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
@@ -426,6 +408,34 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.error.actor.retrieval","error":{"kind":"fatal","code":"internal","message":"It failed: internal.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"retrieval","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('29. with summing up, nearly spent: pause, all of it fits, …, resume, resumed in time, store failed → ERROR (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // all of it fits
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      // model: recoverable error
+      { event: {"type":"xstate.error.actor.model","error":{"kind":"transient","code":"http_503","message":"It failed: http_503.","status":null,"retryAfterMs":null,"partialText":"","usage":null,"jitter":1},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // all of it fits
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // resume
+      { event: {"type":"RESUME","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      // store failed
+      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
   test('30. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
@@ -682,7 +692,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('48. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok, resume, model: text → COMPLETED (done)', async () => {
+  test('48. with watching repetition, halting at once: model: call, tool: ok, model: call, tool: ok → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, halting at once']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
@@ -694,12 +704,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // resume
-      { event: {"type":"RESUME","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
   test('49. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {

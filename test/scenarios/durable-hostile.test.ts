@@ -237,6 +237,79 @@ describe('a session is free again', () => {
   })
 })
 
+describe('a session that was deleted at a rest, and made anew under its id,', () => {
+  const asked = [calls(call('a', 'pay', { text: '1' })), { text: 'Done.' }]
+
+  test.each([
+    ['at once', () => memoryStore()],
+    ['later', () => later(memoryStore())],
+  ])('takes no answer of the old handle, with a store that answers %s', async (_, open) => {
+    const store = open()
+    const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
+    expect((await old.result).state).toBe('WAITING_FOR_INPUT')
+    await store.delete('s')
+    const fresh = agentOn(store, asked).run('Pay Bob.', { session: 's' })
+    expect((await fresh.result).state).toBe('WAITING_FOR_INPUT')
+    old.approve('a')
+    expect(await old.result).toMatchObject({
+      state: 'ERROR',
+      reason: 'store_error',
+      error: { code: 'out_of_order', message: expect.stringContaining('deleted') as string },
+    })
+    fresh.approve('a')
+    const result = await fresh.result
+    expect(result.state).toBe('COMPLETED')
+    expect(result.messages[0]).toMatchObject({ content: 'Pay Bob.' })
+    expect((await agentOn(store, asked).replay('s')).run).toEqual(result)
+  })
+
+  test('takes none either when it was only deleted', async () => {
+    const store = memoryStore()
+    const old = agentOn(store, asked).run('Pay Ann.', { session: 's' })
+    await old.result
+    store.delete('s')
+    old.approve('a')
+    expect(await old.result).toMatchObject({ state: 'ERROR', reason: 'store_error' })
+    expect(store.list()).toEqual([])
+  })
+})
+
+describe('a call that was running when the process died', () => {
+  const once = { readOnly: false, idempotent: true }
+
+  test.each([
+    ['is repeated when both programs say that it may be', once, once, 2],
+    ['is not repeated when the program that goes on says that it may not', once, { idempotent: false }, 1],
+    ['is not repeated when the program that began said that it may not', { idempotent: false }, once, 1],
+  ])('%s', async (_, before, after, times) => {
+    let runs = 0
+    const work = (traits: typeof before) =>
+      tool('work', () => (++runs === 1 ? new Promise(() => undefined) : 'worked'), traits)
+    const store = memoryStore()
+    const turns = [calls(call('w', 'work')), { text: 'Done.' }]
+    const dying = agentOn(store, turns, { tools: [work(before)] })
+    dying.run('Go.', { session: 's' })
+    await until(() => runs === 1)
+    const left = await dying.fork('s')
+    const result = await (await agentOn(store, turns, { tools: [work(after)] }).resume(left)).result
+    expect([result.state, runs]).toEqual(['COMPLETED', times])
+    expect(result.messages[2]?.content).toMatch(times === 2 ? /worked/ : /Its outcome is unknown/)
+    expect((await dying.replay(left)).run).toEqual(result)
+  })
+
+  test('is not repeated either when the program that goes on has no such tool', async () => {
+    let runs = 0
+    const store = memoryStore()
+    const turns = [calls(call('w', 'work')), { text: 'Done.' }]
+    const work = tool('work', () => new Promise(() => (runs += 1)), once)
+    const dying = agentOn(store, turns, { tools: [work] })
+    dying.run('Go.', { session: 's' })
+    await until(() => runs === 1)
+    const result = await (await agentOn(store, turns).resume(await dying.fork('s'))).result
+    expect(result.messages[2]?.content).toMatch(/Its outcome is unknown/)
+  })
+})
+
 describe('the lease', () => {
   const holding = (how: (kept: SessionStore) => Partial<SessionStore>) => {
     const clock = new SimulatedClock()

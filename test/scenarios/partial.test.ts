@@ -1,3 +1,4 @@
+import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import { createAgent, defineTool } from '../../src/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
@@ -54,17 +55,49 @@ test('a subscriber that cancels at the end of the stream does not lose the answe
 })
 
 test('a pause that waits does not wait for a back-off, too', async () => {
-  const model = new ManualModel()
-  const run = createAgent({ model }).run('Go.')
+  const [model, clock] = [new ManualModel(), new SimulatedClock()]
+  const run = createAgent({ model, clock }).run('Go.')
   await settled()
   run.pause()
   model.pending?.fail({ retryAfterMs: 60_000 })
   expect(await run.result).toMatchObject({ state: 'PAUSED', reason: 'paused' })
+  clock.increment(60_000)
   run.resume()
   await settled()
   model.pending?.answer({ text: 'Done.' })
   expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
 })
+
+test.each([
+  ['none', { window: 0 }],
+  ['one', { window: 1_000 }],
+])(
+  'a pause does not shorten what the provider asked to wait, with a context window: %s',
+  async (_, context) => {
+    const [model, clock] = [new ManualModel(), new SimulatedClock()]
+    const tokenizer = { count: (text: string) => text.length }
+    const run = createAgent({ model, clock, context, tokenizer }).run('Go.')
+    await settled()
+    model.pending?.fail({ retryAfterMs: 60_000 })
+    await settled()
+    for (const goOn of [() => run.resume(), () => run.steer('Hurry.')]) {
+      clock.increment(10_000)
+      run.pause()
+      expect((await run.result).state).toBe('PAUSED')
+      goOn()
+      await settled()
+      expect(model.pending).toBeNull()
+    }
+    clock.increment(39_999)
+    await settled()
+    expect(model.attempts).toHaveLength(1)
+    clock.increment(1)
+    await settled()
+    expect(model.attempts[1]?.request.messages.at(-1)).toMatchObject({ content: 'Hurry.' })
+    model.pending?.answer({ text: 'Done.' })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  },
+)
 
 test('steering that the model never heard is said so', async () => {
   const model = new ManualModel()

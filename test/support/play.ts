@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals'
 import { SimulatedClock } from 'xstate'
+import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import type { Message } from '../../machines/agent/messages.js'
 import {
   type Agent,
@@ -163,6 +164,7 @@ export class Play {
     expect(historyProblem(result.messages)).toBeNull()
     for (const { body } of requests) expect(historyProblem(body.messages.map(asMessage))).toBeNull()
     expect(this.events.map(({ seq }) => seq)).toEqual(this.events.map((_, i) => i + 1))
+    expect(this.of('usage').reduce((sum, { step }) => addUsage(sum, step), noUsage)).toEqual(result.usage)
     expect(this.of('session_ended')).toHaveLength(1)
     expect(this.events.at(-1)).toMatchObject({
       type: 'session_ended',

@@ -1,7 +1,7 @@
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
 import { isPaused, withAnswer } from '../delegation.js'
-import { isInDoubt } from '../in-doubt.js'
+import { isInDoubt, toolsIn } from '../in-doubt.js'
 import { questionsOf } from '../questions.js'
 import { isRunnable } from '../results.js'
 import { spendForChild } from './children.js'
@@ -31,7 +31,7 @@ export const recordResult = act((context, event, tell) => {
  * run twice, it does not run again by itself.
  */
 export const closeInterruptedCalls = act((context, event, tell) => {
-  const inDoubt = context.calls.filter((call) => isInDoubt(context, call))
+  const inDoubt = context.calls.filter((call) => isInDoubt(context, call, toolsIn(event)))
   if (inDoubt.length === 0) return undefined
   if (context.config.toolCalls.onInterrupted === 'result') {
     const closed = closeOpenCalls({ ...context, calls: inDoubt }, '', timeOf(event), tell)
@@ -44,6 +44,12 @@ export const closeInterruptedCalls = act((context, event, tell) => {
       return { ...waiting, needs: 'approval' as const, interrupted: true as const }
     }),
   }
+})
+
+/** The program that goes on may have other tools than the one that began. */
+export const noteTools = act((_context, event) => {
+  const tools = toolsIn(event)
+  return tools && { tools }
 })
 
 /** The batch has ended: a call that was started and never reported has an unknown outcome. */

@@ -3,10 +3,8 @@ import type { Announcement } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { childUsageOf, isPaused } from '../delegation.js'
 import type { AgentMachineEvent } from '../events.js'
-import { stepIdOf } from '../step-id.js'
-import { spent } from '../totals.js'
 import { addUsage } from '../usage.js'
-import { warnsOfBudget } from './budget-warning.js'
+import { spend } from './spending.js'
 
 /** What a sub-agent spends is the run's own expense, as it happens. */
 export const addChildUsage = act(spendForChild)
@@ -18,19 +16,14 @@ export function spendForChild(
 ): Partial<AgentContext> | undefined {
   const added = childUsageOf(event)
   if (added === null || !('callId' in event)) return undefined
-  const { usage } = spent(context, added)
-  const { run, session } = usage
-  tell({ type: 'usage', stepId: stepIdOf(context), callId: event.callId, step: added, run, session })
+  const { callId } = event
   return {
-    usage,
+    ...spend(context, added, tell, { callId }),
     calls: context.calls.map((call) =>
-      call.id === event.callId
+      call.id === callId
         ? { ...call, childUsage: call.childUsage ? addUsage(call.childUsage, added) : added }
         : call,
     ),
-    ...(warnsOfBudget({ config: context.config, usage }, context.warnedOfBudget, tell) && {
-      warnedOfBudget: true,
-    }),
   }
 }
 

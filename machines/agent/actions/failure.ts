@@ -3,11 +3,11 @@ import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
 import type { ModelActorError } from '../response.js'
 import { stepIdOf } from '../step-id.js'
-import { spent } from '../totals.js'
+import { spend } from './spending.js'
 import { messageId } from './transcript.js'
 
 /** A failed attempt: what it cost is counted, what went wrong is remembered. */
-export const noteFailure = act((context, event) => {
+export const noteFailure = act((context, event, tell) => {
   const failure = failureOf(event)
   return {
     error: {
@@ -15,7 +15,7 @@ export const noteFailure = act((context, event) => {
       message: failure.message,
       recoverable: failure.kind !== 'fatal' && failure.kind !== 'context_overflow',
     },
-    ...(failure.usage && spent(context, failure.usage)),
+    ...spend(context, failure.usage, tell),
   }
 })
 
@@ -41,7 +41,7 @@ export const scheduleRetry = act((context, event, tell) => {
 /** The text of an answer that was stopped midway is kept and marked. */
 export const keepPartial = act((context, event, tell) => {
   const { text, usage } = partialOf(event)
-  const cost = usage ? spent(context, usage) : undefined
+  const cost = spend(context, usage, tell, { isCut: true })
   if (text === '') return cost
   const message: AssistantMessage = {
     role: 'assistant',
@@ -66,7 +66,7 @@ export const warnOfConclusion = act((context, event, tell) => {
     code: 'no_conclusion',
     message: `The last answer at the limit failed (${code}): ${message}`,
   })
-  return usage ? spent(context, usage) : undefined
+  return spend(context, usage, tell)
 })
 
 function partialOf(event: AgentMachineEvent): { text: string; usage: ModelActorError['usage'] } {

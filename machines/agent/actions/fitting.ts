@@ -1,6 +1,6 @@
 import { act } from '../act.js'
 import { droppedBy } from '../fit.js'
-import { spent } from '../totals.js'
+import { spend } from './spending.js'
 
 /** The transcript as the next requests show it; a summary that was made for it is paid for like any other answer. */
 export const applyFit = act((context, event, tell) => {
@@ -11,5 +11,5 @@ export const applyFit = act((context, event, tell) => {
   if (fit !== null && dropped !== droppedBy(context.fit)) {
     tell({ type: 'context_fitted', strategy, before, after, dropped })
   }
-  return { fit, ...(usage && spent(context, usage)) }
+  return { fit, ...spend(context, usage, tell, { summary: true }) }
 })

@@ -8,8 +8,7 @@ import type { ModelOutput } from '../response.js'
 import { type HeldAnswer, withheldAnswer } from '../screening.js'
 import { kindOf } from '../response-kind.js'
 import { stepIdOf } from '../step-id.js'
-import { addUsage, type Usage } from '../usage.js'
-import { warnsOfBudget } from './budget-warning.js'
+import { spend } from './spending.js'
 import { messageId, words } from './transcript.js'
 import { withheldCall } from './untold.js'
 
@@ -28,20 +27,15 @@ export const recordResponse = act((context, event, tell) => {
   const uncheckedCalls = context.features.callShields && response.toolCalls.length > 0
   const isUntold = whole !== null && (held !== null || uncheckedCalls)
   const message = whole && isUntold ? withholding(whole, held !== null, context.tools) : whole
-  const usage = {
-    run: addUsage(context.usage.run, response.usage),
-    session: addUsage(context.usage.session, response.usage),
-  }
 
   if (!response.complete) tell(missingEnd)
-  for (const warning of blindSpots(context, response.usage)) tell(warning)
   if (message && !isUntold) {
     tell({ type: 'assistant_message', stepId, message })
     for (const call of response.toolCalls) tell({ type: 'tool_call', stepId, call })
   }
-  tell({ type: 'usage', stepId, step: response.usage, run: usage.run, session: usage.session })
 
-  const next = {
+  return {
+    ...spend(context, response.usage, tell),
     ...(held ? { held } : words(context, isPiece, response.text || response.refusal || '')),
     // Nothing was said that would continue them.
     ...(!held && !isPiece && { spoken: null }),
@@ -51,7 +45,6 @@ export const recordResponse = act((context, event, tell) => {
     steps: context.steps + 1,
     attempt: 1,
     rateLimits: 0,
-    usage,
     response: kind,
     outputProblem: event.output.outputProblem ?? null,
     // A conclusion is the last word of a run that was stopped: why it was stays.
@@ -71,9 +64,6 @@ export const recordResponse = act((context, event, tell) => {
     batchAt: context.messages.length,
     batchNumber: number,
   }
-  return warnsOfBudget({ config: context.config, usage }, context.warnedOfBudget, tell)
-    ? { ...next, warnedOfBudget: true }
-    : next
 })
 
 function assistantMessage(
@@ -117,29 +107,6 @@ function withholding(
   if (!isHeld) return message
   const { refusal: _r, reasoning: _t, reasoning_details: _d, ...rest } = message
   return { ...rest, content: withheldAnswer, data: { withheld: true } }
-}
-
-/** What the budget cannot see is said once a run. */
-function blindSpots({ config, usage }: AgentContext, { estimated, cost }: Usage): Announcement[] {
-  const { costLimit } = config.limits
-  return [
-    ...(estimated && !usage.run.estimated ? [missingUsage] : []),
-    ...(costLimit > 0 && cost === null && usage.run.cost !== null ? [unknownPrice] : []),
-  ]
-}
-
-const missingUsage: Announcement = {
-  type: 'warning',
-  code: 'missing_usage',
-  message:
-    'The provider reported no usage: it is estimated, or taken as zero where budget.onMissingUsage says so.',
-}
-
-const unknownPrice: Announcement = {
-  type: 'warning',
-  code: 'unknown_price',
-  message:
-    'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
 }
 
 const missingEnd: Announcement = {

@@ -235,6 +235,11 @@ const watchedActors: Events = Object.fromEntries(
 )
 
 const ofModel = { model: eventsOfModel('model'), conclusion: eventsOfModel('conclusion') }
+/** Where shields look at answers, nothing of one that breaks off is kept. */
+const ofScreenedModel = {
+  model: eventsOfModel('model', unheard),
+  conclusion: eventsOfModel('conclusion', unheard),
+}
 const ofObjects = { ...answersOf('model', objectOutcomes), ...answersOf('conclusion', objectOutcomes) }
 
 function answersOf(actor: 'model' | 'conclusion', outcomes: Record<string, ModelOutput>): Events {
@@ -243,10 +248,13 @@ function answersOf(actor: 'model' | 'conclusion', outcomes: Record<string, Model
   )
 }
 
-function eventsOfModel(actor: 'model' | 'conclusion'): { inTime: Events; late: Events } {
+function eventsOfModel(
+  actor: 'model' | 'conclusion',
+  heard: (error: ModelActorError) => ModelActorError = (error) => error,
+): { inTime: Events; late: Events } {
   const failures = Object.entries(modelFailures).map(([name, error]) => [
     `${actor}: ${name}`,
-    at(errorActor(actor, error)),
+    at(errorActor(actor, heard(error))),
   ])
   return {
     inTime: { ...answersOf(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
@@ -258,7 +266,7 @@ function eventsOfModel(actor: 'model' | 'conclusion'): { inTime: Events; late: E
 function modelEvents({ config: { budget }, features }: AgentContext, hurried: boolean): Events {
   if (budget.preflight) return refusedRequest
   if (features.structuredOutput) return ofObjects
-  const { model, conclusion } = ofModel
+  const { model, conclusion } = features.outputShields ? ofScreenedModel : ofModel
   return { ...model.inTime, ...conclusion.inTime, ...(hurried && { ...model.late, ...conclusion.late }) }
 }
 
@@ -508,6 +516,10 @@ function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
 /** A failure that comes when a part of the answer has arrived. */
 function midway(error: ModelActorError): ModelActorError {
   return { ...error, partialText: 'Do' }
+}
+
+function unheard(error: ModelActorError): ModelActorError {
+  return { ...error, partialText: '' }
 }
 
 /** A stream that closed without an end, though it told what it cost. */

@@ -56,7 +56,10 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   'with result shields': start({ ...calm, limits: { maxSteps: 1 } }, { resultShields: true }),
   'with input shields': start({ ...calm, limits: { maxSteps: 1 } }, { inputShields: true }),
   'with retrieval': start({ ...calm, limits: { maxSteps: 1 } }, { retrieval: true }),
-  'summing up, nearly spent': start({ ...calm, limits: { maxSteps: 1, tokenBudget } }, { fitting: true }),
+  'summing up, nearly spent': start(
+    { ...calm, limits: { maxSteps: 1, tokenBudget }, retry: { maxAttempts: 2, rateLimitAttempts: 1 } },
+    { fitting: true },
+  ),
   'with guards of its own': start({ ...calm, limits: { maxSteps: 2 } }, { userGuards: true }),
   'with guards of its own and shields': start(
     { ...calm, limits: { maxSteps: 1 } },

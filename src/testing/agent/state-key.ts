@@ -13,7 +13,16 @@ export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): s
   return JSON.stringify([
     numberOf(context.config),
     numberOf(context.features),
-    [steps, attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs],
+    [
+      steps,
+      attempt,
+      attempt > 1 && context.backOffUntil,
+      rateLimits,
+      recoveries,
+      reprompts,
+      emptyRetries,
+      outputRepairs,
+    ],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
     [context.deadline, context.timeLeft, budgetReason(context)],
     [

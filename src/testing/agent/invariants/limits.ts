@@ -44,7 +44,9 @@ export const limitRules: readonly AgentInvariant[] = [
                 ? /^BUDGET_EXCEEDED$/
                 : unscreenedInput(after).length > 0
                   ? /^RUNNING\.screeningInput$/
-                  : /^RUNNING\.(requesting|fittingContext)$/
+                  : after.attempt > 1 && now < after.backOffUntil
+                    ? /^RUNNING\.(backingOff|fittingContext)$/
+                    : /^RUNNING\.(requesting|fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),

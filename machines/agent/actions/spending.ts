@@ -1,0 +1,60 @@
+import type { Announcement } from '../announcements.js'
+import type { AgentContext } from '../context.js'
+import { stepIdOf } from '../step-id.js'
+import { spent } from '../totals.js'
+import type { Usage } from '../usage.js'
+import { warnsOfBudget } from './budget-warning.js'
+
+/** What goes with an expense. */
+interface Expense {
+  /** The call whose sub-agent has spent it. */
+  callId?: string
+  /** The request was for a summary. */
+  summary?: true
+  /** The run stopped the answer itself: the provider could report nothing. */
+  isCut?: true
+}
+
+/**
+ * The one place where something is paid for: it joins the totals and is told, whatever it has bought. So the `usage`
+ * events of a run add up to the usage of its result.
+ */
+export function spend(
+  context: AgentContext,
+  step: Usage | null,
+  tell: (announcement: Announcement) => void,
+  { callId, summary, isCut }: Expense = {},
+): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
+  if (step === null) return {}
+  // A sub-agent has said so itself.
+  if (callId === undefined && !isCut) for (const warning of blindSpots(context, step)) tell(warning)
+  const { usage } = spent(context, step)
+  const { run, session } = usage
+  const stepId = summary ? `${stepIdOf(context)}.summary` : stepIdOf(context)
+  tell({ type: 'usage', stepId, ...(callId !== undefined && { callId }), step, run, session })
+  const hasWarned = warnsOfBudget({ config: context.config, usage }, context.warnedOfBudget, tell)
+  return { usage, ...(hasWarned && { warnedOfBudget: true }) }
+}
+
+/** What the budget cannot see is said once a run. */
+function blindSpots({ config, usage }: AgentContext, { estimated, cost }: Usage): Announcement[] {
+  const { costLimit } = config.limits
+  return [
+    ...(estimated && !usage.run.estimated ? [missingUsage] : []),
+    ...(costLimit > 0 && cost === null && usage.run.cost !== null ? [unknownPrice] : []),
+  ]
+}
+
+const missingUsage: Announcement = {
+  type: 'warning',
+  code: 'missing_usage',
+  message:
+    'The provider reported no usage: it is estimated, or taken as zero where budget.onMissingUsage says so.',
+}
+
+const unknownPrice: Announcement = {
+  type: 'warning',
+  code: 'unknown_price',
+  message:
+    'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
+}

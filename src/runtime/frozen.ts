@@ -1,0 +1,11 @@
+/**
+ * Freezes plain data and everything in it; what is frozen already was so to the ground. What a run tells is what its
+ * machine goes on with: it is frozen once, when it is first told, which costs less than a copy for every listener, and
+ * holds in production, too. Whoever wants to change it makes a copy: `structuredClone(message)`.
+ */
+export function frozen<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  for (const inner of Object.values(value)) frozen(inner)
+  return value
+}
