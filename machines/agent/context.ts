@@ -58,6 +58,7 @@ export interface StandingVerdict {
   onHalt: 'error' | 'pause'
 }
 
+/** What the machine knows of its run: plain JSON, and all that guards and actions read. */
 export interface AgentContext {
   runId: string
   sessionId: string

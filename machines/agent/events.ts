@@ -73,6 +73,7 @@ export type ActorEvent = Timed &
     | (DoneActorEvent<Consultation, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
+/** Everything that the machine is told: by people and programs, and by its own actors. */
 export type AgentMachineEvent = PublicEvent | ActorEvent
 
 /** When an event happened; the initial event carries it in its input. */

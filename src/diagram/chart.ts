@@ -3,18 +3,27 @@ import { declaredTransitions, stateName, type DeclaredTransition } from '../test
 
 /** What a diagram shows of a machine. Plain JSON, in document order. */
 export interface Chart {
+  /** The machine's. */
   id: string
+  /** The machine as the outermost state. */
   root: ChartState
 }
 
+/** A state, with those that are nested in it. */
 export interface ChartState {
   /** The dotted path; `(root)` for the machine itself. */
   id: string
+  /** Its own name, the last part of its path. */
   key: string
+  /** What kind of state it is. */
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
+  /** Empty without one. */
   description: string
+  /** Names of the actions on entry. */
   entry: string[]
+  /** Names of the actions on exit. */
   exit: string[]
+  /** The actors that it invokes. */
   invokes: { id: string; src: string }[]
   /**
    * The dotted paths of the states that are entered with this one; one, or all of a parallel state. Of a history state:
@@ -23,22 +32,29 @@ export interface ChartState {
   initial: string[]
   /** Of a history state. */
   history?: 'shallow' | 'deep'
+  /** In document order. */
   states: ChartState[]
   /** What the state itself declares, in the order in which guards are asked. */
   transitions: ChartTransition[]
 }
 
+/** A transition, as a state declares it. */
 export interface ChartTransition extends DeclaredTransition {
   /** The event as the config writes it: `CANCEL`, `onDone`, `onError`, `after 1000`; empty for `always`. */
   on: string
   /** The guard with the values of its parameters (`isHalted cycle`); `else` after guarded branches; or null. */
   when: string | null
+  /** Their names, in order. */
   actions: string[]
   /** Whether the source is left and entered anew even when it contains the target. */
   reenter: boolean
 }
 
-/** Reads a machine for drawing. Its transitions carry the ids that a `Coverage` uses. */
+/**
+ * Reads a machine for drawing. Its transitions carry the ids that a `Coverage` uses.
+ *
+ * @example await writeFile('machine.svg', await toSvg(chartOf(machine)))
+ */
 export function chartOf(machine: AnyStateMachine): Chart {
   const transitions = declaredTransitions(machine)
 

@@ -13,6 +13,8 @@ const coverage = z.object({
 
 /**
  * Reads the `coverage` of `coverPaths`, as JSON gave it.
+ *
+ * @example const svg = await toSvg(chart, { counts: countsOf(coverPaths(machine, { alphabet }).coverage, chart) })
  * @throws {DiagramError} `bad_coverage`: another shape, another machine, or transitions that the machine has not
  */
 export function countsOf(value: unknown, chart: Chart): TransitionCounts {

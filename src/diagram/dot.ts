@@ -5,6 +5,7 @@ import { DiagramError } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
 import { palette, toneColors } from './palette.js'
 
+/** What of a machine is drawn, and how. */
 export interface DotOptions {
   /** Draws one compound state only, and by name what its transitions lead to. Default: the whole machine. */
   state?: string | undefined
@@ -22,7 +23,13 @@ export type Places = ReadonlyMap<string, { x: number; y: number }>
 /** Above this, ways to a final state are told by their rows alone: their lines would hide the others. */
 const manyTransitions = 30
 
-/** The machine in Graphviz's language: a card a state, a row a transition, a line from row to card. */
+/**
+ * The machine in Graphviz's language: a card a state, a row a transition, a line from row to card. For a Graphviz of
+ * your own; `toSvg` draws it.
+ *
+ * @example await writeFile('machine.dot', toDot(chartOf(machine)))
+ * @throws {DiagramError} `unknown_state`
+ */
 export function toDot(chart: Chart, { state, counts, look = agentLook, places }: DotOptions = {}): string {
   const states = new Map(withNested(chart.root).map((each) => [each.id, each]))
   const shown = state === undefined ? chart.root : states.get(state)

@@ -3,6 +3,7 @@ export type Tone = 'success' | 'limit' | 'error' | 'neutral'
 
 /** How a chart is emphasised. What a machine does not have is ignored. */
 export interface Look {
+  /** What final states mean, by their path. Default: neutral. */
   tones: Readonly<Record<string, Tone>>
   /**
    * The transitions that are drawn bold: from one state to another and, where several lead there, the event or guard

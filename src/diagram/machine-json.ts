@@ -6,6 +6,8 @@ import { nameOf } from './chart.js'
  * The machine's config as JSON: what Stately's editor imports, and what `createMachine` takes. Functions cannot be
  * written down: a named one is written as its name, an inline one where XState needs a name as `inline`; what else is
  * a function (initial context, input, output) is left out.
+ *
+ * @example await writeFile('machine.json', toMachineJson(machine))
  */
 export function toMachineJson(machine: AnyStateMachine): string {
   const config = plain(machine.config, '') as Record<string, unknown>

@@ -7,6 +7,8 @@ import { palette, toneColors } from './palette.js'
  * end at the border of a state with others in it. So what such a state declares itself, or the machine, begins at a
  * state "from anywhere" inside, and what leads to it ends at what is entered first. Transitions without a target are
  * written into a note.
+ *
+ * @example await writeFile('machine.mmd', toMermaid(chartOf(machine)))
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
   const states = withNested(chart.root)

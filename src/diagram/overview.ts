@@ -3,24 +3,35 @@ import { agentLook, isMain, type Look } from './look.js'
 
 /** The top-level states of a machine, and what leads from one to another. */
 export interface Overview {
+  /** In document order. */
   tops: readonly Top[]
   /** What the machine itself declares: it holds in every state. */
   anywhere: readonly Way[]
 }
 
+/** A top-level state, and what leads out of it. */
 export interface Top {
+  /** With all that is nested in it. */
   state: ChartState
+  /** One for each state that it leads to. */
   ways: readonly Way[]
 }
 
 /** Everything that leads from one top-level state to another. */
 export interface Way {
+  /** The path of a top-level state. */
   to: string
   /** What has to happen, each once. */
   events: readonly string[]
+  /** Whether it is part of the look's main path. */
   main: boolean
 }
 
+/**
+ * The ways from one top-level state to another, with what has to happen for each.
+ *
+ * @example for (const { to, events } of overviewOf(chartOf(machine)).anywhere) console.log(to, events.join(', '))
+ */
 export function overviewOf(chart: Chart, look: Look = agentLook): Overview {
   const states = withNested(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))

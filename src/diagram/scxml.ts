@@ -6,6 +6,8 @@ import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNes
  * of ours, so the document says what happens but brings no code. `onDone` and `onError` of an invoked actor are the
  * events `done.invoke.ID` and `error.platform.ID`; the machine itself is the outermost state, for SCXML has no
  * transitions at its root.
+ *
+ * @example await writeFile('machine.scxml', toScxml(chartOf(machine)))
  */
 export function toScxml(chart: Chart): string {
   const nameOf = uniqueNames(withNested(chart.root), (id) =>

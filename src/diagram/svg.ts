@@ -17,8 +17,9 @@ const shrink = 0.87
 /**
  * Draws a machine, without a browser. It is laid out twice: once to see where the cards come to lie, then with each
  * line leaving on the side of its target.
- * Needs the optional package `@hpcc-js/wasm-graphviz`.
+ * Needs the optional package `@hpcc-js/wasm-graphviz`. The picture follows a dark theme.
  *
+ * @example const svg = await toSvg(chartOf(agentMachine), { state: 'RUNNING' })
  * @throws {DiagramError} `layout_failed`, `unknown_state`
  * @throws {StatewrightError} `missing_package`
  */
@@ -28,7 +29,12 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
   return finish(layout(toDot(chart, { ...options, places }), 'svg'), options.state ?? chart.id)
 }
 
-/** Draws the top-level states and what leads from one to another. Needs no further package. */
+/**
+ * Draws the top-level states and what leads from one to another. Needs no further package. The picture follows a dark
+ * theme.
+ *
+ * @example await writeFile('overview.svg', await toOverviewSvg(chartOf(machine)))
+ */
 export function toOverviewSvg(chart: Chart, look?: Look): Promise<string> {
   return Promise.resolve(drawOverview(chart, look))
 }

@@ -1,6 +1,7 @@
 import { cut } from '../../guards/cut.js'
 import { scrub } from '../../guards/evidence.js'
 
+/** How much is shown. */
 export interface RedactOptions {
   /** The longest text that is shown, in characters; what is longer is cut. Default 200. */
   maxText?: number

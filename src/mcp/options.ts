@@ -9,6 +9,7 @@ import { isHttp } from '../providers/openai/options.js'
 export interface McpCommand {
   /** The program: a path, or a name that is looked up in PATH. No shell is involved. */
   command: string
+  /** What it is started with. Default: nothing. */
   args?: readonly string[]
   /**
    * Variables for the child, beside the few that it always gets (HOME, LOGNAME, PATH, SHELL, TERM, USER). Nothing else
@@ -21,11 +22,13 @@ export interface McpCommand {
 
 /** A server that is reached over streamable HTTP. */
 export interface McpAddress {
+  /** Where it is: http or https. */
   url: string | URL
   /** Sent with every request: `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
 }
 
+/** Which tools are taken, and how far the server is trusted. */
 export interface McpCommonOptions {
   /** What the names of its tools begin with. Default: the name that the server gives itself. */
   name?: string
@@ -50,8 +53,15 @@ export interface McpCommonOptions {
   onWarning?: (warning: string) => void
 }
 
+/** Whether a person has to approve this call of this tool. Whatever it throws counts as yes. */
 export type McpApproval = (toolName: string, args: JsonObject) => boolean | Promise<boolean>
 
+/**
+ * A server, and how its tools are taken.
+ *
+ * @example
+ * await mcpTools({ url: 'https://mcp.example.com', headers: { Authorization: `Bearer ${token}` }, only: ['search'] })
+ */
 export type McpOptions = (McpCommand | McpAddress) & McpCommonOptions
 
 type Defaulted = 'timeoutMs' | 'startTimeoutMs' | 'maxMessageBytes' | 'trustAnnotations' | 'needsApproval'

@@ -2,6 +2,7 @@ import { cut, cutLine } from '../../guards/cut.js'
 import { sha256 } from '../../guards/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 
+/** How much is shown. */
 export interface RetrievedTextOptions {
   /** Characters of snippet text at most, over all snippets. The frame around them is not counted. Default 20 000. */
   maxChars?: number

@@ -6,6 +6,7 @@ export interface MemoryDocument {
   source?: string
   /** Used as the source when there is none. */
   name?: string
+  /** All of it; it is divided when it is indexed. */
   text: string
 }
 

@@ -3,6 +3,11 @@ import { sha256 } from '../../guards/sha256.js'
 import { wellFormed } from '../providers/well-formed.js'
 import { MemoryError } from './memory-error.js'
 
+/**
+ * Embeddings beside the words that are searched for.
+ *
+ * @example memory({ documents, embeddings: { client: new OpenAI(), model: 'text-embedding-3-small' } })
+ */
 export interface EmbeddingOptions {
   /** An OpenAI client, or any other whose `embeddings.create` is the same. It retries as it is set up to. */
   client: { embeddings: Pick<OpenAI['embeddings'], 'create'> }

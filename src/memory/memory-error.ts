@@ -1,5 +1,6 @@
 import { StatewrightError } from '../errors.js'
 
+/** What cannot be used. */
 export type MemoryErrorCode =
   /** A document without a source or a text. */
   | 'invalid_document'

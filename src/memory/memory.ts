@@ -9,6 +9,7 @@ import { resolveSearchOptions, type SearchOptions } from './options.js'
 import type { RetrievedSnippet, Retriever } from './retriever.js'
 import { readStoredMemory, type StoredMemory } from './stored-memory.js'
 
+/** What a memory knows from the beginning, and how it is searched. */
 export interface MemoryOptions extends SearchOptions {
   /** What it knows from the beginning; `add` brings more. Loaded attachments can stand here as they are. */
   documents?: readonly MemoryDocument[]
@@ -54,6 +55,8 @@ export function memory({ documents = [], ...options }: MemoryOptions = {}): Memo
 /**
  * A memory from what `toJSON()` gave. Pass the options that it had: they are not stored. Embeddings are used again as
  * far as model and division are the same.
+ *
+ * @example const handbook = restoreMemory(JSON.parse(await readFile('handbook.json', 'utf8')))
  * @throws {MemoryError} `invalid_stored_memory`
  */
 export function restoreMemory(json: unknown, options: SearchOptions = {}): Memory {

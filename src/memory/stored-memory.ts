@@ -4,7 +4,9 @@ import { readDocuments, type StoredDocument } from './documents.js'
 
 /** A memory as JSON: its documents, and what embeddings of them have cost already. */
 export interface StoredMemory {
+  /** Of its schema; a newer one is refused. */
   version: 1
+  /** All of them, whole. */
   documents: StoredDocument[]
   /** Null without embeddings. Vectors by the SHA-256 of their text, as base64 of 32-bit floats (little-endian). */
   embeddings: { model: string; vectors: Record<string, string> } | null

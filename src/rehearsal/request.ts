@@ -37,6 +37,7 @@ export interface ChatRequest extends z.infer<typeof chatRequest> {}
 
 /** A request that reached the model of the rehearsal. */
 export interface RecordedRequest {
+  /** What was sent. */
   body: ChatRequest
   /** Names in lower case. */
   headers: IncomingHttpHeaders

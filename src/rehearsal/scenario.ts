@@ -8,10 +8,24 @@ import { type Turn, turnSchema } from './turn.js'
 /** A turn that depends on the request. What it throws is answered 400, as is a turn that is invalid. */
 export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
 
-/** What the model of a rehearsal says, request by request. Plain JSON, unless a turn is a function. */
+/**
+ * What the model of a rehearsal says, request by request. Plain JSON, unless a turn is a function.
+ *
+ * @example
+ * const scenario: Scenario = {
+ *   turns: [
+ *     { toolCalls: [{ name: 'read_file', arguments: { path: 'a.txt' } }] },
+ *     { status: 429, retryAfter: 1 },
+ *     ({ body }) => ({ text: `I have read ${body.messages.length} messages.` }),
+ *   ],
+ * }
+ */
 export interface Scenario {
+  /** For people. */
   name?: string | undefined
+  /** What it shows, for people. */
   description?: string | undefined
+  /** One a request; at least one. */
   turns: readonly (Turn | TurnFunction)[]
   /**
    * What a request after the last turn gets: `error` (the default) a 400 that says so, `repeatLast` the last turn
@@ -33,7 +47,12 @@ const scenarioSchema = z.strictObject({
   onExhausted: z.enum(['error', 'repeatLast', 'loop']).optional(),
 })
 
-/** Checks a scenario. @throws RehearsalError `invalid_scenario`, with the path of the first mistake as `subject` */
+/**
+ * Checks a scenario.
+ *
+ * @example const scenario = parseScenario(JSON.parse(text))
+ * @throws {RehearsalError} `invalid_scenario`, with the path of the first mistake as `subject`
+ */
 export function parseScenario(value: unknown, origin = 'The scenario'): Scenario {
   const { data, error } = scenarioSchema.safeParse(value)
   if (error) throw invalid('invalid_scenario', origin, error)
@@ -49,7 +68,9 @@ export function parseTurn(value: unknown): Turn {
 
 /**
  * Reads and checks a scenario file (JSON).
- * @throws RehearsalError `unreadable_scenario` when there is no such file, `invalid_scenario` with the path of the
+ *
+ * @example const rehearsal = await startRehearsal(await loadScenario('test/scenarios/refund.json'))
+ * @throws {RehearsalError} `unreadable_scenario` when there is no such file, `invalid_scenario` with the path of the
  * first mistake
  */
 export async function loadScenario(path: string): Promise<Scenario> {

@@ -11,15 +11,18 @@ import { idsOf, pathAlong, type ModelPath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { walkGraph } from './walk.js'
 
+/** What is explored, and how thoroughly it is covered. */
 export interface CoverOptions<TMachine extends AnyStateMachine = AnyStateMachine>
   extends ExploreOptions<TMachine> {
   /** `transition-pairs` takes every two transitions that can follow each other, too. Default `transitions`. */
   coverage?: 'transitions' | 'transition-pairs'
 }
 
+/** Paths, and what they take of the machine. */
 export interface Cover {
   /** In the order of the inputs, then of discovery; the same for the same machine and options. */
   paths: ModelPath[]
+  /** Plain JSON: for `coverageTable`, or an overlay on a diagram. */
   coverage: Coverage
 }
 
@@ -38,7 +41,7 @@ export interface Cover {
  * console.log(coverageTable(coverage))
  * ```
  *
- * @throws {ModelPathError}
+ * @throws {ModelPathError} `bad_option`, `state_limit`, `guard_threw`, …
  */
 export function coverPaths<TMachine extends AnyStateMachine>(
   machine: TMachine,

@@ -6,12 +6,17 @@ import { whyUncovered, type Uncovered } from './uncovered.js'
 
 /** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
 export interface Coverage {
+  /** Its id. */
   machine: string
+  /** How many there are. */
   paths: number
   /** Events of all paths together. */
   events: number
+  /** What was looked at to find the paths. */
   explored: { inputs: string[]; states: number; events: number }
+  /** Every state but history; whether some path goes through it. */
   states: { id: string; reached: boolean }[]
+  /** Every transition that the machine declares. */
   transitions: (DeclaredTransition & {
     /** How often the paths take it. */
     taken: number

@@ -1,6 +1,7 @@
 import { ModelPathError } from './errors.js'
 import type { ModelPath, ModelStep } from './path.js'
 
+/** How the test file is written. */
 export interface EmitJestOptions {
   /** The name of the `describe` block. Default `every transition`. */
   title?: string

@@ -8,7 +8,9 @@ import { resolveSpace, type ExploreOptions } from './space.js'
 
 /** How the machine came to the state. At a start there is no `previous`, and `event` is `xstate.init`. */
 export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** The state before the event. */
   previous: SnapshotFrom<TMachine> | undefined
+  /** What has just happened. */
   event: AnyEventObject
   /** What the machine would have executed: `xstate.emit`, `xstate.spawnChild`, custom ones by their name. */
   actions: readonly ModelAction[]
@@ -18,6 +20,11 @@ export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
   readonly path: ModelPath
 }
 
+/**
+ * A rule that is to hold in every reachable state.
+ *
+ * @example const rule: Invariant = { name: 'never both', holds: ({ context }) => !(context.a && context.b) }
+ */
 export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The rule as a sentence. */
   name: string
@@ -30,19 +37,25 @@ export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
 
 /** The shortest way to break an invariant. */
 export interface Counterexample {
+  /** Its name. */
   invariant: string
+  /** What is wrong. */
   reason: string
+  /** From the start to where it is broken. */
   path: ModelPath
   /** Invariant, reason and path, to print. */
   toString(): string
 }
 
+/** Whether the rules hold, and how they are broken. */
 export interface InvariantReport {
+  /** True when no rule is broken. */
   holds: boolean
   /** At most one an invariant. */
   violations: Counterexample[]
   /** Distinct states and events that were tried. Fewer than there are when every invariant is violated. */
   states: number
+  /** As `states`. */
   events: number
 }
 

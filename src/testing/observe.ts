@@ -16,6 +16,7 @@ import { declaredTransitions, type DeclaredTransition, type DefinedTransition } 
 export interface ModelAction {
   /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
   type: string
+  /** What it is given; undefined without any. */
   params: unknown
 }
 

@@ -5,6 +5,7 @@ import { describeEvent, describeState } from './labels.js'
 import type { NamedInput } from './space.js'
 import type { DefinedTransition } from './transitions.js'
 
+/** One event of a path, and where it leads. */
 export interface ModelStep {
   /** The first step's is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
   event: AnyEventObject
@@ -22,6 +23,7 @@ export interface ModelPath extends StatePath<AnyMachineSnapshot, AnyEventObject>
   name: string
   /** The label of the input it starts with. */
   input: string
+  /** The first is the start. */
   steps: ModelStep[]
 }
 
@@ -51,7 +53,11 @@ export function pathAlong(
   return { name: nameOf(steps, state), input: start.input.label, state, steps, weight: edges.length }
 }
 
-/** One line a step: the event, and the state it leads to. */
+/**
+ * One line a step: the event, and the state it leads to.
+ *
+ * @example for (const path of coverPaths(machine, { alphabet }).paths) console.log(printPath(path))
+ */
 export function printPath(path: Pick<ModelPath, 'steps'>): string {
   const width = Math.max(...path.steps.map(({ label }) => label.length), 0)
   return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')

@@ -13,11 +13,13 @@ export type Where<TMachine extends AnyStateMachine = AnyStateMachine> =
   | string
   | ((snapshot: SnapshotFrom<TMachine>) => boolean)
 
+/** An answer of `canReach`. */
 export interface Reach {
   /** Whether a `to` state can be reached from every reachable `from` state. */
   holds: boolean
   /** How many reachable states are `from` and `to` states. */
   from: number
+  /** As `from`. */
   to: number
   /** How many `from` states have no way. */
   stuck: number
@@ -27,10 +29,10 @@ export interface Reach {
   message: string
 }
 
-/** Every state. */
+/** Every state, for `canReach`. */
 export const anyState = (): boolean => true
 
-/** The states in which the machine is done. */
+/** The states in which the machine is done, for `canReach`. */
 export const isFinal = ({ status }: { status: string }): boolean => status === 'done'
 
 /**

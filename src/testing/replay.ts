@@ -30,6 +30,7 @@ export interface ReplayHarness {
   stop: () => unknown
 }
 
+/** How long a harness may take. */
 export interface ReplayOptions {
   /** Milliseconds that each call of the harness may take. Default 10,000. */
   timeoutMs?: number

@@ -6,6 +6,7 @@ import { createStateKey } from './state-key.js'
 /** A list, which labels itself, or an object whose keys are the labels that people read. */
 export type Labelled<T> = readonly T[] | Readonly<Record<string, T>>
 
+/** How far an exploration has come. */
 export interface Progress {
   /** Distinct states found. */
   states: number

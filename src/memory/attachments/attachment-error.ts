@@ -1,5 +1,6 @@
 import { StatewrightError } from '../../errors.js'
 
+/** Why an attachment cannot be loaded. */
 export type AttachmentErrorCode =
   /** It is no attachment: neither data, path nor url, or more than one. */
   | 'invalid_attachment'

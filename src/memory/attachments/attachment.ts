@@ -23,8 +23,10 @@ export interface UrlAttachment {
   name?: string
 }
 
+/** What can be loaded: data, a file, or a URL. */
 export type Attachment = DataAttachment | FileAttachment | UrlAttachment
 
+/** An attachment as text. */
 export interface LoadedAttachment {
   name: string
   /** Without parameters: `text/html`. */
@@ -34,6 +36,7 @@ export interface LoadedAttachment {
   text: string
 }
 
+/** Where attachments may come from, and how large they may be. */
 export interface AttachmentOptions {
   /** Bytes that are read at most, and what compressed content may unpack to. Default 10 MB (10 000 000). */
   maxBytes?: number

@@ -13,6 +13,7 @@ import { openDatabase } from './database.js'
 import { fileError } from './sqlite-error.js'
 import { type LeaseRow, type SessionRow, type Statements, statements } from './statements.js'
 
+/** Where the sessions are, and what they survive. */
 export interface FileStoreOptions {
   /** The folder, on a local disk; made when it is not there. Its one file is `sessions.db`. */
   dir: string

@@ -14,6 +14,7 @@ import { columnsOf, type EntryRow, logRecord, type RecordRow, sessionEntry, type
 import { prepareSchema } from './schema.js'
 import { statements } from './statements.js'
 
+/** How the database is reached, and where in it the sessions are. */
 export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
   | { /** A `Pool` of the package `pg`, which `close` leaves open. */ pool: pg.Pool }

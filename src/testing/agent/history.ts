@@ -3,6 +3,8 @@ import type { Message } from '../../../machines/agent/messages.js'
 /**
  * What every provider checks: each call of an assistant message has exactly one result right after it, in call order,
  * and no result stands alone. `open` are the calls of the last batch that may still wait. Null when all is well.
+ *
+ * @example expect(historyProblem((await agent.run('Go.').result).messages)).toBeNull()
  */
 export function historyProblem(messages: readonly Message[], open: readonly string[] = []): string | null {
   const last = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)

@@ -5,6 +5,7 @@ import { agentAlphabet } from './alphabet.js'
 import { agentInputs } from './inputs.js'
 import { agentStateKey } from './state-key.js'
 
+/** How much of the agent machine is explored. */
 export interface AgentSpaceOptions {
   /** Only these of `agentInputs`, by their names. Default: all. */
   only?: readonly string[]
@@ -12,8 +13,11 @@ export interface AgentSpaceOptions {
   maxSteps?: number
 }
 
+/** What `agentSpace` gives: to be spread, or handed on as it is. */
 export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
+  /** What runs begin with, each with another feature on. */
   inputs: Readonly<Record<string, AgentInput>>
+  /** The events that can happen in a state, by name. */
   alphabet: typeof agentAlphabet
 }
 
