@@ -1,0 +1,157 @@
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { jest } from '@jest/globals'
+import { splitWords } from '../../src/cli/split-words.js'
+import * as core from '../../src/index.js'
+import { type Rehearsal, type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
+import { cli, removeFolders } from '../cli/support.js'
+import { root, snippets } from './snippets.js'
+
+jest.setTimeout(120_000)
+jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
+
+const filesystem = `${process.execPath} ${root}node_modules/@modelcontextprotocol/server-filesystem/dist/index.js`
+
+/** What stands behind a block of commands: by the beginning of a line, how it ends if not with 0, and what is put in its place. */
+interface Script {
+  turns?: Scenario['turns']
+  /** Commands that go before: what the reader has done in between. */
+  before?: Record<string, string>
+  codes?: Record<string, number>
+  instead?: Record<string, string>
+  /** Lines that are not run, and why. */
+  because?: Record<string, string>
+}
+
+const says = (text: string) => ({ text })
+const work = { toolCalls: [{ name: 'save', arguments: {} }] }
+
+const scripts: Record<string, Script> = {
+  'README.md › Statewright': { because: { 'npm ci': 'scripts of package.json' } },
+  'README.md › Command line': {
+    turns: [
+      says('Nothing.'),
+      says('Files.'),
+      work,
+      says('Saved.'),
+      says('With it.'),
+      says('Without it, then.'),
+    ],
+    before: {
+      'npx statewright sessions list': "statewright run --session work --tools ./tools.mjs 'Save it.'",
+    },
+    instead: {
+      'npx -y @modelcontextprotocol/server-filesystem': filesystem,
+      'call_1@9f3c…': '$PRINTED',
+      '--at 12': '--at 2',
+    },
+    codes: { "statewright run --session work --tools ./tools.mjs 'Save it.'": 4 },
+  },
+  'docs/mcp.md › Tools of MCP servers': {},
+  'docs/mcp.md › Tools of MCP servers (3)': {
+    turns: [says('Files.'), says('More files.')],
+    instead: {
+      'npx -y @modelcontextprotocol/server-filesystem': filesystem,
+      ' --mcp https://example.com/mcp': '',
+      'API_KEY=$API_KEY npx -y some-server': `API_KEY=secret ${filesystem} .`,
+    },
+  },
+  'docs/memory.md › Memory and attachments': {},
+  'docs/test-your-own-agent.md › 2. Generate the paths': {
+    instead: { 'examples/sign-off.machine.mjs': './machine.mjs', '--emit test/paths': '--emit paths' },
+  },
+  'visualizations/README.md › Your own machine': {},
+  'visualizations/README.md › Watching a run': {
+    because: { 'npx statewright run --inspect': 'it waits until a person opens the page' },
+  },
+}
+
+const blocks = snippets.filter(({ lang }) => lang === 'sh')
+const { scripts: npmScripts, ...manifest } = JSON.parse(
+  readFileSync(`${root}package.json`, 'utf8'),
+) as Record<'scripts' | 'dependencies' | 'devDependencies' | 'peerDependencies', Record<string, string>>
+const packages = ['statewright', ...Object.values(manifest).flatMap((value) => Object.keys(value))]
+
+const folder = join(root, 'test/docs', `.commands-${process.pid}`)
+let rehearsal: Rehearsal
+
+beforeEach(async () => {
+  await mkdir(join(folder, 'config/samples'), { recursive: true })
+  await cp(join(root, 'examples/sign-off.machine.mjs'), join(folder, 'machine.mjs'))
+  await writeFile(
+    join(folder, 'tools.mjs'),
+    `import { defineTool } from 'statewright'
+const input = { type: 'object', properties: {} }
+export default [
+  defineTool({ name: 'save', description: 'Saves.', input, needsApproval: true, execute: () => 'saved' }),
+]`,
+  )
+})
+
+afterEach(async () => {
+  await rehearsal.close()
+  await removeFolders()
+  await rm(folder, { recursive: true, force: true })
+})
+
+test('every block of commands has a script, and every script a block', () => {
+  expect(Object.keys(scripts)).toEqual(blocks.map(({ id }) => id))
+  rehearsal = { close: () => Promise.resolve() } as Rehearsal
+})
+
+test.each(blocks)('$id does what it says', async ({ id, code }) => {
+  const {
+    turns = [says('Nobody was to ask.')],
+    before = {},
+    codes = {},
+    instead = {},
+    because = {},
+  } = scripts[id] ?? {}
+  rehearsal = await startRehearsal({ turns })
+  await takeConfiguration()
+  const dataFolder = join(folder, 'data')
+  let printed = ''
+
+  const run = async (line: string): Promise<string> => {
+    const [command = '', target] = line.split(/ > (?=\S+$)/)
+    const words = splitWords(command)?.slice(1) ?? []
+    const env = { OPENAI_BASE_URL: rehearsal.url, OPENAI_API_KEY: 'rehearsal', OPENAI_MODEL: 'm' }
+    const { code: exit, out, err } = await cli(words, { cwd: folder, dataFolder, env })
+    expect({ line, exit, err: exit === (codes[line] ?? 0) ? '' : err }).toEqual({
+      line,
+      exit: codes[line] ?? 0,
+      err: '',
+    })
+    printed = /--approve (?:'([^']+)'|(\S+))/.exec(`${out}${err}`)?.slice(1).find(Boolean) ?? printed
+    if (target !== undefined) await writeFile(join(folder, target), out)
+    return out.trim()
+  }
+
+  for (const written of code.split('\n').filter(Boolean)) {
+    const line = written.replace(/\s+#.*$/, '')
+    const [, words = ''] = /^npm (?:install|ci|i) ?(.*)$/.exec(line) ?? []
+    const earlier = Object.entries(before).find(([beginning]) => line.startsWith(beginning))?.[1]
+    if (earlier !== undefined) await run(earlier)
+    if (line.startsWith('npm ci && npm ')) {
+      expect(Object.keys(npmScripts)).toContain(line.replace('npm ci && npm ', ''))
+    } else if (line.startsWith('npm ')) {
+      expect(packages).toEqual(expect.arrayContaining(words.split(' ')))
+    } else if (!Object.keys(because).some((beginning) => line.startsWith(beginning))) {
+      let played = line.replace(/^npx statewright/, 'statewright')
+      for (const [from, to] of Object.entries(instead)) played = played.replaceAll(from, () => to)
+      const [whole, inner] = /"\$\((?:npx )?(statewright [^)]*)\)"/.exec(played) ?? []
+      if (whole !== undefined && inner !== undefined) played = played.replace(whole, await run(inner))
+      await run(played.replace('$PRINTED', printed))
+    }
+  }
+  expect(rehearsal.remaining).toBe(scripts[id]?.turns ? 0 : 1)
+})
+
+/** The samples of the package, with the rehearsal in the place of the provider. */
+async function takeConfiguration(): Promise<void> {
+  const file = 'config/samples/openai.json'
+  const sample = JSON.parse(readFileSync(root + file, 'utf8')) as { model: object }
+  const model = { ...sample.model, baseURL: rehearsal.url }
+  await writeFile(join(folder, file), JSON.stringify({ ...sample, model }))
+}

@@ -1,0 +1,47 @@
+/** The entries of the package, by the names under which the documents import them. */
+export const entries: Record<string, string> = {
+  statewright: 'src/index.ts',
+  'statewright/inspect': 'src/inspect/index.ts',
+  'statewright/inspect/node': 'src/inspect/node.ts',
+  'statewright/mcp': 'src/mcp/index.ts',
+  'statewright/memory': 'src/memory/index.ts',
+  'statewright/rehearsal': 'src/rehearsal/index.ts',
+  'statewright/stores': 'src/stores/index.ts',
+  'statewright/stores/file': 'src/stores/file/index.ts',
+  'statewright/stores/postgres': 'src/stores/postgres/index.ts',
+  'statewright/testing': 'src/testing/index.ts',
+}
+
+/** What a document may use without importing it again: these, and everything that the core exports. */
+export const fromEntries: Record<string, string> = {
+  fileStore: 'statewright/stores/file',
+  memory: 'statewright/memory',
+  startRehearsal: 'statewright/rehearsal',
+}
+
+/** What the reader's own program has, for the type checker. */
+export const ownProgram = `
+interface Db { find(name: string): Promise<string> }
+type HistoryMessage = sw.HistoryMessage
+type ToolExecution<Context> = sw.ToolExecution<Context>
+
+var agent: sw.Agent
+var model: sw.ModelProvider
+var tools: sw.Tool[]
+var search: sw.Tool
+var run: sw.Run
+var client: import('openai').OpenAI
+var documents: { source: string; text: string }[]
+var key: Buffer
+var text: string
+var classifierURL: string
+var db: Db
+var noPrices: sw.Shield
+var machine: import('xstate').AnyStateMachine
+var bank: { transfer(to: string, amount: number, options: object): Promise<string> }
+function blocked(name: string): boolean
+function askSomebody(name: string, text: string): Promise<boolean>
+function askSomebody(question: string): Promise<{ yes: boolean; why: string; edited?: object }>
+function runItHere(call: sw.PendingAnswer): Promise<unknown>
+function loadConversation(): Promise<HistoryMessage[]>
+`

@@ -1,0 +1,494 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fromPromise, setup, toPromise, type AnyActorRef } from 'xstate'
+import { z } from 'zod'
+import {
+  createAgent,
+  defineShield,
+  defineTool,
+  memoryStore,
+  type ModelProvider,
+  type PendingAnswer,
+  type RunResult,
+  type Shield,
+} from '../../src/index.js'
+import type { Scenario } from '../../src/rehearsal/index.js'
+import { tinyPdf } from '../memory/support/tiny-pdf.js'
+import { root } from './snippets.js'
+
+type Turns = Scenario['turns']
+
+/** What stands behind a snippet when it runs: the model's turns, what the reader's program has, and what has to come of it. */
+export interface Scene {
+  /** What the model says. Default: nothing is asked. */
+  turns?: Turns
+  /** What the reader's program has, beside a model and two tools. May prepare the folder, which is the working directory. */
+  own?: (stage: { model: ModelProvider; folder: string }) => object | Promise<object>
+  /** What is replaced in the code: addresses and programs of the network. */
+  instead?: Record<string, string>
+  /** Names of the snippet whose values are looked at. */
+  shows?: string[]
+  /** Throws when something else came of it. */
+  expect?: (came: {
+    said: string
+    values: Record<string, unknown>
+    bodies: () => string[]
+  }) => void | Promise<void>
+}
+
+/** A snippet that is not run, and who keeps it true instead. */
+export interface Elsewhere {
+  /** The file that it is a part of, word for word but for the indentation. */
+  partOf?: string
+  /** The test that runs it, or why none can. */
+  because: string
+}
+
+/** Complaints of the compiler that JavaScript does not share. */
+export const loose: Record<string, string[]> = {
+  'docs/guardrails.md › Guards of your own': ['TS2339'],
+  'docs/guardrails.md › Guards of your own (2)': ['TS18046'],
+  'docs/sessions.md › A history of your own': ['TS2322'],
+}
+
+const call = (name: string, input: Record<string, unknown>) => ({ toolCalls: [{ name, arguments: input }] })
+const says = (text: string) => ({ text })
+const signOff = 'examples/sign-off.machine.mjs'
+const server = `${root}node_modules/@modelcontextprotocol/server-filesystem/dist/index.js`
+const throughNode = {
+  "'npx'": 'process.execPath',
+  "'-y', '@modelcontextprotocol/server-filesystem'": `'${server}'`,
+}
+
+/** A session 'may' in a store, in which a payment waits for a person. */
+async function may({ model }: { model: ModelProvider }, store = memoryStore()) {
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ amount: z.number() }),
+    needsApproval: true,
+    execute: ({ amount }) => `Paid ${amount}.`,
+  })
+  const agent = createAgent({ model, store, tools: [pay] })
+  await agent.run('Pay the invoices of May.', { session: 'may' }).result
+  return { agent, askSomebody: () => Promise.resolve({ yes: true, why: '' }) }
+}
+
+const completed =
+  (name: string) =>
+  ({ values }: { values: Record<string, unknown> }) => {
+    expect(values[name]).toMatchObject({ state: 'COMPLETED' })
+  }
+
+const pays: Turns = [call('pay', { amount: 7 }), says('All is paid.')]
+
+export const scenes: Record<string, Scene | Elsewhere> = {
+  'README.md › An agent in twenty lines': {
+    turns: [call('add', { a: 19, b: 23 }), says('19 + 23 is 42.')],
+    expect: ({ said, bodies }) => {
+      expect(said).toContain('19 + 23 is 42.\nCOMPLETED (end_turn), ')
+      expect(bodies()[1]).toContain('"content":"42"')
+    },
+  },
+  'README.md › The states': {
+    turns: [
+      {
+        toolCalls: [
+          ...call('remove', {}).toolCalls,
+          ...call('look', {}).toolCalls,
+          ...call('send', {}).toolCalls,
+        ],
+      },
+      says('Done.'),
+    ],
+    own: ({ model }) => {
+      const made = (name: string, how: object) =>
+        defineTool({ name, description: name, input: z.object({}), execute: () => 'ran', ...how })
+      const tools = [
+        made('remove', { needsApproval: true }),
+        made('send', { needsApproval: true }),
+        defineTool({ name: 'look', description: 'look', input: z.object({}), client: true }),
+      ]
+      return {
+        agent: createAgent({ model, tools }),
+        askSomebody: (name: string) => Promise.resolve(name === 'remove'),
+        runItHere: ({ name }: PendingAnswer) => Promise.resolve(`${name} ran here`),
+      }
+    },
+    shows: ['result'],
+    expect: (came) => {
+      completed('result')(came)
+      const contents = (came.values.result as RunResult).messages.map(({ content }) => content)
+      expect(contents).toEqual(
+        expect.arrayContaining(['ran', 'look ran here', expect.stringContaining('Not this one.')]),
+      )
+    },
+  },
+  'README.md › A run': {
+    turns: [says('Nine.')],
+    own: ({ model }) => ({
+      agent: createAgent({ model }),
+      loadConversation: () =>
+        Promise.resolve([
+          { role: 'user', content: 'How many in April?' },
+          { role: 'assistant', content: 'Seven.' },
+        ]),
+    }),
+    shows: ['run'],
+    expect: async ({ values, bodies }) => {
+      expect(await (values.run as { result: Promise<unknown> }).result).toMatchObject({ output: 'Nine.' })
+      expect(bodies()).toEqual([expect.stringMatching(/How many in April\?.*Seven\..*And in May\?/)])
+    },
+  },
+  'README.md › Events': {
+    turns: [says('Nothing did.')],
+    expect: ({ said }) => {
+      expect(said).toContain('Nothing did.')
+    },
+  },
+  'README.md › Tools': {
+    own: () => ({ blocked: () => false, bank: { transfer: () => Promise.resolve('ok') } }),
+  },
+  'README.md › Tools (2)': {
+    turns: [says('Somebody.')],
+    own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
+  },
+  'README.md › Runs that survive': {
+    turns: pays,
+    own: async (stage) => ({ tools: [await payTool()], ...(stage && {}) }),
+    shows: ['state'],
+    expect: ({ values }) => {
+      expect(values.state).toBe('WAITING_FOR_INPUT')
+    },
+  },
+  'README.md › Runs that survive (2)': {
+    turns: pays,
+    own: (stage) => may(stage),
+    expect: ({ said }) => {
+      expect(said).toBe('All is paid.\n')
+    },
+  },
+  'README.md › Runs that survive (3)': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['run', 'messages', 'other'],
+    expect: async ({ values }) => {
+      expect(values.messages).toHaveLength(2)
+      expect((values.other as { sessionId: string }).sessionId).not.toBe('may')
+      ;(values.other as { cancel(): void }).cancel()
+      expect(await (values.other as { result: Promise<unknown> }).result).toMatchObject({
+        state: 'CANCELLED',
+      })
+    },
+  },
+  'README.md › Context window': {
+    turns: [says('Hi.')],
+    shows: ['agent'],
+    expect: runs('Hi.'),
+  },
+  'README.md › Shields': {
+    turns: [says('It costs 5 €.')],
+    own: () => ({ client: moderating }),
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      const { state, messages } = await ask(values.agent)
+      expect(state).toBe('BLOCKED')
+      expect(messages.at(-1)?.content).toBe('Ask sales.')
+    },
+  },
+  'README.md › Memory and attachments': {
+    turns: [says('Thirty.')],
+    shows: ['result'],
+    expect: (came) => {
+      completed('result')(came)
+      expect(came.bodies()[0]).toContain('Everyone has 30 days of vacation.')
+      expect(came.bodies()[0]).toContain('The offsite is in May.')
+    },
+  },
+  'README.md › Structured output': {
+    turns: [says('{"city":"Paris","days":2}')],
+    shows: ['city', 'days'],
+    expect: ({ values }) => {
+      expect(values).toEqual({ city: 'Paris', days: 2 })
+    },
+  },
+  'README.md › Sub-agents': {
+    turns: [call('research', { task: 'Herons.' }), says('They wade.'), says('Herons wade.')],
+    own: () => ({
+      search: defineTool({
+        name: 'search',
+        description: 'Searches.',
+        input: z.object({}),
+        execute: () => '',
+      }),
+    }),
+    shows: ['lead'],
+    expect: runs('Herons wade.', 'lead'),
+  },
+  'README.md › MCP': {
+    turns: [says('Hi.')],
+    instead: throughNode,
+    shows: ['agent', 'files'],
+    expect: async (came) => {
+      await runs('Hi.')(came)
+      expect(came.bodies()[0]).toContain('read_text_file')
+      await (came.values.files as { close(): Promise<void> }).close()
+    },
+  },
+  'README.md › The machine itself': {
+    turns: [says('Nothing.')],
+    shows: ['actor'],
+    expect: async ({ values }) => {
+      expect(await toPromise(values.actor as AnyActorRef)).toMatchObject({ output: 'Nothing.' })
+    },
+  },
+  'README.md › Test your own agent': {
+    own: () => ({
+      machine: setup({
+        types: {} as { context: { a: boolean; b: boolean } },
+        actors: { model: fromPromise(() => Promise.resolve('Hi.')) },
+      }).createMachine({
+        context: { a: false, b: false },
+        initial: 'asking',
+        states: {
+          asking: {
+            invoke: { id: 'model', src: 'model', onDone: 'answered' },
+            on: { CANCEL: 'cancelled' },
+          },
+          answered: { type: 'final' },
+          cancelled: { type: 'final' },
+        },
+      }),
+    }),
+    shows: ['paths', 'coverage'],
+    expect: ({ values, said }) => {
+      expect(values.paths).toHaveLength(2)
+      expect(said).toContain('2 of 2')
+    },
+  },
+  'README.md › Rehearsals': {
+    shows: ['rehearsal', 'model'],
+    expect: async ({ values }) => {
+      const agent = createAgent({ model: values.model as ModelProvider })
+      expect(await agent.run('Hi.').result).toMatchObject({ output: 'Hello.' })
+      await (values.rehearsal as { close(): Promise<void> }).close()
+    },
+  },
+
+  'docs/context.md › The context window': {
+    turns: [says('It is long.')],
+    expect: ({ said }) => {
+      expect(said).toBe('It is long.\n')
+    },
+  },
+
+  'docs/embedding.md › Embedding the machine': {
+    turns: [call('deploy', { version: '7' }), says('Version 7 is live.')],
+    shows: ['actor'],
+    expect: async ({ values }) => {
+      expect(await toPromise(values.actor as AnyActorRef)).toBe('COMPLETED: Version 7 is live.')
+    },
+  },
+
+  'docs/guardrails.md › Guardrails': {},
+  'docs/guardrails.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/guardrails.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
+
+  'docs/mcp.md › Tools of MCP servers (2)': {
+    turns: [call('files_list_allowed_directories', {}), says('One folder.')],
+    instead: throughNode,
+    expect: ({ said }) => {
+      expect(said).toBe('files_list_allowed_directories\nOne folder.\n')
+    },
+  },
+
+  'docs/memory.md › Memory': {
+    expect: ({ said }) => {
+      expect(said).toMatch(
+        /source: 'leave\.md',\s+text: 'Everyone has 30 days of vacation a year\.',\s+score: \d/,
+      )
+    },
+  },
+  'docs/memory.md › Memory (2)': {
+    own: () => ({ documents: [{ source: 'a.md', text: 'A.' }] }),
+    shows: ['handbook'],
+    expect: ({ values }) => {
+      expect(values.handbook).toMatchObject({ size: 1 })
+    },
+  },
+  'docs/memory.md › Attachments': {
+    own: async ({ folder }) => {
+      const { mkdir, writeFile } = await import('node:fs/promises')
+      await mkdir(`${folder}/uploads`)
+      await writeFile(`${folder}/uploads/report.pdf`, tinyPdf('The report.'))
+      const site = createServer((_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/html' })
+        response.end('<p>A page.</p>')
+      })
+      await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
+      return { page: `http://127.0.0.1:${(site.address() as AddressInfo).port}/`, site }
+    },
+    instead: {
+      "'https://example.com/' }, {": "globalThis.page }, { allowAddresses: ['127.0.0.1'],",
+    },
+    shows: ['known'],
+    expect: ({ values }) => {
+      expect(values.known).toMatchObject({ size: 3 })
+    },
+  },
+
+  'docs/sessions.md › Sessions': {
+    turns: [says('Noted.'), says('Ada.')],
+    shows: ['second'],
+    expect: ({ values, bodies }) => {
+      expect(values.second).toMatchObject({ output: 'Ada.' })
+      expect(bodies()[1]).toContain('My cat is called Ada.')
+    },
+  },
+  'docs/sessions.md › A history of your own': {
+    turns: [says('To Ada.')],
+    shows: ['messages'],
+    expect: ({ values }) => {
+      expect(values.messages).toHaveLength(6)
+    },
+  },
+  'docs/sessions.md › People in the loop': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['result'],
+    expect: completed('result'),
+  },
+  'docs/sessions.md › Replay and fork': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['then', 'other'],
+    expect: ({ values, said }) => {
+      expect(said).toMatch(/^WAITING_FOR_INPUT 2 \d+\n$/)
+      ;(values.other as { cancel(): void }).cancel()
+    },
+  },
+  'docs/sessions.md › A store of your own': {
+    turns: [says('Secret.')],
+    own: () => ({ key: randomBytes(32) }),
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      expect(await ask(values.agent)).toMatchObject({ output: 'Secret.' })
+      const { readFile } = await import('node:fs/promises')
+      expect((await readFile('.sessions/sessions.db')).includes('Secret.')).toBe(false)
+    },
+  },
+
+  'docs/shields.md › Shields': {
+    turns: [says('It is Project Falcon.')],
+    own: () => ({ client: moderating }),
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      expect(await ask(values.agent)).toMatchObject({ state: 'BLOCKED' })
+    },
+  },
+  'docs/shields.md › Write one': {
+    shows: ['noPrices', 'classifier'],
+    expect: async ({ values }) => {
+      const { check } = values.noPrices as Shield
+      expect(await check('5 €', {} as never)).toMatchObject({ action: 'block' })
+    },
+  },
+  'docs/shields.md › Built in': { own: () => ({ client: moderating }) },
+  'docs/shields.md › By hand': {
+    own: () => ({
+      text: 'All is well.',
+      noPrices: defineShield({ name: 'no-prices', check: () => true as never }),
+    }),
+    instead: {},
+    shows: ['action'],
+    expect: ({ values }) => {
+      expect(values.action).toBe('block')
+    },
+  },
+
+  'docs/structured-output.md › Structured output': {
+    turns: [says('{"city":"Paris","days":2}')],
+    shows: ['city', 'days'],
+    expect: ({ values }) => {
+      expect(values).toEqual({ city: 'Paris', days: 2 })
+    },
+  },
+
+  'docs/sub-agents.md › Sub-agents': {
+    turns: [call('research', { task: 'Herons.' }), says('They wade.'), says('Herons wade.')],
+    shows: ['output', 'usage'],
+    expect: ({ values }) => {
+      expect(values).toMatchObject({ output: 'Herons wade.', usage: { totalTokens: expect.any(Number) } })
+    },
+  },
+  'docs/sub-agents.md › One run': {
+    turns: [
+      call('clerk', { task: 'Pay 7.' }),
+      call('pay', { amount: 7 }),
+      says('Paid.'),
+      says('All is paid.'),
+    ],
+    own: async ({ model }) => {
+      const clerk = createAgent({ model, tools: [await payTool()] })
+      const lead = createAgent({ model, tools: [clerk.asTool({ name: 'clerk', description: 'Pays.' })] })
+      return { run: lead.run('Pay 7.') }
+    },
+    expect: async () => {
+      const { run } = globalThis as unknown as { run: { result: Promise<unknown> } }
+      expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'All is paid.' })
+    },
+  },
+
+  'docs/test-your-own-agent.md › Test your own agent': { partOf: signOff, because: 'a part of the machine' },
+  'docs/test-your-own-agent.md › Test your own agent (2)': {
+    partOf: signOff,
+    because: 'a part of the machine',
+  },
+  'docs/test-your-own-agent.md › 1. Say what can happen': {
+    partOf: signOff,
+    because: 'a part of the example',
+  },
+  'docs/test-your-own-agent.md › 1. Say what can happen (2)': {
+    partOf: signOff,
+    because: 'a part of the example',
+  },
+  'docs/test-your-own-agent.md › 2. Generate the paths (2)': { because: 'test/examples/sign-off.test.ts' },
+  'docs/test-your-own-agent.md › 3. State the rule': { partOf: signOff, because: 'a part of the example' },
+  'docs/test-your-own-agent.md › 3. State the rule (2)': { because: 'test/examples/sign-off.test.ts' },
+  'docs/test-your-own-agent.md › 3. State the rule (4)': {
+    partOf: signOff,
+    because: 'a part of the machine',
+  },
+  'docs/test-your-own-agent.md › 4. Replay on the live machine': { because: 'test/graph/coverage.test.ts' },
+
+  'visualizations/README.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
+  'visualizations/README.md › Watching a run (3)': { because: 'it needs a window' },
+}
+
+/** Lets everything pass, without a network. */
+const moderating = {
+  moderations: {
+    create: () => Promise.resolve({ results: [{ flagged: false, categories: {}, category_scores: {} }] }),
+  },
+}
+
+async function payTool() {
+  return defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ amount: z.number() }),
+    needsApproval: true,
+    execute: ({ amount }) => `Paid ${amount}.`,
+  })
+}
+
+async function ask(agent: unknown): Promise<RunResult> {
+  return (agent as { run(input: string): { result: Promise<RunResult> } }).run('Go.').result
+}
+
+function runs(output: string, name = 'agent') {
+  return async ({ values }: { values: Record<string, unknown> }) => {
+    expect(await ask(values[name])).toMatchObject({ state: 'COMPLETED', output })
+  }
+}

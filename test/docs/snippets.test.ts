@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { jest } from '@jest/globals'
+import * as core from '../../src/index.js'
+import * as mcp from '../../src/mcp/index.js'
+import * as memory from '../../src/memory/index.js'
+import * as rehearsal from '../../src/rehearsal/index.js'
+import * as fileStore from '../../src/stores/file/index.js'
+import * as testing from '../../src/testing/index.js'
+import { runSnippet } from './run-snippet.js'
+import { type Elsewhere, loose, type Scene, scenes } from './scenes.js'
+import { root, snippets, snippetsOf } from './snippets.js'
+import { typeErrors } from './type-check.js'
+
+jest.setTimeout(120_000)
+
+const modules = {
+  statewright: core,
+  'statewright/mcp': mcp,
+  'statewright/memory': memory,
+  'statewright/rehearsal': rehearsal,
+  'statewright/stores/file': fileStore,
+  'statewright/testing': testing,
+}
+for (const [name, module] of Object.entries(modules)) {
+  jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })
+}
+
+const programs = snippets.filter(({ lang }) => lang === 'ts' || lang === 'js')
+const played = programs.filter(({ id }) => !isElsewhere(scenes[id]))
+const kept = programs.flatMap((snippet) => {
+  const scene = scenes[snippet.id]
+  return isElsewhere(scene) ? [{ ...snippet, ...scene }] : []
+})
+
+function isElsewhere(scene: Scene | Elsewhere | undefined): scene is Elsewhere {
+  return scene !== undefined && 'because' in scene
+}
+
+test('every program of the documents has a scene, and every scene a program', () => {
+  expect(Object.keys(scenes)).toEqual(programs.map(({ id }) => id))
+})
+
+test('every block says its language, and no other than these', () => {
+  expect(new Set(snippets.map(({ lang }) => lang))).toEqual(new Set(['js', 'sh', 'text', 'ts']))
+})
+
+test('every program that is whole compiles, with what the reader’s own program has', () => {
+  const whole = programs.filter(({ id }) => !kept.some((each) => each.id === id && isPart(each)))
+  // One that does not, so that it is seen that the compiler looks.
+  const wrong = { id: 'wrong', lang: 'js', code: "createAgent({ model }).walk('Go.')" }
+  const errors = Object.entries(typeErrors([...whole, wrong])).flatMap(([id, said]) =>
+    said
+      .filter((line) => !loose[id]?.some((code) => line.includes(`error ${code}:`)))
+      .map((line) => `${id}: ${line}`),
+  )
+  expect(errors).toEqual([expect.stringMatching(/^wrong: .*'walk' does not exist/)])
+})
+
+/** Of a machine, or a line of it: no program by itself. */
+function isPart({ partOf, because }: Elsewhere): boolean {
+  return partOf !== undefined || because === 'test/examples/sign-off.test.ts'
+}
+
+test.each(played)('$id runs', async (snippet) => {
+  await runSnippet(snippet, scenes[snippet.id] as Scene, modules)
+})
+
+test.each(kept.filter(({ partOf }) => partOf !== undefined))(
+  '$id stands in $partOf',
+  ({ code, partOf = '' }) => {
+    const lines = (text: string) => text.split('\n').map((line) => line.trim())
+    const there = lines(readFileSync(root + partOf, 'utf8'))
+    // In that order, though lines between them may be left out.
+    let at = -1
+    for (const line of lines(code).filter(Boolean)) {
+      const next = there.indexOf(line, at + 1)
+      expect({ line, isThere: next > at }).toEqual({ line, isThere: true })
+      at = next
+    }
+  },
+)
+
+test('headings and blocks are told apart', () => {
+  const markdown = '# A\n```ts\n# no heading\n```\n## B\n```js\n1\n```\n```js\n2\n```\n```\nplain\n```\n'
+  expect(snippetsOf('x.md', markdown)).toEqual([
+    { id: 'x.md › A', lang: 'ts', code: '# no heading\n' },
+    { id: 'x.md › B', lang: 'js', code: '1\n' },
+    { id: 'x.md › B (2)', lang: 'js', code: '2\n' },
+  ])
+})

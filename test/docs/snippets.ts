@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The documents whose code has to be true. */
+export const documents = [
+  'README.md',
+  'docs/context.md',
+  'docs/embedding.md',
+  'docs/guardrails.md',
+  'docs/mcp.md',
+  'docs/memory.md',
+  'docs/sessions.md',
+  'docs/shields.md',
+  'docs/structured-output.md',
+  'docs/sub-agents.md',
+  'docs/test-your-own-agent.md',
+  'visualizations/README.md',
+]
+
+/** A fenced block of a document. */
+export interface Snippet {
+  /** `README.md › The states`; a second block under the same heading is `… (2)`. */
+  id: string
+  lang: string
+  code: string
+}
+
+export function snippetsOf(document: string, markdown = readFileSync(root + document, 'utf8')): Snippet[] {
+  const counts = new Map<string, number>()
+  let heading = ''
+  return Array.from(markdown.matchAll(/^#+ (.*)$|^```(\w*)\n([\s\S]*?)^```$/gm)).flatMap(
+    ([, title, lang = '', code = '']) => {
+      if (title !== undefined) heading = title
+      if (title !== undefined || lang === '') return []
+      const place = `${document} › ${heading}`
+      const count = (counts.get(place) ?? 0) + 1
+      counts.set(place, count)
+      return [{ id: count === 1 ? place : `${place} (${count})`, lang, code }]
+    },
+  )
+}
+
+export const snippets = documents.flatMap((document) => snippetsOf(document))

@@ -1,0 +1,69 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as core from '../../src/index.js'
+import { entries, fromEntries, ownProgram } from './prelude.js'
+import { root, type Snippet } from './snippets.js'
+
+/**
+ * What the compiler says of the snippets, by their ids; none when it has nothing to say. The compiler has no API: the
+ * snippets are written into a folder of the tree, where packages are found, and it runs once for all of them.
+ */
+export function typeErrors(snippets: readonly Snippet[]): Record<string, string[]> {
+  const folder = join(root, 'test/docs', `.checked-${process.pid}`)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+  try {
+    const files = snippets.map((snippet, i) => ({ ...snippet, name: `snippet-${i}.${snippet.lang}` }))
+    for (const { name, code } of files) writeFileSync(join(folder, name), `${code}\nexport {}\n`)
+    writeFileSync(join(folder, 'prelude.d.ts'), prelude())
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ ...settings, include: [], files: ['prelude.d.ts', ...files.map(({ name }) => name)] }),
+    )
+    const { stdout } = spawnSync(
+      process.execPath,
+      [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder],
+      {
+        cwd: folder,
+        encoding: 'utf8',
+      },
+    )
+    const lines = stdout.split('\n').filter((line) => line.includes('error TS'))
+    return Object.fromEntries(
+      [...files, { id: 'elsewhere', name: 'prelude' }].flatMap(({ id, name }) => {
+        const isOther = (line: string) => !files.some((file) => line.startsWith(`${file.name}(`))
+        const said = lines.filter((line) =>
+          id === 'elsewhere' ? isOther(line) : line.startsWith(`${name}(`),
+        )
+        return said.length === 0 ? [] : [[id, said] as const]
+      }),
+    )
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const settings = {
+  extends: '../../../tsconfig.json',
+  compilerOptions: {
+    // JavaScript is checked as far as it says its types.
+    allowJs: true,
+    checkJs: true,
+    noImplicitAny: false,
+    allowUnusedLabels: true,
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    paths: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, [`../../../${file}`]])),
+  },
+}
+
+function prelude(): string {
+  const own = Object.keys(core).map((name) => `var ${name}: typeof sw.${name}`)
+  const others = Object.entries(fromEntries).map(
+    ([name, entry]) => `var ${name}: typeof import('${entry}').${name}`,
+  )
+  const zod = `var z: typeof import('zod').z`
+  const globals = [zod, ...own, ...others, ownProgram].join('\n')
+  return `import type * as sw from 'statewright'\ndeclare global {\n${globals}\n}\nexport {}\n`
+}
