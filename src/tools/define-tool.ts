@@ -18,7 +18,7 @@ interface CommonDefinition<Schema, Name extends string> {
   name: Name
   /** What it does and when to use it, for the model. */
   description: string
-  /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`, which is sent unchecked. */
+  /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`. */
   input: Usable<Schema>
   /** Running it twice with one idempotency key has the effect of running it once. Default false. */
   idempotent?: boolean

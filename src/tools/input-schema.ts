@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
+import { lazily } from '../lazily.js'
 import { describeError } from './describe-error.js'
 import { flaws } from './flaws.js'
 import { peek } from './peek.js'
@@ -6,7 +7,7 @@ import { isStandardSchema, type StandardJsonSchema, type Validation } from './st
 
 /**
  * What a tool's input may be described with: a schema of a library that implements Standard JSON Schema (zod >= 4.2),
- * or a JSON Schema as it is. Arguments for the latter are checked only for being an object.
+ * or a JSON Schema as it is.
  */
 export type InputSchema = StandardJsonSchema | PlainJsonSchema
 
@@ -30,11 +31,22 @@ export type Usable<Schema> = Schema extends InputSchema ? Schema : `This input $
 
 export type Validate = (value: unknown) => Validation | Promise<Validation>
 
-/** How a schema checks arguments. A plain JSON Schema accepts every object: the model's provider enforces it, or not. */
+/** How a schema checks arguments. */
 export function validatorOf(schema: InputSchema): Validate {
-  if (!isStandardSchema(schema)) return (value) => ({ value })
+  if (!isStandardSchema(schema)) return plainSchemaValidator(copyOf(schema))
   const standard = schema['~standard']
   return (value) => standard.validate(value)
+}
+
+const plain = lazily(() => import('./plain-validator.js'))
+
+/** Loaded with the first tool that has such a schema: in time for its first call, or the call waits. */
+function plainSchemaValidator(schema: JsonObject): Validate {
+  let validate: ((value: unknown) => Validation) | undefined
+  const load = async () => (validate ??= (await plain()).plainValidator(schema))
+  // Whoever checks with it hears of a failure, and tries again.
+  load().catch(() => undefined)
+  return (value) => (validate ? validate(value) : load().then((check) => check(value)))
 }
 
 /**

@@ -34,16 +34,19 @@ async function bundle(
   })
   const texts = new Map(outputFiles.map(({ path, text }) => [path.slice(root.length), text]))
   const first = reachedAtOnce(metafile, 'bundle/stdin.js')
-  const outside = (files: Iterable<string>, kind: string) => {
+  const outside = (files: Iterable<string>, kinds: readonly string[]) => {
     const imports = [...files].flatMap((file) => metafile.outputs[file]?.imports ?? [])
-    return [...new Set(imports.filter((each) => each.external && each.kind === kind).map(({ path }) => path))]
+    const packages = imports.filter((each) => each.external && kinds.includes(each.kind))
+    return new Set(packages.map(({ path }) => path))
   }
+  const atOnce = outside(first, ['import-statement'])
+  const everywhere = outside(texts.keys(), ['import-statement', 'dynamic-import'])
   return {
     code: [...texts.values()].join('\n'),
     first: [...first].map((file) => texts.get(file) ?? '').join('\n'),
     packages: {
-      first: outside(first, 'import-statement').toSorted(),
-      later: outside(texts.keys(), 'dynamic-import').toSorted(),
+      first: [...atOnce].toSorted(),
+      later: [...everywhere].filter((path) => !atOnce.has(path)).toSorted(),
     },
   }
 }
@@ -80,7 +83,7 @@ describe('the core entry', () => {
     const { packages } = await bundle("export * from './src/index.ts'", { packages: 'external' })
     expect(packages).toEqual({
       first: ['@noble/hashes/sha2.js', 'rxjs/internal/Observable', 'xstate'],
-      later: ['@pydantic/genai-prices', 'openai', 'zod'],
+      later: ['@cfworker/json-schema', '@pydantic/genai-prices', 'openai', 'zod'],
     })
   })
 

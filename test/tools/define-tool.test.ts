@@ -53,7 +53,7 @@ test('A schema without properties gets an empty list of them, which some provide
   })
 })
 
-test('A plain JSON Schema goes to the model as it is, copied, and accepts every object', async () => {
+test('A plain JSON Schema goes to the model as it is, copied, and arguments are held against it', async () => {
   const input = {
     $schema: 'x',
     type: 'object' as const,
@@ -63,7 +63,8 @@ test('A plain JSON Schema goes to the model as it is, copied, and accepts every 
   const tool = defineTool({ ...valid, input, execute: (args) => args['a'] })
   input.required.push('b')
   expect(tool.parameters).toEqual({ type: 'object', properties: { a: { type: 'string' } }, required: ['a'] })
-  expect(await tool.validate({ other: 1 })).toEqual({ value: { other: 1 } })
+  expect(await tool.validate({ a: 'x', other: 1 })).toEqual({ value: { a: 'x', other: 1 } })
+  expect(await tool.validate({ other: 1 })).toEqual({ issues: [{ path: ['a'], message: 'Missing.' }] })
 })
 
 test('The JSON Schema is made once', () => {
