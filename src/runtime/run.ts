@@ -394,7 +394,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
     frozen([context.messages, context.usage, context.error])
     this.#session.update(context)
-    if (atFinal) this.#session.release()
+    if (atFinal) {
+      this.#session.release()
+      // Whoever hears of the end does not get the rest before it: the store may have ended the run.
+      this.#rest.leave()
+    }
     const kept = this.#log?.rest(context)
     if (!atFinal && context.config.interactive) {
       // What could not be written ends the run by itself.

@@ -146,6 +146,27 @@ describe('a rest that is still being written', () => {
     },
   )
 
+  test('one that fails at a rest is told by the result from then on', async () => {
+    const kept = memoryStore()
+    const store: SessionStore = {
+      ...kept,
+      append: (lease, records, summary) => {
+        if (records.some(({ data }) => data.includes('"REJECT"'))) throw new Error('no space left on device')
+        return kept.append(lease, records, summary)
+      },
+    }
+    const run = agentOn(store, [calls(call('a', 'pay'), call('b', 'pay')), { text: 'Done.' }]).run('Go.')
+    const ends: Promise<string>[] = []
+    run.events$.subscribe({
+      next: (event) => {
+        if (event.type === 'approval_requested' && event.callId === 'a') run.reject('a', 'No.')
+      },
+      complete: () => void ends.push(run.result.then(({ state }) => state)),
+    })
+    await until(() => ends.length > 0)
+    expect(await ends[0]).toBe('ERROR')
+  })
+
   test('one that cannot be written ends an interactive run, and rejects nothing that nobody awaits', async () => {
     const kept = memoryStore()
     const unhandled: unknown[] = []
