@@ -1,6 +1,6 @@
 import type { NewMessage } from '../../machines/agent/context.js'
 import type { JsonObject } from '../../machines/agent/json.js'
-import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../machines/agent/messages.js'
+import type { ContentPart, Message, ToolCall } from '../../machines/agent/messages.js'
 import { UsageError } from '../errors.js'
 import { plainExtra } from '../providers/plain-extra.js'
 import type { SessionState } from '../sessions/session-state.js'
@@ -73,7 +73,7 @@ export function readConversation(input: unknown, now: number): Conversation {
     return { history, said: input.slice(from).map((message, i) => toMessage(message, `input[${from + i}]`)) }
   }
   const at = `input[${from - 1}]`
-  throw bad(`${at} is the last message, and not the user's: end with what the model is to answer.`, at)
+  throw wrong(at, "is the last message, and not the user's: end with what the model is to answer.")
 }
 
 /** What a run of a session starts from, with the turns that its input brings. They belong to a new session only. */
@@ -112,12 +112,12 @@ function isEarlier(message: unknown): boolean {
 
 function readMessage(given: unknown, index: number): Read {
   const at = `input[${index}]`
-  if (typeof given !== 'object' || given === null) throw bad(`${at} must be a message object.`, at)
+  if (typeof given !== 'object' || given === null) throw wrong(at, 'must be a message object.')
   const message = plainCopy(given, at) as Fields
   const { createdAt, internal, data } = message
   const notes = {
     ...(internal === true && { internal: true as const }),
-    ...(typeof data === 'object' && data !== null && !Array.isArray(data) && { data: data as JsonObject }),
+    ...(isRecord(data) && { data: data as JsonObject }),
   }
   const isTime = typeof createdAt === 'number' && createdAt >= 0
   return {
@@ -137,46 +137,33 @@ function readRole(message: Fields, at: string): Draft {
       return { role: 'system', content: readText(content, `${at}.content`) }
     case 'assistant':
       return readAnswer(message, at)
-    case 'tool': {
-      const { tool_call_id: id } = message
-      if (typeof id !== 'string' || id === '')
-        throw bad(
-          `${at}.tool_call_id must be the id of the call that this is the result of.`,
-          `${at}.tool_call_id`,
-        )
-      return { role, tool_call_id: id, content: readText(content, `${at}.content`) }
-    }
+    case 'tool':
+      return {
+        role,
+        tool_call_id: readId(message['tool_call_id'], `${at}.tool_call_id`),
+        content: readText(content, `${at}.content`),
+      }
     default:
-      throw bad(
-        `${at}.role is ${shown(role)}: it must be user, assistant, tool, system or developer.`,
-        `${at}.role`,
-      )
+      throw wrong(`${at}.role`, `is ${shown(role)}: it must be user, assistant, tool, system or developer.`)
   }
 }
 
 function readAnswer(message: Fields, at: string): Draft {
-  const { content, tool_calls: given, function_call: old, reasoning_details: details } = message
-  if (old != null)
-    throw bad(
-      `${at}.function_call is the form of old: write it as tool_calls, with an id.`,
-      `${at}.function_call`,
-    )
+  const { content, tool_calls: given, reasoning_details: details } = message
+  if (message['function_call'] != null)
+    throw wrong(`${at}.function_call`, 'is the form of old: write it as tool_calls, with an id.')
   const calls = readCalls(given ?? [], `${at}.tool_calls`)
-  const parts = Array.isArray(content) ? content : []
-  const refusals = parts.flatMap((part: Fields | null) =>
-    part?.['type'] === 'refusal' ? [part['refusal']] : [],
-  )
-  const refusal = textOrNull(message['refusal'] ?? refusals[0], `${at}.refusal`)
+  const parts: (Fields | null)[] = Array.isArray(content) ? content : []
+  const isRefusal = (part: Fields | null) => part?.['type'] === 'refusal'
+  const refusal = textOrNull(message['refusal'] ?? parts.find(isRefusal)?.['refusal'], `${at}.refusal`)
   const reasoning = textOrNull(message['reasoning'] ?? message['reasoning_content'], `${at}.reasoning`)
-  const words = Array.isArray(content)
-    ? parts.filter((part: Fields | null) => part?.['type'] !== 'refusal')
-    : content
+  const words = Array.isArray(content) ? parts.filter((part) => !isRefusal(part)) : content
   if (words == null && calls.length === 0 && refusal === null)
-    throw bad(`${at} has neither content nor tool_calls.`, `${at}.content`)
+    throw wrong(`${at}.content`, 'is missing, and there are no tool_calls.')
   const echoed = (Array.isArray(details) ? details : [])
     .map(plainExtra)
     .filter((detail) => detail !== undefined)
-  const answer: Omit<AssistantMessage, 'id' | 'createdAt'> = {
+  return {
     role: 'assistant',
     content: words == null ? (calls.length > 0 ? null : '') : readText(words, `${at}.content`),
     ...(calls.length > 0 && { tool_calls: calls }),
@@ -184,30 +171,33 @@ function readAnswer(message: Fields, at: string): Draft {
     ...(reasoning !== null && { reasoning }),
     ...(echoed.length > 0 && { reasoning_details: echoed }),
   }
-  return answer
 }
 
 function readCalls(given: unknown, at: string): ToolCall[] {
-  if (!Array.isArray(given)) throw bad(`${at} must be a list of calls.`, at)
+  if (!Array.isArray(given)) throw wrong(at, 'must be a list of calls.')
   const ids = new Set<string>()
   return given.map((call: Fields | null, i): ToolCall => {
     const here = `${at}[${i}]`
-    const { id, type = 'function', extra_content: extra } = call ?? {}
+    const { type = 'function', function: asked, extra_content: extra } = call ?? {}
     if (type !== 'function')
-      throw bad(`${here}.type is ${shown(type)}: only calls of functions are known.`, here)
-    if (typeof id !== 'string' || id === '') throw bad(`${here}.id must be a text.`, `${here}.id`)
-    if (ids.has(id))
-      throw bad(`${here}.id is ${shown(id)}, like that of another call of the message.`, `${here}.id`)
+      throw wrong(here, `is of the type ${shown(type)}: only calls of functions are known.`)
+    const id = readId(call?.['id'], `${here}.id`)
+    if (ids.has(id)) throw wrong(`${here}.id`, `is ${shown(id)}, like that of another call of the message.`)
     ids.add(id)
-    const { name, arguments: text } = (call?.['function'] ?? {}) as Fields
-    if (typeof name !== 'string') throw bad(`${here}.function.name must be a text.`, `${here}.function.name`)
-    if (typeof text !== 'string') {
-      const where = `${here}.function.arguments`
-      throw bad(`${where} must be JSON text, as the model wrote it: JSON.stringify an object.`, where)
-    }
+    const { name, arguments: text } = (asked ?? {}) as Fields
+    if (typeof name !== 'string') throw wrong(`${here}.function.name`, 'must be a text.')
+    if (typeof text !== 'string')
+      throw wrong(
+        `${here}.function.arguments`,
+        'must be JSON text, as the model wrote it: JSON.stringify an object.',
+      )
     const echoed = plainExtra(extra)
-    const extras = echoed === undefined ? {} : { extra_content: echoed }
-    return { id, type: 'function', function: { name, arguments: text }, ...extras }
+    return {
+      id,
+      type: 'function',
+      function: { name, arguments: text },
+      ...(echoed !== undefined && { extra_content: echoed }),
+    }
   })
 }
 
@@ -236,17 +226,15 @@ function inCallOrder({ draft, at }: Read, results: readonly Read[]): Read[] {
   return calls.map((call, i) => {
     const result = byCall.get(call.id)
     if (result) return result
-    const where = `input[${at}].tool_calls[${i}]`
-    throw bad(
-      `${where}, the call ${shown(call.id)}, has no result: a message of the role tool right after it.`,
-      where,
+    throw wrong(
+      `input[${at}].tool_calls[${i}]`,
+      `is the call ${shown(call.id)}, which has no result: a message of the role tool right after it.`,
     )
   })
 }
 
 function orphan(id: string, at: number): UsageError {
-  const where = `input[${at}]`
-  return bad(`${where} is a result of the call ${shown(id)}, and no such call waits for one here.`, where)
+  return wrong(`input[${at}]`, `is a result of the call ${shown(id)}, and no such call waits for one here.`)
 }
 
 function numbered(messages: readonly Read[], now: number): Message[] {
@@ -259,18 +247,31 @@ function readText(content: unknown, at: string): string {
   const texts = parts.map((part) => {
     const { type, text } = (part ?? {}) as Fields
     if (type !== 'text' || typeof text !== 'string')
-      throw bad(`${at} must be a text, or a list of text parts.`, at)
+      throw wrong(at, 'must be a text, or a list of text parts.')
     return text
   })
   return texts.join('\n')
 }
 
+function readId(id: unknown, at: string): string {
+  if (typeof id !== 'string' || id === '') throw wrong(at, 'must be the id of a call.')
+  return id
+}
+
 function textOrNull(value: unknown, at: string): string | null {
   if (value === undefined || value === null || value === '') return null
-  if (typeof value !== 'string') throw bad(`${at} must be a text.`, at)
+  if (typeof value !== 'string') throw wrong(at, 'must be a text.')
   return value
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function shown(value: unknown): string {
   return `'${String(value)}'`
+}
+
+function wrong(at: string, what: string): UsageError {
+  return bad(`${at} ${what}`, at)
 }

@@ -167,6 +167,30 @@ describe('a rest that is still being written', () => {
     expect(await ends[0]).toBe('ERROR')
   })
 
+  test.each([
+    ['before the run', 'acquire'],
+    ['at its first write', 'append'],
+  ] as const)('a store that stops answering %s holds nobody up for ever', async (_, method) => {
+    const clock = new SimulatedClock()
+    const store: SessionStore = { ...memoryStore(), [method]: () => new Promise(() => undefined) }
+    const model = scripted(() => Promise.resolve({ text: 'Never told.' }))
+    const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
+    let told: unknown = 'nothing yet'
+    run.result.then(
+      (result) => (told = result),
+      (error: unknown) => (told = error),
+    )
+    await settled()
+    run.cancel()
+    await settled()
+    expect(told).toBe('nothing yet')
+    clock.increment(60_000)
+    await settled()
+    await settled()
+    if (method === 'acquire') expect(told).toMatchObject({ name: 'StoreError', code: 'store_unavailable' })
+    else expect(told).toMatchObject({ state: 'CANCELLED', error: { code: 'store_unavailable' } })
+  })
+
   test('one that cannot be written ends an interactive run, and rejects nothing that nobody awaits', async () => {
     const kept = memoryStore()
     const unhandled: unknown[] = []

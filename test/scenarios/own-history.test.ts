@@ -147,7 +147,12 @@ const cycle: Record<string, unknown> = {}
 cycle['self'] = cycle
 
 const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][] = [
-  ['an open call', [user('a'), asked('c1'), user('b')], 'input[1].tool_calls[0]', /call 'c1', has no result/],
+  [
+    'an open call',
+    [user('a'), asked('c1'), user('b')],
+    'input[1].tool_calls[0]',
+    /call 'c1', which has no result/,
+  ],
   [
     'one open call of two',
     [user('a'), asked('c1', 'c2'), result('c1'), user('b')],
@@ -186,7 +191,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'an answer without anything',
     [{ role: 'assistant' }, user('b')],
     'input[0].content',
-    /neither content nor tool_calls/,
+    /missing, and there are no tool_calls/,
   ],
   [
     'a call of old',
@@ -229,7 +234,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'a result without an id',
     [asked('c1'), { role: 'tool', content: 'x' }, user('b')],
     'input[1].tool_call_id',
-    /id of the call/,
+    /id of a call/,
   ],
   [
     'a result without content',
