@@ -1,6 +1,6 @@
 import type { PendingAnswer } from '../../machines/agent/outcome.js'
 import { UsageError } from '../errors.js'
-import { parseArguments } from '../tools/parse-arguments.js'
+import { fitArguments, readJson } from '../tools/fit-arguments.js'
 import type { Tool } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
@@ -22,7 +22,7 @@ export function editedArguments(value: unknown, call: PendingAnswer, tools: Tool
   const tool = toolOf(call, tools)
   // Whoever runs it says that it does not exist.
   if (tool === undefined) return { text }
-  const parsed = parseArguments(tool, text)
+  const parsed = fitArguments(tool, readJson(text))
   if (parsed instanceof Promise) {
     return { text, problem: parsed.then((late) => (late.ok ? null : refused(call, late.message))) }
   }

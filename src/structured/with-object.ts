@@ -1,5 +1,5 @@
 import type { RunResult } from '../../machines/agent/outcome.js'
-import { readOutput } from './read-output.js'
+import { lazily } from '../lazily.js'
 import type { StructuredOutput } from './structured-output.js'
 
 /**
@@ -11,8 +11,17 @@ export function withObject(
   result: RunResult,
 ): RunResult | Promise<RunResult> {
   if (output === undefined || result.resumable || result.outputProblem !== undefined) return result
-  const reading = readOutput(result.output, output.validate, output.schema)
-  const complete = (read: Awaited<typeof reading>): RunResult =>
-    read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
-  return reading instanceof Promise ? reading.then(complete) : complete(reading)
+  return completed(output, result)
 }
+
+async function completed(
+  output: StructuredOutput,
+  result: Extract<RunResult, { resumable: false }>,
+): Promise<RunResult> {
+  const { readOutput } = await loadReading()
+  const read = await readOutput(result.output, output.validate, output.schema)
+  return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
+}
+
+/** Only those who ask for an object need it; it has come with the first answer. */
+const loadReading = lazily(() => import('./read-output.js'))
