@@ -4,7 +4,7 @@ import type { AgentMachineEvent } from './events.js'
 import type { FitOutput } from './fit.js'
 import type { ModelOutput } from './response.js'
 import type { RetrievedSnippet } from './retrieved.js'
-import type { CallScreening, InputScreening, Screening } from './screening.js'
+import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**
  * Everything that waits, as the chart names it. The bare machine brings none of it to life: `agent.machine` does, or
@@ -18,7 +18,7 @@ export const fitContext = fromPromise<FitOutput>(missing('fitContext'))
 export const screenCalls = fromPromise<CallScreening[]>(missing('screenCalls'))
 export const screenResults = fromPromise<CallScreening[]>(missing('screenResults'))
 export const consultGuards = fromPromise<Consultation, { on: 'calls' | 'results' }>(missing('consultGuards'))
-export const screenOutput = fromPromise<Screening>(missing('screenOutput'))
+export const screenOutput = fromPromise<OutputScreening>(missing('screenOutput'))
 
 /** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {

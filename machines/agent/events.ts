@@ -6,7 +6,7 @@ import type { PendingAnswer } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult, ToolTraits } from './results.js'
 import type { RetrievedSnippet } from './retrieved.js'
-import type { CallScreening, InputScreening, Screening } from './screening.js'
+import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 import type { Usage } from './usage.js'
 
 /** Every event carries the time at which it happened: the machine itself has no clock. */
@@ -65,7 +65,7 @@ export type ActorEvent = Timed &
     | (ErrorActorEvent<ModelActorError, 'conclusion'> & { type: 'xstate.error.actor.conclusion' })
     | (DoneActorEvent<FitOutput, 'fitting'> & { type: 'xstate.done.actor.fitting' })
     | (DoneActorEvent<InputScreening[], 'inputShields'> & { type: 'xstate.done.actor.inputShields' })
-    | (DoneActorEvent<Screening, 'outputShields'> & { type: 'xstate.done.actor.outputShields' })
+    | (DoneActorEvent<OutputScreening, 'outputShields'> & { type: 'xstate.done.actor.outputShields' })
     | (DoneActorEvent<CallScreening[], 'callShields'> & { type: 'xstate.done.actor.callShields' })
     | (DoneActorEvent<CallScreening[], 'resultShields'> & { type: 'xstate.done.actor.resultShields' })
     | (DoneActorEvent<RetrievedSnippet[], 'retrieval'> & { type: 'xstate.done.actor.retrieval' })

@@ -4,10 +4,11 @@ import type { AgentContext } from './context.js'
  * Why the output of a run that has ended is no object, though its agent has an output schema; null when it is one, and
  * for an agent without a schema.
  */
-export function outputProblemOf({ features, response, reason, outputProblem }: AgentContext): string | null {
+export function outputProblemOf(context: AgentContext): string | null {
+  const { features, response, reason, held, outputProblem } = context
   if (!features.structuredOutput) return null
-  // What a shield has blocked is spoken of no more.
-  if (reason === 'shield') return unanswered
+  // What a shield has blocked, or has not cleared, is not spoken of.
+  if (reason === 'shield' || held !== null) return unanswered
   return outputProblem ?? (response === 'answer' ? null : unanswered)
 }
 

@@ -3,6 +3,7 @@ import { openQuestions, questionId } from './delegation.js'
 import type { PendingAnswer, RunAtWork, RunResult } from './outcome.js'
 import { outputProblemOf } from './output-problem.js'
 import { fingerprintOf, type PendingCall } from './results.js'
+import { shownMessages } from './unscreened.js'
 
 /** A run at rest, as its user sees it. */
 export function resultOf(context: AgentContext): RunResult {
@@ -18,7 +19,7 @@ export function standingOf(context: AgentContext): RunResult | RunAtWork {
     state,
     reason: context.reason ?? 'internal',
     output: context.output,
-    messages: context.messages,
+    messages: shownMessages(context),
     usage: context.usage.run,
     steps: context.steps,
     ...(context.error !== null && { error: context.error }),

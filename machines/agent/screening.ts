@@ -1,3 +1,5 @@
+import type { AssistantMessage } from './messages.js'
+
 /** Where content is screened: what the user says, what a tool is given, what it returns, what the model answers. */
 export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
 
@@ -47,6 +49,16 @@ export interface HeldAnswer {
   isRefusal: boolean
   /** The text is a piece of an answer that is continued. */
   isPiece: boolean
+  /** Cleared already. */
+  reasoning?: Pick<AssistantMessage, 'reasoning' | 'reasoning_details'>
+  /** What of the text does not fit the output schema: told with the text. */
+  outputProblem?: string | null
+}
+
+/** What the shields said of an answer. */
+export interface OutputScreening extends Screening {
+  /** Of an answer that was redacted: what of it does not fit the output schema now. */
+  outputProblem?: string | null
 }
 
 /** The pieces of an answer that was cut off, as far as the shields have cleared them. */
@@ -57,8 +69,10 @@ export interface SpokenPieces {
   ids: string[]
 }
 
+export const withheldReasoning = '[Withheld: a shield refused this reasoning.]'
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
+export const unclearedInput = '[Withheld: no shield has cleared this message.]'
 /** An answer that was shown, before what came after it was found to be forbidden together with it. */
 export const refusedAnswer = '[Withheld: a shield refused this answer.]'
 /** JSON text, so that a message with such a call can be sent. */

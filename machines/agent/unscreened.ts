@@ -1,6 +1,7 @@
 import type { AgentContext } from './context.js'
 import type { UserMessage } from './messages.js'
 import type { PendingCall } from './results.js'
+import { unclearedInput } from './screening.js'
 
 /** What the user has said since the model spoke last, and no shield has seen yet. */
 export function unscreenedInput({ features, messages }: AgentContext): UserMessage[] {
@@ -10,6 +11,20 @@ export function unscreenedInput({ features, messages }: AgentContext): UserMessa
     .slice(spoken + 1)
     .filter((message): message is UserMessage => message.role === 'user' && !message.internal)
     .filter((message) => message.data?.['screened'] !== true)
+}
+
+/** The transcript as it may be shown: without the words of messages that no shield has seen yet. */
+export function shownMessages(context: AgentContext): AgentContext['messages'] {
+  const unseen = unscreenedInput(context)
+  if (unseen.length === 0) return context.messages
+  return context.messages.map((message) =>
+    message.role === 'user' && unseen.includes(message) ? withheldMessage(message, unclearedInput) : message,
+  )
+}
+
+/** Nobody looks at such a message again: there is nothing of it left. */
+export function withheldMessage(message: UserMessage, content: string): UserMessage {
+  return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }
 
 /** The calls whose arguments no shield has seen. A run that was stored before they were marked: all that are open. */

@@ -2,6 +2,7 @@ import { type GuardrailsState, initialGuardrails } from '../../guards/state.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Fit } from '../../machines/agent/fit.js'
 import type { Message } from '../../machines/agent/messages.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import { UsageError } from '../errors.js'
 import type { SessionState } from '../sessions/session-state.js'
@@ -76,7 +77,7 @@ export class Session {
 
   /** Takes over what a run has come to. */
   update(context: AgentContext): void {
-    this.messages = context.messages
+    this.messages = shownMessages(context)
     this.usage = context.usage.session
     const { guardrails, warnedOfBudget, fit } = context
     this.metadata = { guardrails, warnedOfBudget, fit }

@@ -1,6 +1,7 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { RunAtWork, RunResult } from '../../machines/agent/outcome.js'
 import { standingOf } from '../../machines/agent/result-of.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { UsageError } from '../errors.js'
 import type { SessionStore } from '../stores/store.js'
@@ -28,7 +29,7 @@ export async function replay(store: SessionStore, sessionId: string, to?: number
   return {
     at: head,
     ...(name !== undefined && { name }),
-    messages: run?.context.messages ?? state.messages,
+    messages: run ? shownMessages(run.context) : state.messages,
     usage: run?.context.usage.session ?? state.usage,
     run: run ? standingOf(run.context) : null,
     snapshot: run ? machineStateOf(run) : null,

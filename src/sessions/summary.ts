@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { SessionSummary } from '../stores/store.js'
 
@@ -9,7 +10,7 @@ export function summaryOf(context: AgentContext, name: string | undefined, runs:
   const { session } = context.usage
   return {
     ...(name !== undefined && { name }),
-    title: titleOf(context.messages),
+    title: titleOf(shownMessages(context)),
     state: context.state,
     reason: context.reason,
     runs,

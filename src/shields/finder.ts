@@ -1,3 +1,5 @@
+import { asItIs, type View, viewsOf } from './views.js'
+
 /** Finds one kind of thing in a text. */
 export interface Finder {
   kind: string
@@ -8,12 +10,31 @@ export interface Finder {
   pattern: RegExp
   /** How many characters of a match or candidate, `kept` not counted, really are one; 0 for none. Default: all. */
   accepts?: (match: string) => number
+  /**
+   * What else it is found in: `plainly`, in the text without invisible characters and disguised letters; `unbroken`, in
+   * the same with its lines joined, too. Default: in nothing but the text as it is.
+   */
+  reads?: 'plainly' | 'unbroken'
+  /**
+   * For where lines are joined: the pattern without its boundaries, and what each (sticky) has to match there, unless a
+   * line begins.
+   */
+  wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }
 
 /** The kinds of things that are in the text, in the order of the finders. */
 export function kindsIn(finders: readonly Finder[], text: string): string[] {
-  const kinds = finders.flatMap((finder) => (spansIn(finder, text).next().done ? [] : [finder.kind]))
-  return [...new Set(kinds)]
+  return [...new Set(matching(finders, text).map(({ kind }) => kind))]
+}
+
+function matching(finders: readonly Finder[], text: string): Finder[] {
+  const readings = readingsOf(finders, text)
+  return finders.filter((finder) => readings(finder).some((view) => !spansOf(finder, view).next().done))
+}
+
+interface Span {
+  start: number
+  end: number
 }
 
 export interface Redacted {
@@ -34,30 +55,73 @@ export function redactAll(
 ): Redacted {
   const kinds = new Set<string>()
   for (let pass = 0; pass < mostPasses; pass += 1) {
-    const found = kindsIn(finders, text)
+    const found = matching(finders, text)
     if (found.length === 0) return { text, kinds: [...kinds], clean: true }
-    for (const kind of found) kinds.add(kind)
-    for (const finder of finders) text = redact(finder, text, replacement(finder.kind))
+    for (const { kind } of found) kinds.add(kind)
+    for (const finder of finders)
+      if (found.includes(finder)) text = redact(finder, text, replacement(finder.kind))
   }
   return { text, kinds: [...kinds], clean: false }
 }
 
 function redact(finder: Finder, text: string, replacement: string): string {
+  const spans: Span[] = []
+  const known = new Map<number, number>()
+  for (const view of readingsOf([finder], text)(finder)) {
+    for (const found of spansOf(finder, view)) {
+      if (found.end === found.start) continue
+      const span = { start: view.start(found.start), end: view.end(found.end - 1) }
+      const before = known.get(span.start)
+      if (before !== undefined && !isMore(text.slice(before, span.end))) continue
+      known.set(span.start, span.end)
+      spans.push(span)
+    }
+  }
   const pieces: string[] = []
   let end = 0
-  for (const span of spansIn(finder, text)) {
-    if (span.end === span.start) continue
-    pieces.push(text.slice(end, span.start), replacement)
+  // What several readings have found overlaps, and goes at once.
+  for (const span of spans.sort((a, b) => a.start - b.start)) {
+    if (span.end <= end) continue
+    if (span.start >= end) pieces.push(text.slice(end, span.start), replacement)
     end = span.end
   }
   return pieces.length === 0 ? text : pieces.join('') + text.slice(end)
 }
 
+/** Whether another reading has found the rest of a thing, and not the word that the next line begins with. */
+function isMore(rest: string): boolean {
+  return /\d/.test(rest) && rest.trim().length >= shortestRest
+}
+
+const shortestRest = 8
+
+/** The ways in which a finder reads the text, the text as it is first. */
+function readingsOf(finders: readonly Finder[], text: string): (finder: Finder) => View[] {
+  const itself = asItIs(text)
+  if (finders.every(({ reads }) => reads === undefined)) return () => [itself]
+  const { plain, joined } = viewsOf(text)
+  const plainly = plain === null ? [itself] : [itself, plain]
+  const unbroken = joined === null ? plainly : [...plainly, joined]
+  return ({ reads }) => (reads === 'unbroken' ? unbroken : reads === 'plainly' ? plainly : [itself])
+}
+
+function* spansOf(finder: Finder, { text, begins }: View): Generator<Span, void> {
+  const { wrapped } = finder
+  if (begins === undefined || wrapped === undefined) {
+    yield* spansIn(finder, text)
+    return
+  }
+  const isBounded = (boundary: RegExp, at: number): boolean => {
+    boundary.lastIndex = at
+    return begins(at) || boundary.test(text)
+  }
+  for (const span of spansIn({ ...finder, pattern: wrapped.pattern }, text)) {
+    if (isBounded(wrapped.start, span.start) && isBounded(wrapped.end, span.end)) yield span
+  }
+}
+
 /** `matchAll` works on a copy of the pattern, so that no `lastIndex` is left behind. */
-function* spansIn(
-  { pattern, accepts }: Finder,
-  text: string,
-): Generator<{ start: number; end: number }, void> {
+function* spansIn({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
   let end = 0
   for (const { 0: match, index, groups } of text.matchAll(pattern)) {
     const kept = groups?.kept?.length ?? 0

@@ -1,12 +1,22 @@
 import { wordStart } from './boundary.js'
 import type { Finder } from './finder.js'
 
+/** Keys that are known by how they start can be told when they are wrapped; an end of a line ends all others. */
+const wrapped = new Map<RegExp, NonNullable<Finder['wrapped']>>()
+
 /**
  * A key that is known by how it starts. The start comes first in the pattern and its boundary after it, because
- * engines skip quickly to the next place where a literal can match.
+ * engines skip quickly to the next place where a literal can match. `behind` must not follow it.
  */
-function key(start: string, rest: string): RegExp {
-  return new RegExp(`(?:${start})(?<=${wordStart()}(?:${start}))(?:${rest})`, 'g')
+function key(start: string, rest: string, behind?: string): RegExp {
+  const end = behind === undefined ? '' : `(?!${behind})`
+  const pattern = new RegExp(`(?:${start})(?<=${wordStart()}(?:${start}))(?:${rest})${end}`, 'g')
+  wrapped.set(pattern, {
+    pattern: new RegExp(`(?:${start})(?:${rest})`, 'g'),
+    start: new RegExp(wordStart(), 'y'),
+    end: new RegExp(end, 'y'),
+  })
+  return pattern
 }
 
 function hasDigit(match: string): number {
@@ -36,7 +46,7 @@ const patterns = {
   jwt: [{ pattern: key('eyJ', String.raw`[\w-]{5,}\.eyJ[\w-]{5,}(?:\.[\w-]*)?`) }],
   /** docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html, "Understanding unique ID prefixes" */
   aws: [
-    { pattern: key('AKIA|ASIA', '[A-Z0-9]{16}(?![A-Za-z0-9])') },
+    { pattern: key('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]') },
     {
       pattern:
         /(?<kept>aws_?secret_?access_?key\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
@@ -106,15 +116,15 @@ const patterns = {
   /** docs.sendgrid.com/ui/account-and-settings/api-keys */
   sendgrid: [{ pattern: key(String.raw`SG\.`, String.raw`[\w-]{22}\.[\w-]{43}`) }],
   /** twilio.com/docs/iam/api-keys */
-  twilio: [{ pattern: key('SK', '[0-9a-f]{32}(?![0-9a-f])') }],
+  twilio: [{ pattern: key('SK', '[0-9a-f]{32}', '[0-9a-f]') }],
   /** core.telegram.org/bots/api#authorizing-your-bot */
-  telegram: [{ pattern: key(String.raw`\d{8,10}:AA`, String.raw`[\w-]{33}(?![\w-])`) }],
+  telegram: [{ pattern: key(String.raw`\d{8,10}:AA`, String.raw`[\w-]{33}`, String.raw`[\w-]`) }],
   /** docs.digitalocean.com/reference/api/create-personal-access-token */
   digitalocean: [{ pattern: key('do[opr]_v1_', '[0-9a-f]{64}') }],
   /** shopify.dev/docs/apps/build/authentication-authorization/access-tokens */
   shopify: [{ pattern: key('shp(?:at|ca|pa|ss)_', '[0-9a-fA-F]{32}') }],
   /** docs.databricks.com/dev-tools/auth/pat */
-  databricks: [{ pattern: key('dapi', '[0-9a-f]{32}(?![0-9a-f])') }],
+  databricks: [{ pattern: key('dapi', '[0-9a-f]{32}', '[0-9a-f]') }],
   /** developer.hashicorp.com/vault/docs/concepts/tokens, "Token prefixes" */
   vault: [{ pattern: key(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
   /** RFC 6750 §2.1. Words have no digits. */
@@ -137,5 +147,10 @@ export type SecretKind = keyof typeof patterns
 export const secretKinds = Object.keys(patterns) as readonly SecretKind[]
 
 export function secretFinders(kinds: readonly SecretKind[]): Finder[] {
-  return kinds.flatMap((kind) => patterns[kind].map((pattern: Pattern) => ({ kind, ...pattern })))
+  return kinds.flatMap((kind) =>
+    patterns[kind].map((pattern: Pattern) => {
+      const lines = wrapped.get(pattern.pattern)
+      return { kind, ...pattern, ...(lines ? { reads: 'unbroken', wrapped: lines } : { reads: 'plainly' }) }
+    }),
+  )
 }

@@ -61,9 +61,9 @@ test('a run reads from the question to what it took', async () => {
   const tokens = /◷ inference 0 ms, \d+ tokens$/
   expect(lines).toEqual([
     '● RUNNING',
-    '> How many days of leave has 4711?',
     '  ◷ shields (input) 0 ms',
     expect.stringMatching(/^⚑ hide \(redact input\)/),
+    '> How many days of leave has [redacted pattern 1]?',
     '  ◷ memory 0 ms',
     '  ◇ memory  1 found: leave.md',
     'Let me see.',

@@ -254,7 +254,7 @@ test('a shield that hangs blocks when its time is over', async () => {
     },
   })
   const run = play.run()
-  await run.event('user_message')
+  await run.event('step_started')
   await new Promise((resolve) => setImmediate(resolve))
   play.clock.increment(500)
   expect((await run.run.result).state).toBe('BLOCKED')

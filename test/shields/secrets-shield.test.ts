@@ -178,3 +178,56 @@ describe('secretsShield', () => {
     expect(message).toMatch(words)
   })
 })
+
+describe('a key in disguise', () => {
+  const key = join('AK', 'IA', upper(16))
+  const letters = key.split('')
+  const fullWidth = letters.map((letter) => String.fromCharCode(letter.charCodeAt(0) + 0xfee0)).join('')
+  const disguises: [how: string, text: string][] = [
+    ['zero-width characters', letters.join('\u200b')],
+    ['a zero-width joiner', `${key.slice(0, 3)}\u200d${key.slice(3)}`],
+    ['a soft hyphen and a mark of direction', `${key.slice(0, 9)}\u00ad\u202e${key.slice(9)}`],
+    ['full-width letters', fullWidth],
+    ['bold letters', `\u{1d400}${key.slice(1)}`],
+    ['a line break', `${key.slice(0, 8)}\n${key.slice(8)}`],
+    ['a line break of Windows, indented', `${key.slice(0, 8)}\r\n    ${key.slice(8)}`],
+    [
+      'line breaks and zero-width characters',
+      `${key.slice(0, 2)}\u200b\n${key.slice(2, 12)}\n${key.slice(12)}`,
+    ],
+    ['escapes of JSON', JSON.stringify(`${key.slice(0, 8)}\n\u200b${key.slice(8)}`).slice(1, -1)],
+    ['escaped letters', `\\u0041${key.slice(1)}`],
+  ]
+
+  it.each(disguises)('is found with %s, and all of it goes', async (_, disguised) => {
+    const verdict = await verdictOf(secretsShield(), `before ${disguised} behind`)
+    expect(verdict).toMatchObject({ action: 'redact', content: 'before [redacted aws] behind' })
+  })
+
+  it('leaves the words of the next line', async () => {
+    const github = join('gh', 'p_', alnum(36))
+    expect(await redactedBy(secretsShield(), `${github}\nPlease keep it.`)).toBe(
+      '[redacted github]\nPlease keep it.',
+    )
+  })
+
+  it('takes its rest on the next line with it', async () => {
+    const github = join('gh', 'p_', alnum(36))
+    expect(await redactedBy(secretsShield(), `${github}\n${alnum(20)} is it.`)).toBe(
+      '[redacted github] is it.',
+    )
+  })
+
+  it('is found wherever it is broken, between any words', async () => {
+    const words = fc.string({ unit: fc.constantFrom('a', ' ', '\n', 'ß', '，', '.', '\\'), maxLength: 12 })
+    const breaks = fc.constantFrom('\u200b', '\n', '\r\n', '\\n', '\u2060')
+    await fc.assert(
+      fc.asyncProperty(words, fc.nat(key.length), breaks, words, async (before, at, broken, after) => {
+        const text = `${before} ${key.slice(0, at)}${broken}${key.slice(at)} ${after}`
+        const verdict = await verdictOf(secretsShield(), text)
+        expect(verdict).toMatchObject({ action: 'redact' })
+        expect(JSON.stringify(verdict)).not.toContain(key.slice(-6))
+      }),
+    )
+  })
+})

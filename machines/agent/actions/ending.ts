@@ -1,9 +1,11 @@
 import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
+import type { AgentContext } from '../context.js'
 import type { AgentState, FinalState, Reason } from '../outcome.js'
 import { explain } from '../explain.js'
 import { outputProblemOf } from '../output-problem.js'
 import { budgetReason } from '../totals.js'
+import { shownMessages } from '../unscreened.js'
 
 /** Says why the run goes where it goes next. */
 export const because = act<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
@@ -24,19 +26,25 @@ export const enter = act<{ state: AgentState }>((context, _event, tell, { state 
 export const finish = act<{ state: FinalState }>((context, _event, tell, { state }) => {
   const reason = context.reason ?? 'internal'
   const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explain(context, reason)
-  if (context.steering.length > 0) tell(undelivered(context.steering))
+  const messages = shownMessages(context)
+  for (const [i, message] of messages.entries()) {
+    if (message.role === 'user' && message !== context.messages[i]) tell({ type: 'user_message', message })
+  }
+  if (context.steering.length > 0) tell(undelivered(context))
   const problem = state === 'COMPLETED' ? outputProblemOf(context) : null
   if (problem !== null) tell({ type: 'warning', code: 'output_not_validated', message: problem })
   tell({ type: 'state_changed', from: context.state, to: state, reason })
   if (error) tell({ type: 'error', ...error })
   tell({ type: 'session_ended', state, reason })
-  return { state, reason, error, pausing: false }
+  return { state, reason, error, messages, pausing: false }
 })
 
-function undelivered(steering: readonly string[]): Announcement {
+/** Who steered knows what he said; where shields look at input, nobody else is told. */
+function undelivered({ steering, features }: AgentContext): Announcement {
+  const said = features.inputShields ? 'what it was steered to' : steering.join(' | ')
   return {
     type: 'warning',
     code: 'steering_not_delivered',
-    message: `The run ended before the model could be told: ${steering.join(' | ')}`,
+    message: `The run ended before the model could be told: ${said}`,
   }
 }

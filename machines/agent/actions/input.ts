@@ -1,4 +1,5 @@
 import { newTurn } from '../../../guards/state.js'
+import { isAtStepCap } from '../../../guards/step-cap.js'
 import { act } from '../act.js'
 import { freshCounters } from '../context.js'
 import { timeOf } from '../events.js'
@@ -31,9 +32,14 @@ export const queueSteering = act((context, event) =>
     : undefined,
 )
 
-/** Steering is a user message that resets no counter. */
+/**
+ * Steering is a user message that resets no counter. At the step cap only one last request can come, before which shields
+ * do not look any more: so what they would have to see is not delivered.
+ */
 export const deliverSteering = act((context, event, tell) => {
-  if (context.steering.length === 0) return undefined
+  const { steering, steps, config, features } = context
+  if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
+    return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
   return { ...withUserMessages(context, drafts, timeOf(event), tell), steering: [], reason: null }
 })

@@ -22,8 +22,10 @@ export const recordResponse = act((context, event, tell) => {
   const number = context.numbered + 1
   // Half an object cannot be continued: it is asked for again.
   const isPiece = kind === 'truncated' && !context.features.structuredOutput
-  const held = heldOf(context, response, stepId, isPiece)
-  const whole = kind === 'empty' ? null : assistantMessage(response, messageId(number), timeOf(event))
+  const held = heldOf(context, event.output, stepId, isPiece)
+  const heard =
+    context.features.outputShields && !event.output.reasoningCleared ? unreasoned(response) : response
+  const whole = kind === 'empty' ? null : assistantMessage(heard, messageId(number), timeOf(event))
   const uncheckedCalls = context.features.callShields && response.toolCalls.length > 0
   const isUntold = whole !== null && (held !== null || uncheckedCalls)
   const message = whole && isUntold ? withholding(whole, held !== null, context.tools) : whole
@@ -46,7 +48,7 @@ export const recordResponse = act((context, event, tell) => {
     attempt: 1,
     rateLimits: 0,
     response: kind,
-    outputProblem: event.output.outputProblem ?? null,
+    outputProblem: held ? null : (event.output.outputProblem ?? null),
     // A conclusion is the last word of a run that was stopped: why it was stays.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
@@ -71,7 +73,7 @@ function assistantMessage(
   id: string,
   createdAt: number,
 ): AssistantMessage {
-  const { text, refusal, reasoning, reasoningDetails, toolCalls } = response
+  const { text, refusal, toolCalls } = response
   return {
     role: 'assistant',
     id,
@@ -79,6 +81,15 @@ function assistantMessage(
     content: text === '' && toolCalls.length > 0 ? null : text,
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     ...(refusal !== null && { refusal }),
+    ...reasoningOf(response),
+  }
+}
+
+function reasoningOf({
+  reasoning,
+  reasoningDetails,
+}: ModelOutput['response']): NonNullable<HeldAnswer['reasoning']> {
+  return {
     ...(reasoning !== '' && { reasoning }),
     ...(reasoningDetails && { reasoning_details: reasoningDetails }),
   }
@@ -87,13 +98,24 @@ function assistantMessage(
 /** An answer with words in it waits for the output shields, where there are any. */
 function heldOf(
   { features }: AgentContext,
-  { text, refusal }: ModelOutput['response'],
+  { response, reasoningCleared, outputProblem = null }: ModelOutput,
   stepId: string,
   isPiece: boolean,
 ): HeldAnswer | null {
+  const { text, refusal } = response
   const held = text || refusal || ''
   if (!features.outputShields || held === '') return null
-  return { stepId, text: held, isRefusal: text === '' && refusal !== null, isPiece }
+  const isRefusal = text === '' && refusal !== null
+  const reasoning = reasoningCleared ? reasoningOf(response) : {}
+  return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
+}
+
+/** A log can be older than the look at reasoning. */
+function unreasoned({
+  reasoningDetails: _details,
+  ...response
+}: ModelOutput['response']): ModelOutput['response'] {
+  return { ...response, reasoning: '' }
 }
 
 /** The message as far as it may be seen before the shields have spoken: that there are calls, and no words of a held one. */

@@ -1,7 +1,7 @@
 import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
 import { type AgentMachineEvent, timeOf } from '../events.js'
-import type { AssistantMessage, Message, UserMessage } from '../messages.js'
+import type { AssistantMessage, ContentPart, Message, UserMessage } from '../messages.js'
 import type { PendingCall } from '../results.js'
 import {
   type CallScreening,
@@ -14,30 +14,38 @@ import {
   withheldInput,
 } from '../screening.js'
 import { stepIdOf } from '../step-id.js'
-import { uncheckedCalls, unscreenedInput } from '../unscreened.js'
+import { uncheckedCalls, unscreenedInput, withheldMessage } from '../unscreened.js'
 import { messageId, settled, words } from './transcript.js'
 import { tellUntold, withCalls } from './untold.js'
 
 type Tell = (announcement: Announcement) => void
 
-/** The user's messages as the shields let them through: never sent to a model before. */
+/** The user's messages as the shields let them through: never told, and never sent to a model, before. */
 export const heedInputShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = listed(event.output) as readonly InputScreening[]
   for (const screening of screenings) tellFindings(screening, 'input', null, tell)
   const asked: readonly Message[] = unscreenedInput(context)
   return {
-    messages: context.messages.map((message) => screened(message, asked.indexOf(message), screenings)),
+    messages: context.messages.map((message) => {
+      if (message.role !== 'user' || !asked.includes(message)) return message
+      const heard = screened(message, asked.indexOf(message), screenings)
+      tell({ type: 'user_message', message: heard })
+      return heard
+    }),
   }
 })
 
-function screened(message: Message, index: number, screenings: readonly InputScreening[]): Message {
-  if (message.role !== 'user' || index < 0) return message
+function screened(message: UserMessage, index: number, screenings: readonly InputScreening[]): UserMessage {
   const mine = screenings.filter((screening) => screening.index === index)
-  const data = { ...message.data, screened: true }
-  if (mine.some(({ action }) => action === 'block'))
-    return { ...message, content: withheldInput, data: { ...data, withheld: true } }
-  return { ...message, content: withTexts(message.content, mine), data }
+  // Nothing said of a message is a refusal: shields fail closed.
+  if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
+    return withheldMessage(message, withheldInput)
+  return {
+    ...message,
+    content: withTexts(message.content, mine),
+    data: { ...message.data, screened: true },
+  }
 }
 
 function withTexts(
@@ -45,9 +53,13 @@ function withTexts(
   screenings: readonly InputScreening[],
 ): UserMessage['content'] {
   if (typeof content === 'string') return screenings[0]?.content ?? content
-  return content.map((part, i) => {
+  return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)
-    return part.type === 'text' && screening ? { ...part, text: screening.content } : part
+    if (screening?.action !== 'redact') return [part]
+    // What a file says goes on as a text, and a text that has gone into another one not at all.
+    const { content: text } = screening
+    if (text === '') return []
+    return part.type === 'text' ? [{ ...part, text }] : [{ type: 'text', text }]
   })
 }
 
@@ -96,17 +108,24 @@ export const releaseAnswer = act((context, event, tell) => {
   const last = context.messages.at(-1)
   if (event.type !== 'xstate.done.actor.outputShields' || context.held === null || last?.role !== 'assistant')
     return undefined
-  const { isRefusal, isPiece, stepId, text } = context.held
+  const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.held
   const { content } = event.output
   const { data: _withheld, ...said } = last
   const cleared: AssistantMessage = isRefusal
-    ? { ...said, content: '', refusal: content }
-    : { ...said, content }
+    ? { ...said, ...reasoning, content: '', refusal: content }
+    : { ...said, ...reasoning, content }
   const message = withCalls(cleared, context.calls)
   const messages = [...context.messages.slice(0, -1), message]
   const { spoken } = context
   const heard = { text: (spoken?.text ?? '') + text, ids: [...(spoken?.ids ?? []), message.id] }
-  const next = { messages, held: null, spoken: isPiece ? heard : null, ...words(context, isPiece, content) }
+  const { outputProblem = context.held.outputProblem ?? context.outputProblem } = event.output
+  const next = {
+    outputProblem,
+    messages,
+    held: null,
+    spoken: isPiece ? heard : null,
+    ...words(context, isPiece, content),
+  }
   const untold = context.untold ?? stepId
   // Shields are going to look at its calls, too.
   if (context.calls.some((call) => call.unchecked)) return { ...next, untold }

@@ -8,7 +8,7 @@ import { withheldResult } from '../screening.js'
 
 type Tell = (announcement: Announcement) => void
 
-/** The transcript with user messages added; those that people wrote are announced. */
+/** The transcript with user messages added; they are announced, unless shields are to see them first. */
 export function withUserMessages(
   context: AgentContext,
   drafts: readonly NewMessage[],
@@ -22,7 +22,7 @@ export function withUserMessages(
       createdAt: now,
       ...draft,
     }
-    tell({ type: 'user_message', message })
+    if (!context.features.inputShields) tell({ type: 'user_message', message })
     return message
   })
   return { messages: [...context.messages, ...messages], numbered: context.numbered + messages.length }

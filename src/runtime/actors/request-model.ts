@@ -25,6 +25,7 @@ import { refuseUnknownPrice } from '../refuse-unknown-price.js'
 import type { Parts } from '../parts.js'
 import { partialUsage } from '../partial-usage.js'
 import { requestOf } from '../request-of.js'
+import { clearedReasoning } from '../cleared-reasoning.js'
 import { deltaSink } from '../cleared-stream.js'
 import { watchIdle } from './watch-idle.js'
 
@@ -82,7 +83,9 @@ export async function requestModel(
     const dropped = droppedCalls(response, finalTool)
     if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
     const usage = await usageOf(parts, request, response, context)
-    return await outputOf(parts, { ...final, usage }, live.binding.context)
+    const cleared = await clearedReasoning(parts, { live, context, signal }, final)
+    const output = await outputOf(parts, { ...cleared, usage }, live.binding.context)
+    return context.features.outputShields ? { ...output, reasoningCleared: true } : output
   } catch (error) {
     const silenced = idle.signal.aborted && !signal.aborted
     const reason = silenced ? idle.signal.reason : error

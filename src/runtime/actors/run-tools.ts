@@ -53,8 +53,10 @@ export function runTools(parts: Parts, { live, context, agent, self, signal, sen
       // Whoever hears of the step that starts may stop the run.
       delegate: async (...of) => (signal.aborted ? null : team.carryOut(...of)),
       onProgress: (callId, name, progress) => {
+        // Shields look at what a tool returns when it has ended; what it says until then nobody has seen.
+        if (context.features.resultShields) return
         live.emit({ type: 'tool_progress', callId, name, progress })
-        if (!context.features.resultShields) live.emit(toolProgress(context, callId, name, progress))
+        live.emit(toolProgress(context, callId, name, progress))
       },
       onStart: (callId) => {
         const call = waiting.get(callId)

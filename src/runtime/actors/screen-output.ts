@@ -1,5 +1,7 @@
 import { fromPromise } from 'xstate'
-import type { Screening } from '../../../machines/agent/screening.js'
+import type { OutputScreening, Screening } from '../../../machines/agent/screening.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { readOutput } from '../../structured/read-output.js'
 import { agentOf } from '../live.js'
 import type { Parts } from '../parts.js'
 import { shieldCall } from '../shield-call.js'
@@ -10,7 +12,7 @@ import { screen } from '../shielding.js'
  * have cleared it.
  */
 export const screenOutput = (parts: Parts) =>
-  fromPromise<Screening>(async ({ signal, self }) => {
+  fromPromise<OutputScreening>(async ({ signal, self }) => {
     const { live, context } = agentOf(self)
     await live.flushed()
     signal.throwIfAborted()
@@ -25,8 +27,21 @@ export const screenOutput = (parts: Parts) =>
     const screening = continuing(pieces, await screen(parts, { live, context, signal }, 'output', answer))
     signal.throwIfAborted()
     live.showCleared(screening.action === 'block' ? '' : screening.content)
-    return screening
+    return screening.action === 'redact'
+      ? { ...screening, ...(await problemOf(screening, parts, context)) }
+      : screening
   })
+
+/** What does not fit the output schema is told of the answer as it was cleared. Redacting makes no answer wrong. */
+async function problemOf(
+  { content }: Screening,
+  { output }: Parts,
+  { held, outputProblem }: AgentContext,
+): Promise<Pick<OutputScreening, 'outputProblem'>> {
+  if (output === undefined || (held?.outputProblem ?? outputProblem) === null) return {}
+  const reading = await readOutput(content, output.validate, output.schema)
+  return { outputProblem: reading.ok ? null : reading.problem }
+}
 
 /** What is said of the whole, of its last piece: what comes after the others. They have been shown, so they stay as they are. */
 function continuing(pieces: string, screening: Screening): Screening {

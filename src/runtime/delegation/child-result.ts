@@ -1,12 +1,19 @@
+import type { Features } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { limit } from '../../tools/format-value.js'
 import { childCode } from './child-code.js'
 
 /** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */
-export function childResult(result: RunResult, durationMs: number, maxChars: number): ToolResult {
+export function childResult(
+  result: RunResult,
+  durationMs: number,
+  maxChars: number,
+  { resultShields }: Pick<Features, 'resultShields'>,
+): ToolResult {
   const { state, error, output } = result
-  const child = { state, code: childCode(result), message: error?.message ?? '' }
+  // Guards repeat the message, and may do so before shields have seen the result.
+  const child = { state, code: childCode(result), message: (!resultShields && error?.message) || '' }
   if (state === 'COMPLETED') {
     return { status: 'ok', durationMs, child, ...limit(output || 'It has ended without a word.', maxChars) }
   }

@@ -17,6 +17,7 @@ import { childSessionId } from './abandon.js'
 import { Child } from './child.js'
 import { childResult } from './child-result.js'
 import type { Delegate } from './delegate.js'
+import { isWordless } from './wordless.js'
 
 export interface TeamParts {
   live: Live
@@ -68,7 +69,7 @@ export class Team {
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
         const durationMs = Math.max(0, live.clock.now() - startedAt)
-        return childResult(result, durationMs, context.config.toolCalls.maxResultChars)
+        return childResult(result, durationMs, context.config.toolCalls.maxResultChars, context.features)
       }
       this.#rest(call.id, result.pending)
       return null
@@ -141,8 +142,9 @@ export class Team {
       )
     }
     run.events$.subscribe((event) => {
-      if (this.#parts.agent.getSnapshot().status === 'active')
-        live.emit(asChildEvent(event, call.id, tool.name))
+      if (this.#parts.agent.getSnapshot().status !== 'active') return
+      if (context.features.resultShields && !isWordless(event)) return
+      live.emit(asChildEvent(event, call.id, tool.name))
     })
     child.begin(run)
     return child

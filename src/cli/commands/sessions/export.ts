@@ -1,5 +1,6 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { shownMessages } from '../../../../machines/agent/unscreened.js'
 import { Session } from '../../../runtime/session.js'
 import { standingAt } from '../../../sessions/replay.js'
 import type { SessionStore } from '../../../stores/store.js'
@@ -50,8 +51,9 @@ export const exportCommand: Command = {
 }
 
 async function sessionIn(store: SessionStore, id: string): Promise<Session> {
-  const { name, state } = await standingAt(store, id)
-  const { messages, usage, ...metadata } = state
+  const { name, state, run } = await standingAt(store, id)
+  const { messages: kept, usage, ...metadata } = state
+  const messages = run ? shownMessages(run.context) : kept
   return Object.assign(new Session(id, name), { messages, usage, metadata })
 }
 

@@ -2,6 +2,7 @@ import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
 import type { PendingCall } from '../../../../machines/agent/results.js'
+import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import { historyProblem } from '../history.js'
 import {
@@ -71,11 +72,17 @@ export const transcriptRules: readonly AgentInvariant[] = [
       'it is lost'
     )
   }),
-  rule('every user message that joins the transcript is announced, and no other', (change) => {
-    const { before, after } = change
-    const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
-    return joined !== announcedAs(change, 'user_message').length && `${joined} joined`
-  }),
+  rule(
+    'every user message that joins the transcript is announced when shields have seen it, and no other',
+    (change) => {
+      const { before, after } = change
+      const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
+      const waited = before ? unscreenedInput(before).length : 0
+      const told = announcedAs(change, 'user_message').length
+      const expected = joined + waited - unscreenedInput(after).length
+      return told !== expected && `${joined} joined, ${told} of ${expected} were told`
+    },
+  ),
   rule('what people say is heard: at the next request at the latest', (change) => {
     const { before, after, event } = change
     const isHeard = change.isFinal || saidBy(change).every((said) => isKept(said, after))
