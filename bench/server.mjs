@@ -93,10 +93,14 @@ const server = createServer((request, response) => {
   })
   request.on('end', () => {
     const parsed = JSON.parse(body)
+    served++
     response.writeHead(200, { 'content-type': parsed.stream ? 'text/event-stream' : 'application/json' })
     response.end(answer(parsed))
   })
 })
+/** Whoever asks is told how many requests there were. */
+let served = 0
+process.on('message', () => process.send(served))
 server.keepAliveTimeout = 60_000
 server.listen(0, '127.0.0.1', () => {
   process.send(`http://127.0.0.1:${server.address().port}/v1`)

@@ -47,7 +47,7 @@ export class Library {
     await this.#update.join(signal)
     const index = this.#index
     if (index === undefined) return []
-    const vector = await abortable(signal, async (own) => this.#embedder?.query(text, own))
+    const vector = await abortable(signal, async (own) => this.#embedder?.query(text, own.signal))
     const mode = vector === undefined ? 'text' : (this.#options.embeddings?.mode ?? 'hybrid')
     return await index.search({ text, vector, mode, limit })
   }

@@ -1,6 +1,6 @@
 /**
- * What ends one call early. Its AbortSignal is made when the tool first asks for it: most never do, and making one
- * costs more than the rest of a call. Each call has its own, so that many calls at once do not pile their listeners on
+ * What ends one call, or one request, early. Its AbortSignal is made when somebody first asks for it: most never do, and making one
+ * costs more than the rest of a call. Each has its own, so that many calls at once do not pile their listeners on
  * one signal (Node warns of more than ten).
  */
 export class CallAbort {
@@ -11,6 +11,10 @@ export class CallAbort {
 
   get aborted(): boolean {
     return this.#aborted !== undefined
+  }
+
+  get reason(): unknown {
+    return this.#aborted?.reason
   }
 
   get signal(): AbortSignal {

@@ -12,7 +12,7 @@ export async function withDeadline<Result>(
     deadline.abort(late())
   }, ms)
   try {
-    return await abortable(AbortSignal.any([outer, deadline.signal]), work)
+    return await abortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal))
   } finally {
     clearTimeout(timer)
   }

@@ -1,26 +1,26 @@
+import { CallAbort } from '../../tools/call-abort.js'
+
 /**
- * Does `work` with a signal of its own and gives up at once when `outer` aborts, whatever the work is waiting for.
- * The own signal aborts when `outer` does and when the work fails, which frees its connections; no listener stays on
- * `outer`, which may live for many requests.
+ * Does `work` with an abort of its own and gives up at once when `outer` aborts, whatever the work is waiting for. The
+ * own one aborts when `outer` does and when the work fails, which frees its connections; no listener stays on `outer`,
+ * which may live for many requests.
  */
 export async function abortable<Result>(
   outer: AbortSignal,
-  work: (signal: AbortSignal) => Promise<Result>,
+  work: (abort: CallAbort) => Promise<Result>,
 ): Promise<Result> {
   outer.throwIfAborted()
-  const controller = new AbortController()
+  const own = new CallAbort()
   return await new Promise<Result>((resolve, reject) => {
     const abort = () => {
-      controller.abort(outer.reason)
+      own.abort(outer.reason)
       reject(outer.reason)
     }
     outer.addEventListener('abort', abort, { once: true })
-    work(controller.signal)
-      .finally(() => {
-        outer.removeEventListener('abort', abort)
-      })
+    work(own)
+      .finally(() => outer.removeEventListener('abort', abort))
       .then(resolve, (error: unknown) => {
-        controller.abort(error)
+        own.abort(error)
         reject(error)
       })
   })

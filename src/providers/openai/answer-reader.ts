@@ -9,7 +9,8 @@ import { refuseTooLarge } from './limits.js'
 import { createSseParser } from './sse.js'
 
 export interface ReadAnswerOptions {
-  signal: AbortSignal
+  /** Asked between two pieces. */
+  signal: Pick<AbortSignal, 'aborted' | 'reason'>
   onDelta: (text: string, reasoning: string) => void
   onActivity: (kind: 'content' | 'keep_alive') => void
 }
@@ -85,7 +86,7 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
 
   function show({ text, reasoning }: Delta): void {
     // Whoever reads the deltas may abort between two of them.
-    signal.throwIfAborted()
+    if (signal.aborted) throw signal.reason
     if (text !== '' || reasoning !== '') onDelta(text, reasoning)
   }
 

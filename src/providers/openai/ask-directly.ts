@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelResponse } from '../../../machines/agent/response.js'
-import type { ModelRequestOptions } from '../provider.js'
-import type { ReadAnswerOptions } from './answer-reader.js'
 import type { OwnClient } from './client.js'
+import type { ExchangeOptions } from './exchange.js'
 import type { NodeHttp } from './node-http.js'
 import { post } from './post.js'
 import { decoded, readStream, textOf } from './read-stream.js'
@@ -16,16 +15,17 @@ export async function askDirectly(
   node: NodeHttp,
   client: OwnClient,
   body: Uint8Array,
-  options: ReadAnswerOptions & Pick<ModelRequestOptions, 'onSent'>,
+  { abort, ...callbacks }: ExchangeOptions,
 ): Promise<ModelResponse> {
   const outgoing = await client.outgoing()
-  const sent = post(node, outgoing, body, options.signal)
-  options.onSent?.()
+  const sent = post(node, outgoing, body, abort)
+  callbacks.onSent?.()
   const response = await sent
-  options.onActivity('keep_alive')
+  callbacks.onActivity('keep_alive')
   const stream = decoded(response, node)
   const { statusCode = 0, headers } = response
-  if (statusCode >= 200 && statusCode <= 299) return await readStream(stream, outgoing.url, options)
+  if (statusCode >= 200 && statusCode <= 299)
+    return await readStream(stream, outgoing.url, { ...callbacks, signal: abort })
   throw client.statusError(statusCode, await textOf(stream), plain(headers))
 }
 

@@ -1,5 +1,6 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../machines/agent/response.js'
+import type { CallAbort } from '../../tools/call-abort.js'
 import { describeError } from '../../tools/describe-error.js'
 import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelRequest, type ModelRequestOptions } from '../provider.js'
@@ -13,7 +14,11 @@ import { createBodyBuilder, type RequestBody } from './request-body.js'
 import { SentSecrets } from './sent-secrets.js'
 
 /** Sends one request and reads its answer. Rejects with a `ModelError`. */
-export type Exchange = (request: ModelRequest, callbacks: ModelRequestOptions) => Promise<ModelResponse>
+export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
+
+export interface ExchangeOptions extends Omit<ModelRequestOptions, 'signal'> {
+  abort: CallAbort
+}
 
 /** How requests are made with these options. Loaded when the first one is, together with the client. */
 export function createExchange(options: OpenAIChatOptions, provider: string): Exchange {
@@ -46,14 +51,15 @@ export function createExchange(options: OpenAIChatOptions, provider: string): Ex
     client: OpenAI,
     body: RequestBody,
     isOurs: boolean,
-    callbacks: ModelRequestOptions,
+    { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
     // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
     const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: unredirected }
+    const { signal } = abort
     const sent = client.chat.completions
       .create(body as unknown as OpenAI.ChatCompletionCreateParams, {
         ...written,
-        signal: callbacks.signal,
+        signal,
         maxRetries: 0,
         ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
       })
@@ -62,7 +68,7 @@ export function createExchange(options: OpenAIChatOptions, provider: string): Ex
     if (callbacks.onSent) setTimeout(callbacks.onSent, 0)
     const response = await sent
     callbacks.onActivity('keep_alive')
-    return await readAnswer(response, callbacks)
+    return await readAnswer(response, { ...callbacks, signal })
   }
 
   return async (request, callbacks) => {

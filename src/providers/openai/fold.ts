@@ -7,9 +7,9 @@ import { readContent, readReasoning } from './content.js'
 import { type Delta, noDelta } from './delta.js'
 import { refuseTooLarge } from './limits.js'
 import { asList, asObject, asText } from '../as-json.js'
-import { createReasoningDetails } from './reasoning-details.js'
+import { createReasoningDetails, type ReasoningDetails } from './reasoning-details.js'
 import { createThinkSplitter } from './think-tags.js'
-import { createToolCalls } from './tool-calls.js'
+import { createToolCalls, type ToolCalls } from './tool-calls.js'
 import { readUsage } from './usage.js'
 
 export interface Fold {
@@ -40,10 +40,11 @@ export function createFold(): Fold {
   let lost = false
   let progress = 0
   let size = 0
-  const calls = createToolCalls()
+  // Most answers have neither calls nor details.
+  let calls: ToolCalls | null = null
   /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
-  let oldCall: ReturnType<typeof createToolCalls> | null = null
-  const details = createReasoningDetails()
+  let oldCall: ToolCalls | null = null
+  let details: ReasoningDetails | null = null
   const think = createThinkSplitter()
 
   function add(delta: Delta): Delta {
@@ -52,9 +53,9 @@ export function createFold(): Fold {
     return delta
   }
 
-  function refuseErrors(...bodies: (JsonObject | null)[]): void {
-    const body = bodies.find((candidate) => candidate !== null && isError(candidate))
-    if (body == null) return
+  function refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
+    const body = isError(chunk) ? chunk : choice
+    if (body === null || !isError(body)) return
     const said =
       body.finish_reason === 'error' && !body.error ? { message: 'its finish reason is "error"' } : body
     throw new ModelError({ ...bodyFailure(said), partialText: text, usage })
@@ -65,15 +66,15 @@ export function createFold(): Fold {
     const shown = think.push(content.text)
     const thoughts = readReasoning(delta) + content.reasoning + shown.reasoning
     if (delta.refusal != null) refusal += asText(delta.refusal)
-    if (delta.reasoning_details != null) details.push(delta.reasoning_details)
+    if (delta.reasoning_details != null) (details ??= createReasoningDetails()).push(delta.reasoning_details)
     size += content.text.length + thoughts.length
-    if (delta.tool_calls != null) size += calls.push(delta.tool_calls)
+    if (delta.tool_calls != null) size += (calls ??= createToolCalls()).push(delta.tool_calls)
     if (delta.function_call != null) {
       oldCall ??= createToolCalls()
       size += oldCall.push([{ index: 0, function: delta.function_call }])
     }
     refuseTooLarge(size)
-    progress = size + refusal.length + calls.length + (oldCall?.length ?? 0) + details.length
+    progress = size + refusal.length + (calls?.length ?? 0) + (oldCall?.length ?? 0) + (details?.length ?? 0)
     return add({ text: shown.text, reasoning: thoughts })
   }
 
@@ -116,8 +117,8 @@ export function createFold(): Fold {
     flush: () => add(think.flush()),
 
     response(ended) {
-      const reasoningDetails = details.result()
-      const toolCalls = calls.result()
+      const reasoningDetails = details?.result() ?? []
+      const toolCalls = calls?.result() ?? []
       return {
         text,
         reasoning,

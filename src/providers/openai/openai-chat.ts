@@ -35,7 +35,7 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
     request: (request, options) =>
       abortable(options.signal, async (own) => {
         const answer = await exchange()
-        return answer(request, { ...options, signal: own, ...(!request.stream && { onDelta: nothing }) })
+        return answer(request, { ...options, abort: own, ...(!request.stream && { onDelta: nothing }) })
       }),
   }
 }

@@ -1,4 +1,5 @@
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import type { CallAbort } from '../../tools/call-abort.js'
 import type { NodeHttp } from './node-http.js'
 
 /** A request as the client would make it, but for its body. */
@@ -32,14 +33,17 @@ const mostResent = 3
 
 /**
  * Posts the body through Node's global agents, which keep connections and know the proxies and certificates of the
- * process. Resolves with the headers, redirects included; nothing bounds the body, that is the reader's. Aborting the
- * signal closes the socket at any time. Rejects like the client does, with what happened as the cause.
+ * process. Resolves with the headers, of redirects too; nothing bounds the body: that is up to the reader. Aborting
+ * closes the socket at any time. Rejects like the client does, with what happened as the cause.
+ *
+ * On `node:http`, not on undici, which was measured as well: 65 µs a request against 55 (the client on fetch: 600), but a
+ * dependency more, and one that whoever mocks, traces or proxies `node:http` does not see.
  */
 export function post(
   { http, https }: NodeHttp,
   { isSecure, options, timeoutMs }: Outgoing,
   body: Uint8Array,
-  signal: AbortSignal,
+  abort: CallAbort,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     let request: ClientRequest | undefined
@@ -68,7 +72,7 @@ export function post(
       })
       made.on('error', (error) => {
         if (settled) return
-        if (made.reusedSocket && isReset(error) && !signal.aborted && resent++ < mostResent) send()
+        if (made.reusedSocket && isReset(error) && !abort.aborted && resent++ < mostResent) send()
         else fail(error)
       })
       made.end(body)
@@ -77,12 +81,13 @@ export function post(
       if (settle()) reject(new Error('Connection error.', { cause: error }))
     }
 
-    signal.addEventListener('abort', () => {
-      fail(signal.reason)
+    abort.onAbort = () => {
+      fail(abort.reason)
       request?.destroy()
-    })
+    }
     try {
-      send()
+      if (abort.aborted) fail(abort.reason)
+      else send()
     } catch (error) {
       // A header or an address that no request can have.
       fail(error)

@@ -6,7 +6,10 @@ import { closingMs } from './limits.js'
  * Reads the answer that fetch has brought.
  * @throws ModelError with the partial text; the signal's reason when it aborts.
  */
-export async function readAnswer(response: Response, options: ReadAnswerOptions): Promise<ModelResponse> {
+export async function readAnswer(
+  response: Response,
+  options: ReadAnswerOptions & { signal: AbortSignal },
+): Promise<ModelResponse> {
   const { signal } = options
   const answer = createAnswerReader(response.url, options)
   if (response.body === null) return answer.finish()

@@ -75,7 +75,9 @@ export function readStream(
     })
     stream.on('end', finish)
     stream.on('error', (error) => fail(new Error('terminated', { cause: error })))
-    stream.on('close', () => fail(new Error('premature close')))
+    stream.on('close', () => {
+      if (!settled) fail(new Error('premature close'))
+    })
   })
 }
 

@@ -1,6 +1,8 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { asList, asObject, asText } from '../as-json.js'
 
+export type ReasoningDetails = ReturnType<typeof createReasoningDetails>
+
 /**
  * Puts streamed `reasoning_details` together again: pieces of one entry (same type, index and id, one after another)
  * are joined, with the signature that comes last. The provider wants the whole entries back unchanged.

@@ -68,38 +68,30 @@ export function createBodyBuilder(options: BodyOptions) {
     /** The body as JSON in UTF-8, with what was written before taken from memory. */
     encode(body: RequestBody): Uint8Array<ArrayBuffer> {
       const parts: Uint8Array[] = []
-      const write = (text: string) => parts.push(encoder.encode(text))
-      let before = '{'
+      // Short pieces are put together first: each array of bytes costs more than what is in it.
+      let text = ''
       for (const [key, value] of Object.entries(body)) {
-        write(`${before}${JSON.stringify(key)}:`)
-        before = ','
-        if (Array.isArray(value)) writeList(value, parts)
-        else parts.push(bytesOf(value))
+        text += `${text === '' && parts.length === 0 ? '{' : ','}${JSON.stringify(key)}:`
+        if (isListOfObjects(value)) {
+          parts.push(encoder.encode(`${text}[`))
+          text = ']'
+          for (const [index, item] of value.entries()) {
+            if (index > 0) parts.push(comma)
+            parts.push(remember(bytes, item, () => encoder.encode(JSON.stringify(item))))
+          }
+        } else text += JSON.stringify(value) ?? 'null'
       }
-      write(before === '{' ? '{}' : '}')
+      parts.push(encoder.encode(text === '' ? '{}' : `${text}}`))
       return concat(parts)
     },
-  }
-
-  function writeList(items: readonly unknown[], parts: Uint8Array[]): void {
-    parts.push(bracket)
-    for (const [index, item] of items.entries()) {
-      if (index > 0) parts.push(comma)
-      parts.push(
-        typeof item === 'object' && item !== null
-          ? remember(bytes, item, () => bytesOf(item))
-          : bytesOf(item),
-      )
-    }
-    parts.push(closingBracket)
   }
 }
 
 const encoder = new TextEncoder()
-const [bracket, comma, closingBracket] = [encoder.encode('['), encoder.encode(','), encoder.encode(']')]
+const comma = encoder.encode(',')
 
-function bytesOf(value: unknown): Uint8Array {
-  return encoder.encode(JSON.stringify(value) ?? 'null')
+function isListOfObjects(value: unknown): value is readonly object[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
 }
 
 function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
@@ -132,19 +124,25 @@ function wireChoice(choice: ToolChoice): unknown {
   return typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } }
 }
 
+const wireNames: Readonly<Record<Exclude<keyof Sampling, 'maxTokens'>, string> & { maxTokens?: string }> = {
+  temperature: 'temperature',
+  topP: 'top_p',
+  frequencyPenalty: 'frequency_penalty',
+  presencePenalty: 'presence_penalty',
+  seed: 'seed',
+  stop: 'stop',
+  reasoningEffort: 'reasoning_effort',
+}
+
 function wireSampling(
   sampling: Sampling,
   maxTokensField: BodyOptions['maxTokensField'],
 ): Record<string, unknown> {
-  const fields = {
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    [maxTokensField]: sampling.maxTokens,
-    frequency_penalty: sampling.frequencyPenalty,
-    presence_penalty: sampling.presencePenalty,
-    seed: sampling.seed,
-    stop: sampling.stop,
-    reasoning_effort: sampling.reasoningEffort,
+  const fields: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(sampling)) {
+    if (value === undefined) continue
+    const field = key === 'maxTokens' ? maxTokensField : wireNames[key as keyof Sampling]
+    if (field !== undefined) fields[field] = value
   }
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+  return fields
 }

@@ -11,6 +11,8 @@ interface Draft {
   extra: Json | undefined
 }
 
+export type ToolCalls = ReturnType<typeof createToolCalls>
+
 /** Puts streamed tool calls together. Providers differ in how they say which call a piece belongs to: see `find`. */
 export function createToolCalls() {
   const drafts: Draft[] = []

@@ -1,0 +1,74 @@
+// The provider alone in a process of its own: `wire-worker.mjs CASE` with CASE as JSON; prints one JSON line. Every
+// answer is checked: what is not the server's answer is not measured.
+const { transport, url, stream, steps, chunks, runs, warmup, atOnce } = JSON.parse(process.argv[2])
+
+if (transport === 'fetch') {
+  // A fetch that is not Node's own is used: what the provider does on other platforms.
+  const nodes = globalThis.fetch
+  globalThis.fetch = (input, init) => nodes(input, init)
+}
+
+const { openaiChat } = await import('../dist/src/index.js')
+const toolResult = 'x'.repeat(200)
+const tools = [
+  {
+    name: 'read',
+    description: 'Reads a file.',
+    parameters: {
+      type: 'object',
+      properties: { path: { type: 'string' }, note: { type: 'string' } },
+      required: ['path', 'note'],
+    },
+  },
+]
+const asked = { instructions: null, nudges: [], tools, sampling: {}, extraBody: {}, stream }
+const { signal } = new AbortController()
+let requests = 0
+
+function refuse(what) {
+  throw new Error(`wrong work: ${what}`)
+}
+
+/** One conversation, as a loop without a machine has it. */
+async function converse(model) {
+  const messages = [{ id: 'm0', createdAt: 0, role: 'user', content: 'Go.' }]
+  let shown = 0
+  const onDelta = (text) => {
+    shown += text.length
+  }
+  for (let step = 0; ; step++) {
+    requests++
+    const answer = await model.request(
+      { ...asked, messages: [...messages] },
+      { signal, onDelta, onActivity() {} },
+    )
+    if (!answer.complete || answer.usage?.totalTokens !== 120) refuse(JSON.stringify(answer).slice(0, 200))
+    const [call] = answer.toolCalls
+    if (call === undefined) {
+      if (chunks ? answer.text.length !== chunks * 6 : step !== steps - 1) refuse(`an end at step ${step}`)
+      if (stream && shown !== answer.text.length) refuse(`${shown} characters were shown`)
+      return
+    }
+    if (JSON.parse(call.function.arguments).path !== `notes/${step}.txt`) refuse(call.function.arguments)
+    const id = `m${messages.length}`
+    messages.push(
+      { id, createdAt: 0, role: 'assistant', content: null, tool_calls: [call] },
+      { id: `${id}t`, createdAt: 0, role: 'tool', tool_call_id: call.id, content: toolResult },
+    )
+  }
+}
+
+const model = openaiChat({
+  model: chunks ? `chunks-${chunks}` : `steps-${steps}`,
+  baseURL: url,
+  apiKey: 'bench',
+})
+
+for (let i = 0; i < warmup; i++) await converse(model)
+const cpu = process.cpuUsage()
+const start = performance.now()
+if (atOnce) await Promise.all(Array.from({ length: runs }, () => converse(model)))
+else for (let i = 0; i < runs; i++) await converse(model)
+const { user, system } = process.cpuUsage(cpu)
+console.log(JSON.stringify({ cpuUs: user + system, wallUs: (performance.now() - start) * 1000, requests }))
+process.exit(0)

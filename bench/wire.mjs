@@ -1,0 +1,87 @@
+// What a request costs in the provider alone, over Node's HTTP and over fetch: same process kind, same loopback server,
+// in pairs, medians with their spread. Usage: npm run bench:wire [-- --quick]
+import { fork, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+const quick = process.argv.includes('--quick')
+const pairs = quick ? 3 : 9
+const here = (name) => fileURLToPath(new URL(name, import.meta.url))
+
+const server = fork(here('./server.mjs'))
+const [url] = await once(server, 'message')
+
+async function served() {
+  server.send('count')
+  const [count] = await once(server, 'message')
+  return count
+}
+
+async function worker(options) {
+  const before = await served()
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [here('./wire-worker.mjs'), JSON.stringify({ url, warmup: 0, ...options })],
+    { encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
+  const measured = JSON.parse(stdout)
+  const count = (await served()) - before
+  if (count !== measured.requests)
+    throw new Error(`wrong work: the server had ${count} requests, not ${measured.requests}`)
+  return measured
+}
+
+const sorted = (values) => [...values].sort((a, b) => a - b)
+const at = (values, part) => sorted(values)[Math.round((values.length - 1) * part)]
+const median = (values) => at(values, 0.5)
+
+const rows = []
+/** Both transports in turn, the order turned round each time: what drifts hits both alike. */
+async function row(name, key, per, options) {
+  const results = { http: [], fetch: [] }
+  const ratios = []
+  for (let i = 0; i < pairs; i++) {
+    const order = i % 2 === 0 ? ['http', 'fetch'] : ['fetch', 'http']
+    for (const transport of order)
+      results[transport].push((await worker({ ...options, transport }))[key] / per)
+    ratios.push(results.http[i] / results.fetch[i])
+  }
+  const us = (values) => {
+    const value = median(values)
+    return `${value.toFixed(value < 20 ? 2 : 0)} µs`
+  }
+  rows.push({
+    measure: name,
+    fetch: us(results.fetch),
+    "Node's HTTP": us(results.http),
+    ratio: `${median(ratios).toFixed(2)} ×`,
+    'middle half': `${at(ratios, 0.25).toFixed(2)}–${at(ratios, 0.75).toFixed(2)}`,
+  })
+  console.log(`${name}: ${rows.at(-1).ratio}`)
+}
+
+const loops = quick ? 20 : 40
+for (const stream of [true, false]) {
+  const what = stream ? 'streamed' : 'not streamed'
+  const options = { stream, steps: 50, runs: loops, warmup: loops }
+  await row(`CPU a request, 50 steps, ${what}`, 'cpuUs', 50 * loops, options)
+}
+await row('CPU a chunk, 10,000 chunks', 'cpuUs', 10_000 * 5, {
+  stream: true,
+  chunks: 10_000,
+  runs: 5,
+  warmup: 5,
+})
+await row('wall a request, 200 loops of 10 at once', 'wallUs', 2000, {
+  stream: true,
+  steps: 10,
+  runs: 200,
+  warmup: 200,
+  atOnce: true,
+})
+await row('CPU a request, the first 200 of a process', 'cpuUs', 200, { stream: true, steps: 10, runs: 20 })
+
+console.log(`Node ${process.version}, ${pairs} pairs`)
+console.table(rows)
+server.kill()
