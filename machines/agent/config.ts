@@ -60,6 +60,11 @@ export interface AgentConfig {
   /** Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 = off. */
   streamIdleMs: number
   /**
+   * Milliseconds that the session store may take for one answer; a store that takes longer ends the run (`store_error`).
+   * 0 = off.
+   */
+  storeTimeoutMs: number
+  /**
    * Milliseconds. How long an answer may bring no content: comments and empty pieces keep it alive no longer than this (some
    * providers send them while a slow model thinks), and a whole answer has to begin within it. 0 = off.
    */
@@ -134,6 +139,7 @@ type CanBeOff =
   | 'outputTokens'
   | 'costLimit'
   | 'streamIdleMs'
+  | 'storeTimeoutMs'
   | 'contentIdleMs'
   | 'window'
   | 'maxOutputRepairs'

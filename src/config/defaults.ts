@@ -29,6 +29,7 @@ export const defaultConfig: AgentConfig = deepFreeze({
   },
   stream: true,
   streamIdleMs: 120_000,
+  storeTimeoutMs: 60_000,
   contentIdleMs: 600_000,
   completion: { onMissingEnd: 'retry', maxOutputRepairs: 2 },
   context: { window: 0, strategy: 'compact' },

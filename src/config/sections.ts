@@ -42,6 +42,7 @@ export const agentSections = {
   }),
   stream: flag(),
   streamIdleMs: amountOrOff('milliseconds'),
+  storeTimeoutMs: amountOrOff('milliseconds'),
   contentIdleMs: amountOrOff('milliseconds'),
   completion: section({ onMissingEnd: choice('retry', 'accept'), maxOutputRepairs: countOrOff() }),
   context: section({

@@ -19,6 +19,7 @@ import { checkedMemory } from '../memory/checked-memory.js'
 import { shieldSet } from '../shields/shield-set.js'
 import { checkedSessionId } from '../stores/session-id.js'
 import { checkedStore } from '../stores/checked-store.js'
+import { withTimeLimit } from '../stores/time-limit.js'
 import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
@@ -105,7 +106,7 @@ export function createAgent(options: AgentOptions): Agent {
     prices,
     clock,
     inspect,
-    store,
+    store: given,
     tokenizer,
     shields,
     memory,
@@ -120,7 +121,7 @@ export function createAgent(options: AgentOptions): Agent {
     )
   }
   checkedInspector(inspect)
-  checkedStore(store)
+  checkedStore(given)
   const set = toolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: Parts = {
@@ -139,6 +140,7 @@ export function createAgent(options: AgentOptions): Agent {
     ...(tokenizer && { tokenizer }),
     ...(output !== undefined && { output: structuredOutput(output) }),
   }
+  const store = given && withTimeLimit(given, parts.config.storeTimeoutMs, parts.clock)
   const sessions = new Map<string, Session>()
   const bindings = new WeakMap<object, Binding>()
 
@@ -152,15 +154,17 @@ export function createAgent(options: AgentOptions): Agent {
     return kept
   }
 
+  const configOf = ({ limits }: RunOptions): AgentConfig =>
+    limits === undefined ? parts.config : overrideLimits(parts.config, limits)
+
   const bind = (
     runId: string,
     sessionId: string,
     state: SessionState,
     input: NewMessage[],
-    { limits, config: own }: Pick<RunOptions, 'limits'> & { config?: AgentConfig },
+    { config }: { config: AgentConfig },
     binding: Binding,
   ): AgentInput => {
-    const config = own ?? (limits === undefined ? parts.config : overrideLimits(parts.config, limits))
     const bound: AgentInput = {
       now: parts.clock.now(),
       runId,
@@ -198,7 +202,10 @@ export function createAgent(options: AgentOptions): Agent {
         if (binding) return { input: input as AgentInput, binding }
         const { id, state } = createSession()
         const said = readConversation(input, parts.clock.now())
-        return { input: bind(newId(), id, withHistory(state, said, id), said.said, {}, {}), binding: {} }
+        return {
+          input: bind(newId(), id, withHistory(state, said, id), said.said, { config: parts.config }, {}),
+          binding: {},
+        }
       },
       reopen: (snapshot) => bindings.get(snapshot) ?? {},
       partial: (text, context) => ({ text, usage: partialUsage(parts, context, text) }),
@@ -212,8 +219,8 @@ export function createAgent(options: AgentOptions): Agent {
     await parts.output?.ready?.()
   }
 
-  const run = (handle: Omit<RunParts, 'machine' | 'tools' | 'withObject'>): Run =>
-    new Run({ machine, tools: set, withObject: complete, ...handle })
+  const run = (handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run =>
+    new Run({ machine, clock: parts.clock, tools: set, withObject: complete, ...handle })
 
   const complete = (result: RunResult) => withObject(parts.output, result)
 
@@ -222,7 +229,7 @@ export function createAgent(options: AgentOptions): Agent {
     runId: string,
     session: Session,
     said: Conversation,
-    options: RunOptions,
+    options: { config: AgentConfig; context: unknown },
   ): Promise<Origin> => {
     const { context } = options
     const kept = storeOrThrow(store)
@@ -266,7 +273,14 @@ export function createAgent(options: AgentOptions): Agent {
       const { id, state } = sessionOf(options.session)
       const { context, journal } = options
       const said = readConversation(input, parts.clock.now())
-      return bind(newId(), id, withHistory(state, said, id), said.said, options, { context, journal })
+      return bind(
+        newId(),
+        id,
+        withHistory(state, said, id),
+        said.said,
+        { config: configOf(options) },
+        { context, journal },
+      )
     },
     run: (input, given) => {
       const options = checkedRunOptions(given)
@@ -277,26 +291,23 @@ export function createAgent(options: AgentOptions): Agent {
       const conversation = { history, said: withAttachments(said, options.attachments) }
       const session = sessionOf(options.session)
       const runId = newId()
+      const config = configOf(options)
+      const handle = { runId, session, signal, inspect: inspector }
       if (store) {
         refuseJournal(journal)
         checkedSessionId(session.id)
-        const origin = begin(runId, session, conversation, options)
-        return run({ runId, session, origin, signal, inspect: inspector })
+        return run({ ...handle, origin: begin(runId, session, conversation, { config, context }) })
       }
-      const state = withHistory(session.state, conversation, session.id)
-      const bound = bind(runId, session.id, state, conversation.said, options, { context, journal })
-      session.acquire(runId)
-      const isPriced = bound.config.limits.costLimit > 0
-      const waits = isPriced || parts.output?.ready !== undefined
-      const origin = { input: bound }
-      return run({
-        runId,
-        session,
-        origin,
-        signal,
-        inspect: inspector,
-        ready: waits ? ready(bound) : undefined,
-      })
+      try {
+        session.acquire(runId)
+        const state = withHistory(session.state, conversation, session.id)
+        const input = bind(runId, session.id, state, conversation.said, { config }, { context, journal })
+        const waits = config.limits.costLimit > 0 || parts.output?.ready !== undefined
+        return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
+      } catch (error) {
+        // The session is another run's, or does not take this one: said as with a store.
+        return run({ ...handle, origin: Promise.reject(error) })
+      }
     },
     resume: async (sessionId, { signal, context, inspect: own } = {}) => {
       const inspector = checkedInspector(own ?? inspect)

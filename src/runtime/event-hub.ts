@@ -2,6 +2,7 @@ import type { Observable } from 'rxjs'
 import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentState } from '../../machines/agent/outcome.js'
+import { EventQueue } from './event-queue.js'
 import { GuardedObservable } from './guarded-observable.js'
 import type { AgentMachine } from './journaled.js'
 import { liveOf } from './live.js'
@@ -11,7 +12,8 @@ import type { Rest } from './rest.js'
 interface Listener {
   next(event: AgentEvent): void
   complete(): void
-  error(error: unknown): void
+  /** The run was refused: the warning is for those who take no errors. */
+  refused(error: unknown, warning: AgentEvent): void
 }
 
 /** What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else. */
@@ -22,7 +24,7 @@ export class EventHub {
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
-  #end: 'open' | 'completed' | { error: unknown } = 'open'
+  #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
   readonly #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] = []
   #isTelling = false
   /** Whether the terminal event has been told. */
@@ -93,63 +95,37 @@ export class EventHub {
   }
 
   /** The run was refused before its start. */
-  fail(error: unknown): void {
-    this.#end = { error }
+  fail(error: unknown, warning: AgentEvent): void {
+    this.#end = { error, warning }
     this.#tell((listener) => {
       this.#listeners.delete(listener)
-      listener.error(error)
+      listener.refused(error, warning)
     })
   }
 
   /** The events up to the next rest. A consumer that stops early leaves the run alone. */
   iterate(): AsyncIterator<AgentEvent, undefined> {
-    const queue: AgentEvent[] = []
-    let isOver = this.#rest.isReached
-    let failure: { error: unknown } | null = null
-    let wake = (): void => undefined
-    const finish = (): void => {
-      isOver = true
-      wake()
-    }
-    const detach = this.#attach({
-      next: (event) => {
-        queue.push(event)
-        wake()
-      },
-      // The last event is not the end: the result may still have to become durable.
-      complete: () => undefined,
-      error: (error) => {
-        failure = { error }
-        finish()
-      },
+    const undo: (() => void)[] = []
+    const queue = new EventQueue<AgentEvent>(() => {
+      for (const stop of undo) stop()
     })
-    const forget = this.#rest.onReach(finish)
-    const stop = (): void => {
-      detach()
-      forget()
-    }
-    return {
-      next: async () => {
-        // oxlint-disable-next-line no-unmodified-loop-condition -- the listeners above change it
-        while (queue.length === 0 && !isOver) {
-          // oxlint-disable-next-line no-await-in-loop -- waits for the next event, however many wake-ups it takes
-          await new Promise<void>((resolve) => {
-            wake = resolve
-          })
-        }
-        const event = queue.shift()
-        if (event !== undefined) return { done: false, value: event }
-        stop()
-        if (failure) throw failure.error
-        return { done: true, value: undefined }
-      },
-      return: () => {
-        isOver = true
-        queue.length = 0
-        stop()
-        return Promise.resolve({ done: true, value: undefined })
-      },
-    }
+    undo.push(
+      this.#attach({
+        next: (event) => {
+          queue.push(event)
+        },
+        // The last event is not the end: the result may still have to become durable.
+        complete: () => undefined,
+        refused: (error) => {
+          queue.end({ error })
+        },
+      }),
+      this.#rest.onReach(() => {
+        queue.end()
+      }),
+    )
+    if (this.#rest.isReached) queue.end()
+    return queue
   }
 
   #observe<T>(select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
@@ -163,7 +139,10 @@ export class EventHub {
         complete: () => {
           subscriber.complete()
         },
-        error: (error) => {
+        refused: (error, warning) => {
+          select(warning, (value) => {
+            subscriber.next(value)
+          })
           subscriber.error(error)
         },
       }),
@@ -176,8 +155,8 @@ export class EventHub {
     const context = this.#actor?.getSnapshot().context
     if (live?.started && context) for (const event of live.present(context)) listener.next(event)
     if (this.#end === 'completed') listener.complete()
-    else if (this.#end !== 'open') listener.error(this.#end.error)
-    else this.#listeners.add(listener)
+    else if (this.#end === 'open') this.#listeners.add(listener)
+    else listener.refused(this.#end.error, this.#end.warning)
     return () => {
       this.#listeners.delete(listener)
     }

@@ -17,6 +17,7 @@ import { type AnswerOptions, answerTo, type AskedCall, awaitedCall, type EditOf 
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { Foresight } from './foresight.js'
+import type { Clock } from './clock.js'
 import { frozen } from './frozen.js'
 import { Gate } from './gate.js'
 import { guardedInspector, type Inspector } from './guarded-inspector.js'
@@ -24,6 +25,7 @@ import { toMessages, type UserInput } from './input.js'
 import type { AgentMachine } from './journaled.js'
 import { liveOf } from './live.js'
 import { describe } from './plain-error.js'
+import { refusalEvent, warnPlatform } from './refusal.js'
 import { Rest } from './rest.js'
 import type { Session } from './session.js'
 import { storeFailed } from './store-failed.js'
@@ -40,6 +42,7 @@ export interface Origin {
 
 export interface RunParts {
   machine: AgentMachine
+  clock: Clock
   tools: ToolSet
   /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
   withObject: (result: RunResult) => RunResult | Promise<RunResult>
@@ -86,10 +89,25 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #unfollow: () => void
   readonly #above: Above | undefined
   readonly #foresight = new Foresight<SnapshotFrom<AgentMachine>, PublicEvent>()
+  readonly #clock: Clock
+  readonly #started: Promise<void>
+  #start = (): void => undefined
+  #refuseStart = (_error: unknown): void => undefined
+  #isRefused = false
+  /** Whether anybody could hear that the run was refused. */
+  #isWatched: boolean
   #actor: Actor<AgentMachine> | undefined
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
+    this.#clock = parts.clock
+    // Whoever runs a sub-agent hears of it.
+    this.#isWatched = parts.above !== undefined
+    this.#started = new Promise((resolve, reject) => {
+      this.#start = resolve
+      this.#refuseStart = reject
+    })
+    this.#started.catch(() => undefined)
     const { machine, tools, withObject, runId, session, origin, signal, ready, inspect, above } = parts
     this.#above = above
     this.#withObject = withObject
@@ -99,32 +117,50 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#session = session
     this.#unfollow = signal ? this.#follow(signal) : () => undefined
     if (origin instanceof Promise) {
-      origin.then((read) => this.#enter(machine, read, inspect).start(), this.#refuseRun)
+      origin.then((read) => this.#begin(this.#enter(machine, read, inspect)), this.#refuseRun)
       return
     }
     const actor = this.#enter(machine, origin, inspect)
     // Later, so that whoever subscribes right after run() or resume() misses nothing.
     if (origin.snapshot) this.#goOn(actor)
-    else (ready ?? Promise.resolve()).then(() => actor.start(), this.#refuseRun)
+    else (ready ?? Promise.resolve()).then(() => this.#begin(actor), this.#refuseRun)
   }
 
   /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
   get events$(): Observable<AgentEvent<Tools>> {
+    this.#isWatched = true
     return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
   /** The streamed text, piece by piece. */
   get text$(): Observable<string> {
+    this.#isWatched = true
     return this.#hub.text$
   }
 
   /** The present state, then every change of it. */
   get state$(): Observable<AgentState> {
+    this.#isWatched = true
     return this.#hub.state$
   }
 
+  /** ERROR for a run that was refused. */
   get state(): AgentState {
-    return this.#context?.state ?? 'RUNNING'
+    return this.#isRefused ? 'ERROR' : (this.#context?.state ?? 'RUNNING')
+  }
+
+  /**
+   * Settles when the run holds its session and begins; rejects when it is refused: the session is busy or has a run that
+   * waits (`session_busy`, `unfinished_run`), the store cannot be read, a price is not known. The same with a store and
+   * without one. A refused run is a `warning` to whoever listens to it, and to nobody an unhandled rejection.
+   *
+   * @example
+   * const run = agent.run(message, { session })
+   * await run.started // a server answers 409 here, before it answers 200 and streams
+   */
+  get started(): Promise<void> {
+    this.#isWatched = true
+    return this.#started
   }
 
   /**
@@ -133,10 +169,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * ConfigError when the run is refused before it starts.
    */
   get result(): Promise<RunResult<Output, Tools>> {
+    this.#isWatched = true
     return this.#rest.promise as Promise<RunResult<Output, Tools>>
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent<Tools>, undefined> {
+    this.#isWatched = true
     return this.#hub.iterate() as AsyncIterator<AgentEvent<Tools>, undefined>
   }
 
@@ -299,10 +337,17 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return actor
   }
 
+  #begin(actor: Actor<AgentMachine>): Actor<AgentMachine> {
+    actor.start()
+    this.#start()
+    return actor
+  }
+
   /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */
   #goOn(actor: Actor<AgentMachine>): void {
     const { status, context } = actor.getSnapshot()
     const isInterrupted = context.state === 'RUNNING' || context.state === 'WAITING_FOR_TOOL'
+    this.#start()
     if (status !== 'active' || !isInterrupted) {
       actor.start()
       // XState tells nobody of a start that is an end.
@@ -329,11 +374,17 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   readonly #refuseRun = (error: unknown): void => {
-    this.#session.release()
+    this.#isRefused = true
+    this.#session.release(this.id)
     void this.#giveBack()
     this.#unfollow()
+    this.#refuseStart(error)
     this.#rest.refuse(error)
-    this.#hub.fail(error)
+    this.#hub.fail(error, refusalEvent(this.id, error, this.#clock.now()))
+    // Whoever has just been given the run may still ask for it.
+    setTimeout(() => {
+      if (!this.#isWatched) warnPlatform(error)
+    })
   }
 
   /** Cancels when the signal aborts; returns how to stop listening. */
@@ -347,6 +398,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #send(event: PublicEvent): void {
+    if (this.#isRefused) return
     if (this.#snapshot && this.#snapshot.status !== 'active') return
     this.#rest.leave()
     this.#gate.send(event)
@@ -395,7 +447,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     frozen([context.messages, context.usage, context.error])
     this.#session.update(context)
     if (atFinal) {
-      this.#session.release()
+      this.#session.release(this.id)
       // Whoever hears of the end does not get the rest before it: the store may have ended the run.
       this.#rest.leave()
     }
@@ -432,7 +484,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #mustBeActive(method: string): void {
     const ahead = this.#ahead
-    if (ahead && ahead.status !== 'active') this.#refuse(method, 'it has ended')
+    if (this.#isRefused || (ahead && ahead.status !== 'active')) this.#refuse(method, 'it has ended')
   }
 
   #mustBe(state: AgentState, method: string): void {

@@ -84,8 +84,9 @@ export class Session {
   }
 
   /** The next run may begin. */
-  release(): void {
-    this.#runId = null
+  /** The session is free, unless another run has it. */
+  release(runId: string): void {
+    if (this.#runId === runId) this.#runId = null
   }
 
   /**

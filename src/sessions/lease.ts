@@ -1,3 +1,4 @@
+import { originOf } from '../stores/time-limit.js'
 import type { AcquireOptions, Lease, SessionStore } from '../stores/store.js'
 
 /**
@@ -12,17 +13,17 @@ const leaving = new WeakMap<SessionStore, Map<string, Promise<void>>>()
 /** Gives a session free. Never fails: what cannot be given back now is when this process next asks for the session. */
 export function releaseLease(store: SessionStore, lease: Lease): Promise<void> | undefined {
   const keep = (): void => {
-    const leases = kept.get(store) ?? new Map<string, Lease>()
-    kept.set(store, leases.set(lease.sessionId, lease))
+    const leases = kept.get(originOf(store)) ?? new Map<string, Lease>()
+    kept.set(originOf(store), leases.set(lease.sessionId, lease))
   }
   try {
     const released = store.release(lease)
     if (!(released instanceof Promise)) return undefined
-    const under = leaving.get(store) ?? new Map<string, Promise<void>>()
+    const under = leaving.get(originOf(store)) ?? new Map<string, Promise<void>>()
     const done: Promise<void> = released.catch(keep).finally(() => {
       if (under.get(lease.sessionId) === done) under.delete(lease.sessionId)
     })
-    leaving.set(store, under.set(lease.sessionId, done))
+    leaving.set(originOf(store), under.set(lease.sessionId, done))
     return done
   } catch {
     keep()
@@ -36,9 +37,9 @@ export function acquireLease(
   sessionId: string,
   options: AcquireOptions,
 ): Lease | Promise<Lease> {
-  const going = leaving.get(store)?.get(sessionId)
+  const going = leaving.get(originOf(store))?.get(sessionId)
   if (going) return going.then(() => acquireLease(store, sessionId, options))
-  const leases = kept.get(store)
+  const leases = kept.get(originOf(store))
   const left = leases?.get(sessionId)
   if (!left) return store.acquire(sessionId, options)
   leases?.delete(sessionId)

@@ -3,7 +3,6 @@ import type { Clock } from '../runtime/clock.js'
 import { describe } from '../runtime/plain-error.js'
 import { StoreError } from '../stores/store-error.js'
 import type { Lease, SessionStore } from '../stores/store.js'
-import { timedStore } from './timed-store.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { leaseMs, SessionLog } from './session-log.js'
 import { type Standing, standingAfter } from './standing.js'
@@ -21,11 +20,10 @@ export interface OpenSessionOptions {
  * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `unknown_state`, `store_unavailable`
  */
 export async function openSession(
-  given: SessionStore,
+  store: SessionStore,
   sessionId: string,
   { clock, holder, name }: OpenSessionOptions,
 ): Promise<{ log: SessionLog; standing: Standing }> {
-  const store = timedStore(given, clock)
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })

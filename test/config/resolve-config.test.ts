@@ -28,6 +28,7 @@ const zeroIsOff = [
   'limits.outputTokens',
   'limits.costLimit',
   'streamIdleMs',
+  'storeTimeoutMs',
   'contentIdleMs',
   'toolCalls.timeoutMs',
   'completion.maxOutputRepairs',

@@ -30,7 +30,7 @@ describe('the cost', () => {
     expect(refusal).toMatchObject({ code: 'unknown_price', subject: 'limits.costLimit' })
     expect(String(refusal)).toMatch(/prices/)
     expect(theatre.requests).toHaveLength(0)
-    expect(events).toEqual([])
+    expect(events).toMatchObject([{ type: 'warning', code: 'unknown_price', seq: 1 }])
     await expect(run[Symbol.asyncIterator]().next()).rejects.toBe(refusal)
   })
 

@@ -111,7 +111,7 @@ describe('a message history of one’s own', () => {
     const opened = await stage([text('Hi.')])
     const session = createSession()
     await opened.run('Go.', { session }).run.result
-    expect(() => opened.run(history, { session })).toThrow(/has a history already/)
+    await expect(opened.agent.run(history, { session }).started).rejects.toThrow(/has a history already/)
     expect(session.messages).toHaveLength(2)
   })
 

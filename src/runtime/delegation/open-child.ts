@@ -24,7 +24,7 @@ export interface ChildHost {
   config: AgentConfig
   /** Rejects when a run cannot start. */
   ready(input: AgentInput): Promise<void>
-  run(handle: Omit<RunParts, 'machine' | 'tools' | 'withObject'>): Run
+  run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
   bind(
     runId: string,
     sessionId: string,
