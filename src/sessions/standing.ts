@@ -133,7 +133,13 @@ const roomAfterKill = 1_000_000
 function revived(stored: MachineState, seq: number, sessionId: string): FoldedRun {
   const state = { ...stored, context: wholeContext(stored.context as AgentContext) }
   try {
-    return createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot()
+    const run = createActor(agentMachine, {
+      snapshot: state as never,
+      input: undefined as never,
+    }).getSnapshot()
+    // What cannot be restored is not thrown.
+    if (run.status === 'error') throw run.error
+    return run
   } catch (error) {
     throw new StoreError(
       'unknown_state',

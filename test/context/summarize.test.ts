@@ -78,6 +78,33 @@ describe('summaries', () => {
   })
 })
 
+describe('the room for a summary', () => {
+  it.each([
+    [800, 100],
+    [20_000, 2_500],
+    [100_000, 4_096],
+  ])('in a window of %i tokens is %i tokens', (window, limit) => {
+    const long = stamped(
+      Array.from({ length: 40 }, (_, i) => [
+        { role: 'user' as const, content: `Question ${i}. ${'x '.repeat(window / 10)}` },
+        { role: 'assistant' as const, content: `Answer ${i}.` },
+      ])
+        .flat()
+        .slice(0, -1),
+    )
+    const limits: (number | undefined)[] = []
+    nextFit(
+      (situation) => {
+        limits.push(planSummary(situation)?.limit)
+        return withoutSummary(situation)
+      },
+      long,
+      window,
+    )
+    expect(new Set(limits)).toEqual(new Set([limit]))
+  })
+})
+
 describe('a request for a summary', () => {
   const fresh = stamped([
     { role: 'user', content: 'Read a.txt.' },

@@ -156,6 +156,22 @@ describe('what is too large or takes too long', () => {
   })
 })
 
+test('a proxy of the environment is not asked', async () => {
+  const proxy = await startServer((_request, response) => response.writeHead(500).end())
+  const kept = { ...process.env }
+  try {
+    for (const name of ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy']) process.env[name] = proxy.url
+    process.env.NODE_USE_ENV_PROXY = '1'
+    expect(await loadAttachment({ url: `${server.url}/notes.md` }, loopback)).toMatchObject({
+      text: '# Notes',
+    })
+    expect(proxy.requests).toEqual([])
+  } finally {
+    process.env = kept
+    await proxy.close()
+  }
+})
+
 describe('redirects', () => {
   it('are followed five times and not six', async () => {
     expect((await load('/hop?n=4', { root: '/' })).name).toBe('hop')

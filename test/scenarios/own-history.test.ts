@@ -40,6 +40,17 @@ describe('a message history of one’s own', () => {
     expect(play.of('user_message').map(({ message }) => message.content)).toEqual(['From whom?'])
   })
 
+  it('keeps the times of messages that have one', async () => {
+    const opened = await stage([text('Hi.')])
+    const said = { role: 'user' as const, content: 'Hello.', createdAt: 5 }
+    const answered = { role: 'assistant' as const, content: 'Yes?' }
+    const { messages } = await opened.run([said, answered, user('Well.')]).end(1)
+    expect(messages.map(({ createdAt }) => createdAt)).toEqual([
+      5,
+      ...Array<number>(3).fill(opened.clock.now()),
+    ])
+  })
+
   it('becomes the history of its session', async () => {
     const opened = await stage([text('From Ada.'), text('Yes.')])
     const session = createSession()

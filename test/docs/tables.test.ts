@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs'
+import { presets } from '../../src/index.js'
+import { defaultConfig } from '../../src/config/defaults.js'
+import { root } from './snippets.js'
+
+/** The cells of the rows under a heading. */
+function rowsUnder(document: string, heading: string): string[][] {
+  const [, after = ''] = readFileSync(root + document, 'utf8').split(`\n${heading}\n`)
+  const [section = ''] = after.split(/\n#+ /)
+  const rows = section.split('\n').filter((line) => line.startsWith('| '))
+  return rows.map((row) =>
+    row
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim()),
+  )
+}
+
+const codesIn = (cell: string): string[] => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code = '']) => code)
+
+function at(value: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value)
+}
+
+/** `60 000` and `'error'` as they are. */
+function read(text: string): unknown {
+  const plain = text
+    .replaceAll(/(\d) (?=\d{3})/g, '$1')
+    .replaceAll("'", '"')
+    .replace(/ = off$/, '')
+  try {
+    return JSON.parse(plain)
+  } catch {
+    return plain
+  }
+}
+
+describe('the table of the configuration', () => {
+  const rows = rowsUnder('README.md', '## Configuration').filter(
+    ([key = '']) => key.includes('`') && !key.includes('*'),
+  )
+  const pairs = rows.flatMap(([keys = '', cell = '']) => {
+    const names = codesIn(keys)
+    const section = names[0]?.includes('.') ? `${names[0].split('.')[0]}.` : ''
+    const values = cell.replaceAll('`', '').split(/, (?=\d|\D)/)
+    return names.map((name, i) => {
+      const path = i === 0 || section === '' ? name : `${section}${name}`
+      return [path, read(values[i] ?? values.at(-1) ?? '')] as const
+    })
+  })
+
+  it.each(pairs)('%s is %j by default', (path, value) => {
+    expect(at(defaultConfig, path)).toEqual(value)
+  })
+
+  it('has every key but those of guards', () => {
+    const { guardrails: _guardrails, ...sections } = defaultConfig
+    const keys = Object.entries(sections).flatMap(([name, section]) =>
+      typeof section === 'object' ? Object.keys(section).map((key) => `${name}.${key}`) : [name],
+    )
+    const mentioned = rows.flat().flatMap(codesIn)
+    const known = new Set([...pairs.map(([path]) => path), ...mentioned])
+    expect(keys.filter((key) => !known.has(key))).toEqual([])
+  })
+})
+
+describe('the tables of the presets', () => {
+  const named = Object.entries({
+    aar: ['aar'],
+    'openhuman`, `presets.openhumanTask': ['openhuman', 'openhumanTask'],
+    llamaStack: ['llamaStack'],
+    strands: ['strands'],
+  })
+
+  it.each(named)('says what %s sets', (heading, names) => {
+    const rows = rowsUnder('docs/guardrails.md', `### \`presets.${heading}\``).filter(([key = '']) =>
+      key.includes('`'),
+    )
+    expect(rows).not.toEqual([])
+    for (const [key = '', value = ''] of rows) {
+      const [path = ''] = codesIn(key)
+      const preset = presets[names[0] as keyof typeof presets]
+      if (path === 'onHalt') continue
+      const pairs = codesIn(value).flatMap((code) => {
+        const [, name, text = ''] = /^(\w+): (.+)$/.exec(code) ?? []
+        return name === undefined ? [] : [[`${path}.${name}`, read(text)] as const]
+      })
+      for (const [place, expected] of pairs) expect([place, at(preset, place)]).toEqual([place, expected])
+      const [number] = /^`?(\d+|null)`?(?=;|$)/.exec(value)?.slice(1) ?? []
+      if (number !== undefined) expect([path, at(preset, path)]).toEqual([path, read(number)])
+      if (value === 'off') expect(at(preset, path)).toBeNull()
+      if (value === 'on' || value === 'the defaults') expect(at(preset, path)).toMatchObject({})
+    }
+  })
+
+  it('says what is common to them', () => {
+    const four = ['repeatedCall', 'repeatedOutput', 'failing', 'terminalDelegation'] as const
+    for (const guard of four) expect(presets.openhuman.guardrails?.[guard]).toMatchObject({ onHalt: 'pause' })
+    expect(presets.openhumanTask.limits?.maxSteps).toBe(200)
+    const off = ['repeatedOutput', 'cycle', 'failing', 'terminalDelegation'] as const
+    for (const guard of off) {
+      expect(presets.aar.guardrails?.[guard]).toBeNull()
+      expect(presets.llamaStack.guardrails?.[guard]).toBeNull()
+      expect(presets.strands.guardrails?.[guard]).toBeNull()
+    }
+    expect(presets.llamaStack.guardrails.repeatedCall).toBeNull()
+    expect(presets.strands.guardrails.repeatedCall).toBeNull()
+  })
+})

@@ -1,0 +1,118 @@
+import { createActor, toPromise } from 'xstate'
+import { agentMachine, createAgent, memoryStore, openaiChat } from '../../src/index.js'
+import { sealRecord } from '../../src/sessions/log-record.js'
+import type { LogEntry } from '../../src/sessions/log-entry.js'
+import { stage } from '../support/play.js'
+import { call, text, times, tool } from '../support/tools.js'
+
+/** Promises of the documents that are about two things at once, and so belong to no other file. */
+
+test('an actor that nobody has provided ends the run in ERROR, and does not hang it', async () => {
+  const agent = createAgent({ model: openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' }) })
+  const actor = createActor(agentMachine, { input: agent.input('Hi.') })
+  actor.start()
+  const { state, error } = await toPromise(actor)
+  expect(state).toBe('ERROR')
+  expect(error?.message).toContain("The actor 'requestModel' is not provided")
+})
+
+test('a wait before a retry is waited out by the process that goes on: until the time that was set', async () => {
+  const store = memoryStore()
+  const play = await stage([{ status: 429, retryAfter: 60 }, text('Done.')], { store })
+  const first = play.run('Go.', { session: 's' })
+  await first.event('retry')
+  const id = await play.agent.fork('s')
+  first.run.cancel()
+  await first.run.result
+  play.clock.increment(20_000)
+  const model = openaiChat({ model: 'gpt-test', baseURL: play.rehearsal.url, apiKey: 'none' })
+  const resumed = await createAgent({ model, store, clock: play.clock }).resume(id)
+  let isOver = false
+  void resumed.result.then(() => (isOver = true))
+  for (let i = 0; i < 39; i += 1) {
+    play.clock.increment(1_000)
+    // oxlint-disable-next-line no-await-in-loop -- one second after the other
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect([play.requests.length, isOver]).toEqual([1, false])
+  play.clock.increment(2_000)
+  expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(play.requests).toHaveLength(2)
+})
+
+/** A session whose log has snapshots. */
+async function longSession() {
+  const store = memoryStore()
+  const work = tool('work', ({ n }) => `${String(n)}${'x'.repeat(20_000)}`, { readOnly: true })
+  const turns = Array.from({ length: 8 }, (_, n) => call('work', { n }))
+  const play = await stage([...turns, text('Done.')], { store, tools: [work] })
+  await play.run('Go.', { session: 's' }).end(9)
+  return { play, store }
+}
+
+test('a snapshot is written when 64,000 characters have come since the last one', async () => {
+  const { store } = await longSession()
+  let since = 0
+  let snapshots = 0
+  for (const { type, data } of store.read('s')) {
+    if (type === 'snapshot') {
+      snapshots += 1
+      expect(since).toBeGreaterThanOrEqual(64_000)
+      since = 0
+    } else {
+      // What the last record brings over the line is still in.
+      expect(since).toBeLessThan(64_000)
+      since += data.length
+    }
+  }
+  expect(snapshots).toBeGreaterThan(1)
+})
+
+test('a log of a newer Statewright, or one that stands in a state which this machine has not, is refused', async () => {
+  const { play, store } = await longSession()
+  const forge = (session: string, change: (entry: LogEntry) => LogEntry) => {
+    const all = store.read('s')
+    const records = all.slice(0, all.findIndex(({ type }) => type === 'snapshot') + 1)
+    const lease = store.acquire(session, { holder: 'the test', ttlMs: 1_000 })
+    const changed = records.map(({ seq, at, type, data }) =>
+      sealRecord(seq, at, change({ ...(JSON.parse(data) as object), type } as LogEntry)),
+    )
+    store.append(lease, changed)
+    store.release(lease)
+    return play.agent.resume(session)
+  }
+  const newer = forge('newer', (entry) => ('version' in entry ? { ...entry, version: 99 } : entry))
+  await expect(newer).rejects.toMatchObject({ code: 'newer_log' })
+  const elsewhere = forge('elsewhere', (entry) =>
+    entry.type === 'snapshot'
+      ? { ...entry, state: { ...entry.state, value: { RUNNING: 'nowhere' } } }
+      : entry,
+  )
+  await expect(elsewhere).rejects.toMatchObject({ code: 'unknown_state' })
+})
+
+test('a provider of one’s own says where it takes the response format', async () => {
+  const output = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
+  const play = await stage(times(3, text('{"city":"Paris"}')))
+  const inner = openaiChat({ model: 'm', baseURL: play.rehearsal.url, apiKey: 'none', provider: 'mine' })
+  const asked = []
+  for (const structuredOutput of ['beside_tools', 'alone', undefined] as const) {
+    const model = { ...inner, ...(structuredOutput && { structuredOutput }) }
+    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that the requests are in order
+    await createAgent({ model, output, tools: [tool('look')] }).run('Go.').result
+    asked.push(play.requests.at(-1)?.body as { response_format?: object } | undefined)
+  }
+  expect(asked.map((body) => body?.response_format !== undefined)).toEqual([true, false, false])
+})
+
+test('what a source of tools says of them is read when a run starts', async () => {
+  const source = { tools: [tool('look')] }
+  const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' })
+  const agent = createAgent({ model, tools: [source as never] })
+  const before = agent.input('Hi.')
+  source.tools = [tool('look', () => '', { readOnly: true })]
+  expect([before.tools.look?.readOnly ?? false, agent.input('Hi.').tools.look?.readOnly]).toEqual([
+    false,
+    true,
+  ])
+})
