@@ -26,7 +26,7 @@ function faultOf(keeper: string): string | null {
   const [file = '', ...path] = keeper.split(' › ')
   if (!existsSync(root + file)) return `there is no ${file}`
   // Programs of their own: npm scripts run them.
-  if (path.length === 0) return /\.test\.ts$/.test(file) ? `say which test of ${file}` : null
+  if (path.length === 0) return file.endsWith('.test.ts') ? `say which test of ${file}` : null
   if (!known.has(file)) known.set(file, testsOf(file))
   const found = known.get(file)?.find(({ name }) => name === path.join(' › '))
   if (found === undefined) return `${file} has no test '${path.join(' › ')}'`

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { presets } from '../../src/index.js'
+import { agentMachine, presets } from '../../src/index.js'
+import { agentLook, chartOf, toSvg } from '../../src/diagram/index.js'
+import { toneColors } from '../../src/diagram/palette.js'
 import { defaultConfig } from '../../src/config/defaults.js'
 import { root } from './snippets.js'
 
@@ -108,4 +110,17 @@ describe('the tables of the presets', () => {
     expect(presets.llamaStack.guardrails.repeatedCall).toBeNull()
     expect(presets.strands.guardrails.repeatedCall).toBeNull()
   })
+})
+
+test('final states have the colours that the guide to the pictures says', async () => {
+  const tones = {
+    success: ['COMPLETED'],
+    limit: ['TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'],
+    error: ['ERROR', 'BLOCKED'],
+  }
+  for (const [tone, states] of Object.entries(tones)) {
+    for (const state of states) expect([state, agentLook.tones[state]]).toEqual([state, tone])
+  }
+  const svg = await toSvg(chartOf(agentMachine))
+  for (const tone of ['success', 'limit', 'error'] as const) expect(svg).toContain(toneColors[tone].fill)
 })
