@@ -55,8 +55,8 @@ export interface ModelFailure {
 /** What the request actor resolves with. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
-  /** For each call of the response, in its order: who has to act on it before it can run. */
-  calls: { id: string; needs: CallNeeds }[]
+  /** For each call of the response, in its order: who has to act on it before it can run, if that could be found out. */
+  calls: { id: string; needs: CallNeeds; undecided?: true }[]
   /** Output shields have seen the reasoning; without this it is left out where there are any. */
   reasoningCleared?: true
   /** With an output schema, for an answer: what does not fit, or null when all of it does. */

@@ -55,6 +55,8 @@ export interface PendingCall {
   started?: true
   /** True when it was running as the process died: it may have had its effect already. */
   interrupted?: true
+  /** True when nobody could say in time whether a person has to approve it: it does not run. */
+  undecided?: true
   /** True once a person has let it run. */
   approved?: true
   /** True while no shield has seen the arguments: nothing of them is shown, and the call does not run. */

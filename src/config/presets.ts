@@ -1,4 +1,6 @@
 import type { AgentConfigInput } from '../../machines/agent/config.js'
+import { ConfigError } from '../errors.js'
+import { nearest } from './nearest.js'
 
 const noGuards = {
   repeatedCall: null,
@@ -34,7 +36,7 @@ const openhuman = {
  *
  * @example createAgent({ ...presets.openhuman, model, tools })
  */
-export const presets = {
+export const presets = /* @__PURE__ */ known({
   /** The 4th identical batch is not executed, whatever its results; budgets trip right after the response. */
   aar: {
     limits: { maxSteps: 50, timeoutMs: 0 },
@@ -72,4 +74,23 @@ export const presets = {
     budget: { scope: 'run', onOvershoot: 'complete', finishBatch: true },
     guardrails: { ...noGuards, emptyAnswer: null },
   },
-} as const satisfies Record<string, AgentConfigInput>
+} as const satisfies Record<string, AgentConfigInput>)
+
+/** To spread what is not there is no mistake to JavaScript: a mistyped name would give the defaults in silence. */
+function known<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
+  return new Proxy(all, {
+    get(_, name) {
+      // Inspectors and matchers ask for other things, whose names begin otherwise or are methods of every object.
+      if (typeof name === 'string' && /^[a-z]\w*$/i.test(name) && !(name in all) && !asked.has(name)) {
+        const names = Object.keys(all)
+        const meant = nearest(name, names)
+        const hint = meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${meant}'?`
+        throw new ConfigError('invalid_config', `There is no preset '${name}'. ${hint}`, `presets.${name}`)
+      }
+      return Reflect.get(all, name) as unknown
+    },
+  })
+}
+
+/** What is asked of any object by whoever awaits, writes or compares it. */
+const asked: ReadonlySet<string> = new Set(['then', 'toJSON', 'asymmetricMatch', 'nodeType', 'tagName'])

@@ -158,6 +158,23 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   fork(sessionId: string, at?: number): Promise<string>
   /**
+   * A session of the store, to be taken elsewhere: for `input()`, or to be kept as `session.toJSON()`. Calls that wait for
+   * somebody are closed in it; the store keeps it as it is.
+   *
+   * @example const input = agent.input('And now?', { session: await agent.readSession('ann') })
+   * @throws {StoreError} `unknown_session`, `corrupt_log`, …
+   * @throws {UsageError} `no_store`
+   */
+  readSession(sessionId: string): Promise<Session>
+  /**
+   * Forgets a session that runs have named by its id: out of the store or, without one, out of the agent's memory, where
+   * it would stay for as long as the agent. False when there was none.
+   *
+   * @example await agent.forget('ann')
+   * @throws {StoreError | UsageError} `session_busy` while a run has it
+   */
+  forget(sessionId: string): Promise<boolean>
+  /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
    * your own. Its input is a text, messages, or what `input()` returns.
    *
@@ -165,8 +182,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   readonly machine: AgentMachine
   /**
-   * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store; only
-   * `run()` writes back to it.
+   * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store: what is
+   * there comes with `readSession`. Only `run()` writes back to it.
+   *
+   * @throws {UsageError} `invalid_option` for the id of a session where there is a store
    */
   input(input: RunInput, ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>): AgentInput
   /**

@@ -10,6 +10,7 @@ import { lazily } from '../lazily.js'
 import {
   nothingToResume,
   refuseJournal,
+  refuseStored,
   refuseUnfinished,
   storeOrThrow,
   unknownSession,
@@ -48,6 +49,7 @@ import type { Binding } from './live.js'
 import { newId } from './new-id.js'
 import type { Parts } from './parts.js'
 import { partialUsage } from './partial-usage.js'
+import { refuseMissingTokenizer } from './refuse-missing-tokenizer.js'
 import { refuseUnknownPrice } from './refuse-unknown-price.js'
 import { type Origin, Run, type RunParts } from './run.js'
 import { createSession, Session } from './session.js'
@@ -121,6 +123,9 @@ export function createAgent(options: AgentOptions): Agent {
     )
   }
   checkedInspector(inspect)
+  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
+    throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
+  }
   checkedStore(given)
   const set = toolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
@@ -216,6 +221,7 @@ export function createAgent(options: AgentOptions): Agent {
   /** What has to be known before anything is sent. */
   const ready = async ({ config, usage }: AgentInput): Promise<void> => {
     await refuseUnknownPrice(parts, config, usage)
+    await refuseMissingTokenizer(parts, config)
     await parts.output?.ready?.()
   }
 
@@ -270,6 +276,7 @@ export function createAgent(options: AgentOptions): Agent {
     withObject: async (result) => complete(result),
     input: (input, given) => {
       const options = checkedRunOptions(given)
+      if (store && typeof options.session === 'string') refuseStored(options.session)
       const { id, state } = sessionOf(options.session)
       const { context, journal } = options
       const said = readConversation(input, parts.clock.now())
@@ -302,7 +309,8 @@ export function createAgent(options: AgentOptions): Agent {
         session.acquire(runId)
         const state = withHistory(session.state, conversation, session.id)
         const input = bind(runId, session.id, state, conversation.said, { config }, { context, journal })
-        const waits = config.limits.costLimit > 0 || parts.output?.ready !== undefined
+        const { limits, context: fitting } = config
+        const waits = limits.costLimit > 0 || fitting.window > 0 || parts.output?.ready !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
         // The session is another run's, or does not take this one: said as with a store.
@@ -322,7 +330,10 @@ export function createAgent(options: AgentOptions): Agent {
       }
       try {
         // A run that has ended needs no model any more.
-        if (standing.run.status === 'active') model.check?.()
+        if (standing.run.status === 'active') {
+          model.check?.()
+          await refuseMissingTokenizer(parts, standing.run.context.config)
+        }
       } catch (error) {
         await log.close()
         throw error
@@ -338,6 +349,17 @@ export function createAgent(options: AgentOptions): Agent {
       const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
       const { replay } = await loadSessions()
       return replay(kept, id, to)
+    },
+    readSession: async (sessionId) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { readSession } = await loadSessions()
+      return readSession(kept, id)
+    },
+    forget: async (sessionId) => {
+      const id = checkedSessionId(sessionId)
+      if (store) return store.delete(id)
+      sessions.get(id)?.acquire('that forgets it')
+      return sessions.delete(id)
     },
     fork: async (sessionId, at) => {
       const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]

@@ -50,3 +50,13 @@ export function refuseJournal(journal: unknown): void {
     'journal',
   )
 }
+
+/** An actor of one's own neither reads nor writes the store: a conversation that is there would begin anew in silence. */
+export function refuseStored(sessionId: string): never {
+  throw new UsageError(
+    'invalid_option',
+    `agent.input() does not read the store, in which session '${sessionId}' is. Pass what it holds, session: await ` +
+      `agent.readSession('${sessionId}'), or run it there: agent.run(input, { session: '${sessionId}' }).`,
+    'session',
+  )
+}

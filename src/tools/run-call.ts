@@ -7,12 +7,13 @@ import { classifyToolError } from './classify-tool-error.js'
 import { formatValue, limit } from './format-value.js'
 import { nearestFirst } from './nearest.js'
 import { parseArguments } from './parse-arguments.js'
+import { decisionTimeout } from './prepare.js'
 import { toJson } from './to-json.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 import { withTimeout } from './with-timeout.js'
 
-export type RunnableCall = Pick<PendingCall, 'id' | 'name' | 'arguments'>
+export type RunnableCall = Pick<PendingCall, 'id' | 'name' | 'arguments' | 'undecided'>
 
 export interface RunCallOptions {
   tools: ToolSet
@@ -53,6 +54,16 @@ export async function runCall(
       status: 'unknown_tool',
       durationMs: 0,
       ...limit(unknownTool(call.name, tools.names), maxResultChars),
+    }
+  }
+  if (call.undecided) {
+    const limitMs = decisionTimeout(tool, defaultTimeoutMs)
+    const message = `The tool '${tool.name}' was not called: whether a person has to approve it was not known after ${limitMs} ms.`
+    return {
+      status: 'timeout',
+      errorKind: 'transient',
+      durationMs: limitMs,
+      ...limit(message, maxResultChars),
     }
   }
   const timeoutMs = tool.timeoutMs ?? defaultTimeoutMs

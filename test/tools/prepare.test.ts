@@ -1,3 +1,4 @@
+import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import { defineTool } from '../../src/tools/define-tool.js'
 import { prepareCalls } from '../../src/tools/prepare.js'
@@ -22,9 +23,11 @@ const tools = toolSet([
   defineTool({ name: 'ask', description: 'Asks.', input: common.input, client: true }),
 ])
 
+const clock = new SimulatedClock()
+
 async function needs(name: string, args: string, context?: unknown): Promise<string | undefined> {
   const calls = [{ id: 'c1', type: 'function' as const, function: { name, arguments: args } }]
-  return (await prepareCalls(calls, tools, context))[0]?.needs
+  return (await prepareCalls(calls, tools, { context, defaultTimeoutMs: 0, clock }))[0]?.needs
 }
 
 test.each([
@@ -63,7 +66,7 @@ test('Each call has its answer, in the order of the calls', async () => {
     type: 'function' as const,
     function: { name, arguments: '{"n":20}' },
   }))
-  expect(await prepareCalls(calls, tools, undefined)).toEqual([
+  expect(await prepareCalls(calls, tools, { context: undefined, defaultTimeoutMs: 0, clock })).toEqual([
     { id: 'c0', needs: 'approval' },
     { id: 'c1', needs: 'client' },
     { id: 'c2', needs: 'nobody' },

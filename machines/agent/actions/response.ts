@@ -57,6 +57,7 @@ export const recordResponse = act((context, event, tell) => {
       name: call.function.name,
       arguments: call.function.arguments,
       needs: needs[i]?.needs ?? ('nobody' as const),
+      ...(needs[i]?.undecided && { undecided: true as const }),
       ...(uncheckedCalls && { unchecked: true as const }),
     })),
     guardrails:

@@ -84,7 +84,7 @@ export async function requestModel(
     if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
     const usage = await usageOf(parts, request, response, context)
     const cleared = await clearedReasoning(parts, { live, context, signal }, final)
-    const output = await outputOf(parts, { ...cleared, usage }, live.binding.context)
+    const output = await outputOf(parts, { ...cleared, usage }, context, live.binding.context)
     return context.features.outputShields ? { ...output, reasoningCleared: true } : output
   } catch (error) {
     const silenced = idle.signal.aborted && !signal.aborted
@@ -134,11 +134,16 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
 }
 
 async function outputOf(
-  { output, tools }: Parts,
+  { output, tools, clock }: Parts,
   response: ModelOutput['response'],
+  { config }: AgentContext,
   appContext: unknown,
 ): Promise<ModelOutput> {
-  const calls = await prepareCalls(response.toolCalls, tools, appContext)
+  const calls = await prepareCalls(response.toolCalls, tools, {
+    context: appContext,
+    defaultTimeoutMs: config.toolCalls.timeoutMs,
+    clock,
+  })
   const kind = kindOf(response)
   if (output === undefined || (kind !== 'answer' && kind !== 'empty')) return { response, calls }
   const reading = await readOutput(response.text, output.validate, output.schema)

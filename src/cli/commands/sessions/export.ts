@@ -1,9 +1,6 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { shownMessages } from '../../../../machines/agent/unscreened.js'
-import { Session } from '../../../runtime/session.js'
-import { standingAt } from '../../../sessions/replay.js'
-import type { SessionStore } from '../../../stores/store.js'
+import { readSession } from '../../../sessions/read-session.js'
 import { badUsage, CliError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -38,7 +35,7 @@ export const exportCommand: Command = {
     const out = text('out')
     if (has('force') && out === undefined) throw badUsage('--force goes with --out FILE.', '--force')
     await withSessionStore(text('store'), io, async (store) => {
-      const session = await sessionIn(store, (await findSession(store, id)).id)
+      const session = await readSession(store, (await findSession(store, id)).id)
       const stored = session.toJSON()
       const content = has('markdown')
         ? markdown(stored, stored.messages)
@@ -48,13 +45,6 @@ export const exportCommand: Command = {
     })
     return exitCodes.completed
   },
-}
-
-async function sessionIn(store: SessionStore, id: string): Promise<Session> {
-  const { name, state, run } = await standingAt(store, id)
-  const { messages: kept, usage, ...metadata } = state
-  const messages = run ? shownMessages(run.context) : kept
-  return Object.assign(new Session(id, name), { messages, usage, metadata })
 }
 
 /** A new file is for its owner only, as the store is; one that is replaced keeps its mode. */

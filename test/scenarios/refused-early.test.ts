@@ -1,0 +1,162 @@
+import { createActor, waitFor } from 'xstate'
+import { ConfigError, createAgent, memoryStore, presets, UsageError } from '../../src/index.js'
+import { ManualModel } from '../support/manual-model.js'
+import { latch, stage, textOf, tick } from '../support/play.js'
+import { call, calls, clientTool, text, tool } from '../support/tools.js'
+
+const done = text('Done.')
+const never = new Promise<never>(() => undefined)
+
+describe('context.window', () => {
+  test('counts with a tokenizer of your own; what cannot count is refused at once', async () => {
+    const tokenizer = { count: (words: string) => words.length }
+    const play = await stage([done], { context: { window: 1_000 }, tokenizer })
+    expect((await play.run().end(1)).state).toBe('COMPLETED')
+    const wrong = { count: 7 } as unknown as typeof tokenizer
+    expect(() => createAgent({ model: new ManualModel(), tokenizer: wrong })).toThrow(ConfigError)
+  })
+})
+
+test('a preset that there is not is refused where it is named', () => {
+  const loose = presets as unknown as Record<string, object>
+  expect(() => ({ ...loose['openHuman'] })).toThrow(/no preset 'openHuman'. Did you mean 'openhuman'\?/)
+  expect(() => ({ ...loose['zzz'] })).toThrow(
+    /no preset 'zzz'. There are aar, openhuman, openhumanTask, llamaStack, strands/,
+  )
+  expect(Object.keys({ ...loose['aar'] })).toContain('limits')
+  expect(JSON.parse(JSON.stringify(presets))).toEqual({ ...presets })
+  expect('nothing' in presets).toBe(false)
+})
+
+describe('needsApproval that never settles', () => {
+  const hanging = (timeoutMs?: number) => {
+    const asked = latch()
+    const needsApproval = () => {
+      asked.open()
+      return never
+    }
+    const options = { needsApproval, ...(timeoutMs !== undefined && { timeoutMs }) }
+    return { asked: asked.opened, pay: tool('pay', () => 'paid', options as object) }
+  }
+
+  test.each([
+    ['the time of its tool', { timeoutMs: 5_000 }, 5_000],
+    ['that of all tools', {}, 9_000],
+  ])(
+    'ends with %s as an error result, and the call does not run',
+    async (_, { timeoutMs }: { timeoutMs?: number }, ends) => {
+      const { pay, asked } = hanging(timeoutMs)
+      const look = tool('look')
+      const theatre = await stage([calls([['pay'], ['look']]), done], {
+        tools: [pay, look],
+        toolCalls: { timeoutMs: 9_000 },
+      })
+      const play = theatre.run()
+      await asked
+      theatre.clock.increment(ends)
+      expect((await play.end(2)).state).toBe('COMPLETED')
+      expect(pay.inputs).toEqual([])
+      expect(look.inputs).toHaveLength(1)
+      expect(play.of('approval_requested')).toEqual([])
+      expect(play.of('tool_result')).toMatchObject([
+        { status: 'timeout', durationMs: ends },
+        { status: 'ok' },
+      ])
+      expect(textOf(theatre.wire(1).at(-2))).toMatch(
+        /was not called: whether a person has to approve it was not known/,
+      )
+    },
+  )
+
+  test('can be cancelled', async () => {
+    const { pay, asked } = hanging()
+    const theatre = await stage([call('pay')], { tools: [pay] })
+    const play = theatre.run()
+    await asked
+    await tick()
+    play.run.cancel()
+    expect((await play.end(1)).state).toBe('CANCELLED')
+    expect(pay.inputs).toEqual([])
+  })
+
+  test('is not asked again, nor waved through, when the run goes on elsewhere', async () => {
+    const store = memoryStore()
+    const { pay, asked } = hanging(5_000)
+    const theatre = await stage([calls([['pay'], ['there']]), done], {
+      tools: [pay, clientTool('there')],
+      store,
+    })
+    const play = theatre.run('Go.', { session: 's' })
+    await asked
+    await tick()
+    theatre.clock.increment(5_000)
+    expect((await play.rest()).pending).toMatchObject([{ name: 'there' }])
+    const run = await theatre.agent.resume('s')
+    run.toolOutput('call_1_2', 'seen')
+    expect((await run.result).state).toBe('COMPLETED')
+    expect(pay.inputs).toEqual([])
+  })
+})
+
+describe('a session of a store, for an actor of one’s own', () => {
+  test('is refused by its id, and comes with readSession', async () => {
+    const store = memoryStore()
+    const theatre = await stage([text('One.'), text('Two.')], { store })
+    const { agent } = theatre
+    await theatre.run('Count.', { session: 's' }).end(1)
+    expect(() => agent.input('Go on.', { session: 's' })).toThrow(UsageError)
+    expect(() => agent.input('Go on.', { session: 's' })).toThrow(
+      /await agent\.readSession\('s'\).*agent\.run\(/,
+    )
+    const session = await agent.readSession('s')
+    const actor = createActor(agent.machine, {
+      input: agent.input('Go on.', { session }),
+      clock: theatre.clock,
+    }).start()
+    const { output } = await waitFor(actor, ({ status }) => status === 'done')
+    expect(output?.messages.map(({ content }) => content)).toEqual(['Count.', 'One.', 'Go on.', 'Two.'])
+    expect((await agent.replay('s')).messages).toHaveLength(2)
+    await expect(agent.readSession('nobody')).rejects.toMatchObject({ code: 'unknown_session' })
+  })
+
+  test('has its waiting calls closed, and stays as it is', async () => {
+    const store = memoryStore()
+    const theatre = await stage([call('there'), done], { store, tools: [clientTool('there')] })
+    await theatre.run('Go.', { session: 's' }).rest()
+    const session = await theatre.agent.readSession('s')
+    expect(session.messages.at(-1)).toMatchObject({ role: 'tool', data: { status: 'not_executed' } })
+    expect((await theatre.agent.replay('s')).run).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+  })
+
+  test('needs a store, and without one the agent’s own sessions go by their ids', async () => {
+    const theatre = await stage([text('One.')])
+    await theatre.run('Count.', { session: 's' }).end(1)
+    expect(theatre.agent.input('Go on.', { session: 's' }).messages).toHaveLength(2)
+    await expect(theatre.agent.readSession('s')).rejects.toMatchObject({ code: 'no_store' })
+  })
+})
+
+describe('a session that is forgotten', () => {
+  test.each([
+    ['without a store', undefined],
+    ['with one', memoryStore()],
+  ])('begins anew %s, and not while a run has it', async (_, store) => {
+    const theatre = await stage([text('One.'), call('there'), text('Anew.')], {
+      tools: [clientTool('there')],
+      ...(store && { store }),
+    })
+    const { agent } = theatre
+    expect(await agent.forget('s')).toBe(false)
+    await theatre.run('Count.', { session: 's' }).run.result
+    const waiting = theatre.run('Ask.', { session: 's' })
+    await waiting.run.result
+    if (!store) await expect(agent.forget('s')).rejects.toMatchObject({ code: 'session_busy' })
+    waiting.run.cancel()
+    await waiting.run.result
+    expect(await agent.forget('s')).toBe(true)
+    expect(await agent.forget('s')).toBe(false)
+    const { messages } = await theatre.run('Hello?', { session: 's' }).run.result
+    expect(messages.map(({ content }) => content)).toEqual(['Hello?', 'Anew.'])
+    await expect(agent.forget('../s')).rejects.toMatchObject({ code: 'invalid_session' })
+  })
+})
