@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  defineGuard,
+  defineShield,
+  defineTool,
+  openaiChat,
+  type Run,
+  type SessionStore,
+  type Tool,
+} from '../../src/index.js'
+import { checks } from './checks.js'
+import type { Plan } from './plan.js'
+import { fetchFrom, type Host, type Provider } from './provider.js'
+import { type ToolName, tools } from './tools.js'
+import type { World } from './world.js'
+
+/** What a chaotic agent is made of, besides its plan. */
+export interface Parts {
+  world: World
+  provider: Provider
+  host: Host
+  /** Under which its requests are known to the host. */
+  id: string
+  store: SessionStore | undefined
+  run: () => Run | undefined
+}
+
+/** The agent of a plan: real in everything but what surrounds it. */
+export function agentOf(plan: Plan, parts: Parts): Agent {
+  const { world, store } = parts
+  const model = modelOf(plan, parts)
+  const all: Tool[] = [
+    ...plan.tools.map((name, i) => toolOf(`tool_${i}`, name, parts)),
+    toolOf('pay', plan.tools[0] ?? 'works', parts, plan.needsApproval),
+    defineTool({ name: 'pick', description: 'Runs at the client.', input: loose, client: true }) as Tool,
+  ]
+  if (plan.subAgent) {
+    const child = createAgent({ model, tools: all.slice(0, 2), clock: world, stream: plan.stream })
+    all.push(
+      child.asTool({
+        name: 'research',
+        description: 'Looks things up.',
+        input: loose,
+        prompt: () => 'Look it up.',
+        maxSteps: 3,
+      }) as Tool,
+    )
+  }
+  return createAgent({
+    ...configOf(plan),
+    model,
+    tools: all,
+    clock: world,
+    instructions: 'Be careful.',
+    tokenizer: { count: (text) => Math.ceil(text.length / 4) },
+    shields: shieldsOf(plan, world),
+    ...(store && { store }),
+    ...(plan.guard && { guards: [guardOf(plan.guard, world)] }),
+    ...(plan.memory && { memory: memoryOf(plan.memory, world) }),
+    ...(plan.structured && {
+      output: { schema: z.object({ done: z.boolean() }), mode: 'response_format' as const },
+    }),
+  }) as Agent
+}
+
+function configOf(plan: Plan): Partial<AgentOptions> {
+  return {
+    stream: plan.stream,
+    interactive: plan.interactive,
+    limits: {
+      maxSteps: plan.maxSteps,
+      timeoutMs: plan.timeoutMs,
+      onLimit: plan.conclude ? 'conclude' : 'stop',
+    },
+    completion: { onMissingEnd: plan.acceptsMissingEnd ? 'accept' : 'retry' },
+    ...(plan.window && { context: { window: 30_000, strategy: plan.window } }),
+  }
+}
+
+function modelOf(plan: Plan, { provider, host, id }: Parts) {
+  return openaiChat({
+    model: 'chaos-1',
+    baseURL: host.url,
+    apiKey: 'none',
+    headers: { 'x-chaos': id },
+    ...(!plan.overHttp && { fetch: fetchFrom(provider) }),
+  })
+}
+
+const loose = { type: 'object' } as const
+
+function toolOf(
+  name: string,
+  behaviour: ToolName,
+  { world, run }: Parts,
+  approval: Plan['needsApproval'] = null,
+): Tool {
+  return defineTool({
+    name,
+    description: `The tool ${name}.`,
+    input: loose,
+    readOnly: behaviour === 'works',
+    needsApproval: async () => {
+      if (world.calm || approval === null) return name === 'pay'
+      return (await checks[approval](world, undefined, name)) as boolean
+    },
+    execute: (input, execution) => {
+      world.moves += 1
+      return world.calm ? 'done' : tools[behaviour]({ world, execution, input, run })
+    },
+  }) as Tool
+}
+
+function shieldsOf({ shields }: Plan, world: World): NonNullable<AgentOptions['shields']> {
+  return Object.fromEntries(
+    Object.entries(shields).map(([point, name]) => [
+      point,
+      [
+        defineShield({
+          name: `at-${point}`,
+          check: (content, { signal }) =>
+            (world.calm ? { action: 'allow' } : checks[name](world, signal, content)) as never,
+        }),
+      ],
+    ]),
+  )
+}
+
+function guardOf(name: NonNullable<Plan['guard']>, world: World) {
+  return defineGuard({
+    name: 'watch',
+    onHalt: world.below(2) === 0 ? 'error' : 'pause',
+    onError: world.below(2) === 0 ? 'halt' : 'ignore',
+    verdict: (_, { signal }) =>
+      (world.calm || name === 'lets pass' ? undefined : checks[name](world, signal, 'guard')) as never,
+  })
+}
+
+function memoryOf(name: NonNullable<Plan['memory']>, world: World) {
+  return {
+    retrieve: async (query: string, { signal }: { signal: AbortSignal }) => {
+      if (world.calm) return []
+      const found = await checks[name](world, signal, query)
+      return (name === 'returns junk' ? found : [{ source: 'notes \ud83d', text: `About ${query}` }]) as never
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import type { Agent, AgentContext, Run } from '../../src/index.js'
+import type { World } from './world.js'
+
+/** Somebody with a hand on the run. */
+export interface Hands {
+  world: World
+  agent: Agent
+  run: Run
+  /** What the run was given as its signal. */
+  abort: AbortController
+}
+
+type Deed = (hands: Hands) => unknown
+
+const half = '\ud83d'
+
+/** The calls that wait for somebody, and how. */
+function waiting(run: Run, needs: 'approval' | 'client'): string[] {
+  const { context } = run.snapshot() as { context: AgentContext }
+  return answerableCalls(context).flatMap((call) => (call.needs === needs ? [call.callId] : []))
+}
+
+const approve = ({ run }: Hands): void => {
+  for (const id of waiting(run, 'approval')) run.approve(id)
+}
+const output = ({ run }: Hands, value: unknown): void => {
+  for (const id of waiting(run, 'client')) run.toolOutput(id, value)
+}
+
+/** What people and programs do to a run, at any time. */
+export const deeds = {
+  cancels: ({ run }) => run.cancel('Enough.'),
+  aborts: ({ abort }) => abort.abort(new Error(`Gone ${half}.`)),
+  'aborts with nothing': ({ abort }) => abort.abort(null),
+  pauses: ({ run }) => run.pause(),
+  resumes: ({ run }) => run.resume(),
+  steers: ({ run }) => run.steer(`Mind the gap ${half}.`),
+  'steers without a word': ({ run }) => run.steer(' '),
+  approves: approve,
+  'approves twice': (hands) => {
+    for (const id of waiting(hands.run, 'approval')) {
+      hands.run.approve(id)
+      hands.run.approve(id)
+    }
+  },
+  'approves with other arguments': ({ run }) => {
+    for (const id of waiting(run, 'approval')) run.approve(id, { n: 2, why: half })
+  },
+  'approves with no arguments at all': ({ run }) => {
+    for (const id of waiting(run, 'approval')) run.approve(id, 7n)
+  },
+  'approves what was never asked': ({ run }) => run.approve('call_1', undefined, { fingerprint: 'forged' }),
+  rejects: ({ run }) => {
+    for (const id of waiting(run, 'approval')) run.reject(id, `No ${half}.`)
+  },
+  'answers to nothing': ({ run }) => run.toolOutput('nobody', 1),
+  'brings an output': (hands) => output(hands, { ok: half }),
+  'brings a BigInt': (hands) => output(hands, 1n),
+  'brings an error': (hands) => output(hands, new Error('The client failed.')),
+  replies: ({ run }) => run.reply('More, please.'),
+  'replies junk': ({ run }) => run.reply([{ content: [] }]),
+  looks: ({ run }) => [run.nearBudget(), JSON.stringify(run.snapshot()), run.state],
+  'subscribes and throws': ({ run }) => {
+    run.events$.subscribe(() => {
+      throw new Error('A subscriber fails.')
+    })
+  },
+  'subscribes to everything': ({ run }) => {
+    run.text$.subscribe({ next: () => undefined, error: () => undefined })
+    run.state$.subscribe({ next: () => undefined, error: () => undefined })
+  },
+  'iterates and stops': async ({ run }) => {
+    for await (const event of run) if (event.type === 'stream_chunk') break
+  },
+  'runs a second time at once': async ({ agent }) => {
+    await agent.run('Me, too.', { session: 'chaos' }).result
+  },
+} satisfies Record<string, Deed>
+
+export type DeedName = keyof typeof deeds
+
+export const deedNames = Object.keys(deeds) as DeedName[]
+
+/** How those behave whom a run waits for. */
+export const manners = ['approve', 'reject', 'edit', 'come late', 'answer twice', 'stay away'] as const
+
+export type Manner = (typeof manners)[number]
+
+/** What is done at a rest of the run, so that it goes on. */
+export async function attend(hands: Hands, manner: Manner): Promise<void> {
+  const { world, run } = hands
+  if (manner === 'stay away') return run.cancel('Nobody came.')
+  if (manner === 'come late') await world.sleep(3_600_000)
+  if (run.state === 'PAUSED') return world.below(3) === 0 ? run.steer('Go on.') : run.resume()
+  const { context, value } = run.snapshot() as { context: AgentContext; value: unknown }
+  if (JSON.stringify(value).includes('message'))
+    return world.below(2) === 0 ? run.reply('And?') : run.cancel()
+  for (const { callId, needs } of answerableCalls(context)) {
+    if (needs === 'client') run.toolOutput(callId, 'from the client')
+    else if (manner === 'reject') run.reject(callId, 'No.')
+    else if (manner === 'edit') run.approve(callId, { n: 3 })
+    else run.approve(callId)
+    if (manner === 'answer twice') attempt(() => run.approve(callId))
+  }
+}
+
+function attempt(deed: () => void): void {
+  try {
+    deed()
+  } catch {
+    // It is refused, as it should be.
+  }
+}

@@ -1,0 +1,103 @@
+import type { Message } from '../../machines/agent/messages.js'
+import type { AgentEvent, RunResult } from '../../src/index.js'
+import { createBodyBuilder } from '../../src/providers/openai/request-body.js'
+import type { ChatRequest } from '../../src/rehearsal/index.js'
+import { strictProblem } from '../../src/rehearsal/strict.js'
+import { historyProblem } from '../../src/testing/index.js'
+
+/** What every run owes to everybody, whatever happened to it. Each sentence is a promise that was broken. */
+export function brokenBy(
+  result: RunResult,
+  events: readonly AgentEvent[],
+  hasReliableStore: boolean,
+): string[] {
+  return [...ofHistory(result.messages), ...ofEvents(result, events), ...ofResult(result, hasReliableStore)]
+}
+
+/** The next request has to be one that every provider takes. */
+export function ofHistory(messages: readonly Message[]): string[] {
+  const problem = historyProblem(messages)
+  const next: Message = { id: 'next', createdAt: 0, role: 'user', content: 'And now?' }
+  const builder = createBodyBuilder({
+    model: 'm',
+    maxTokensField: 'max_tokens',
+    echoReasoning: 'none',
+    streamOptions: false,
+    isMistral: false,
+  })
+  const body = builder.body({
+    instructions: null,
+    messages: [...messages, next],
+    nudges: [],
+    tools: [],
+    sampling: {},
+    extraBody: {},
+    stream: false,
+  })
+  const refused = strictProblem(JSON.parse(new TextDecoder().decode(builder.encode(body))) as ChatRequest)
+  return [
+    ...(problem === null ? [] : [`history: ${problem}`]),
+    ...(refused === null ? [] : [`sent: ${refused.message}`]),
+  ]
+}
+
+function ofEvents(result: RunResult, events: readonly AgentEvent[]): string[] {
+  const of = <Type extends AgentEvent['type']>(type: Type) =>
+    events.filter((event): event is Extract<AgentEvent, { type: Type }> => event.type === type)
+  const broken: string[] = []
+  const ends = of('session_ended')
+  if (ends.length !== 1) broken.push(`${ends.length} terminal events`)
+  if (events.at(-1)?.type !== 'session_ended') broken.push(`the last event is ${events.at(-1)?.type}`)
+  if (ends[0] && (ends[0].state !== result.state || ends[0].reason !== result.reason))
+    broken.push(`told the end ${ends[0].state}/${ends[0].reason}`)
+  const isError = result.state !== 'COMPLETED' && result.state !== 'CANCELLED'
+  if (of('error').length !== (isError ? 1 : 0))
+    broken.push(`${of('error').length} errors told in ${result.state}`)
+  const seqs = events.map(({ seq }) => seq)
+  if (seqs.some((seq, i) => seq !== i + 1)) broken.push('events are not numbered 1, 2, 3 …')
+  broken.push(
+    ...ofPairs(
+      'tool_call',
+      of('tool_call').map(({ call }) => call.id),
+      of('tool_result').map(({ callId }) => callId),
+    ),
+  )
+  broken.push(
+    ...ofPairs(
+      'step',
+      of('step_started').map(({ stepId }) => stepId),
+      of('step_completed').map(({ stepId }) => stepId),
+    ),
+  )
+  const chunks = of('stream_chunk').map(({ stepId, attempt, finished }) => ({
+    key: `${stepId} ${attempt}`,
+    finished,
+  }))
+  for (const key of new Set(chunks.map((chunk) => chunk.key))) {
+    const finished = chunks.filter((chunk) => chunk.key === key).map((chunk) => chunk.finished)
+    if (finished.some((isLast, i) => isLast !== (i === finished.length - 1)))
+      broken.push(
+        `the attempt ${key} is finished ${finished.filter(Boolean).length} times, or goes on after it`,
+      )
+  }
+  return broken
+}
+
+/** As many ends as beginnings, of each. */
+function ofPairs(what: string, begun: readonly string[], ended: readonly string[]): string[] {
+  const [a, b] = [[...begun].sort().join(), [...ended].sort().join()]
+  return a === b ? [] : [`${what}: begun ${a}, ended ${b}`]
+}
+
+function ofResult(result: RunResult, hasReliableStore: boolean): string[] {
+  const broken: string[] = []
+  const isWell = result.state === 'COMPLETED' || result.state === 'CANCELLED'
+  // An end that could not be written is told with the error of the store.
+  const isUnwritten = !hasReliableStore && isWell && result.error?.code === 'store_unavailable'
+  if (result.resumable) broken.push('a final result is resumable')
+  if ((result.error === undefined) !== isWell && !isUnwritten)
+    broken.push(`${result.state} with error ${result.error?.code}`)
+  if (JSON.stringify(JSON.parse(JSON.stringify(result))) !== JSON.stringify(result))
+    broken.push('the result is no JSON')
+  return broken
+}

@@ -1,0 +1,89 @@
+import * as fc from 'fast-check'
+import { type CheckName, checkNames } from './checks.js'
+import { type DeedName, deedNames, type Manner, manners } from './deeds.js'
+import { type FaultName, faultNames } from './faults/index.js'
+import { type StoreName, storeNames } from './stores.js'
+import { type ToolName, toolNames } from './tools.js'
+
+/** When something is done: right when so many events have been told, or at a moment in which nothing moves. */
+export interface Moment {
+  at: 'event' | 'still'
+  count: number
+  deed: DeedName
+}
+
+/** One short run: what the provider, tools, shields, store and people do, and when. */
+export interface Plan {
+  seed: number
+  overHttp: boolean
+  stream: boolean
+  faults: FaultName[]
+  tools: ToolName[]
+  needsApproval: CheckName | null
+  shields: Partial<Record<'input' | 'toolInput' | 'toolOutput' | 'output', CheckName>>
+  guard: CheckName | null
+  memory: CheckName | null
+  store: StoreName
+  subAgent: boolean
+  structured: boolean
+  interactive: boolean
+  window: 'sliding_window' | 'compact' | 'summarize' | null
+  maxSteps: number
+  timeoutMs: number
+  conclude: boolean
+  acceptsMissingEnd: boolean
+  moments: Moment[]
+  manner: Manner
+}
+
+/** Most things are well most of the time: else no run would get far. */
+const seldom = <Value>(value: fc.Arbitrary<Value>) =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: value })
+const check = fc.constantFrom(...checkNames)
+const fault = fc.oneof(
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<FaultName>('calls one tool', 'calls several tools', 'calls with one id again'),
+  },
+  { weight: 2, arbitrary: fc.constantFrom(...faultNames) },
+)
+const moment: fc.Arbitrary<Moment> = fc.record({
+  at: fc.constantFrom('event', 'still'),
+  count: fc.integer({ min: 1, max: 25 }),
+  deed: fc.constantFrom(...deedNames),
+})
+
+export function anyPlan(shareOverHttp: number): fc.Arbitrary<Plan> {
+  return fc.record({
+    seed: fc.integer(),
+    overHttp: fc.integer({ min: 0, max: 99 }).map((drawn) => drawn < shareOverHttp),
+    stream: fc.boolean(),
+    faults: fc.array(fault, { minLength: 1, maxLength: 6 }),
+    tools: fc.array(fc.constantFrom(...toolNames), { minLength: 1, maxLength: 4 }),
+    needsApproval: seldom(check),
+    shields: fc
+      .record({
+        input: seldom(check),
+        toolInput: seldom(check),
+        toolOutput: seldom(check),
+        output: seldom(check),
+      })
+      .map((given) => Object.fromEntries(Object.entries(given).filter(([, name]) => name !== null))),
+    guard: seldom(check),
+    memory: seldom(check),
+    store: fc.oneof(
+      { weight: 1, arbitrary: fc.constant('none' as const) },
+      { weight: 2, arbitrary: fc.constantFrom(...storeNames) },
+    ),
+    subAgent: fc.boolean(),
+    structured: seldom(fc.constant(true)).map(Boolean),
+    interactive: seldom(fc.constant(true)).map(Boolean),
+    window: seldom(fc.constantFrom('sliding_window', 'compact', 'summarize')),
+    maxSteps: fc.integer({ min: 1, max: 12 }),
+    timeoutMs: fc.constantFrom(0, 0, 45_000, 2_000_000),
+    conclude: fc.boolean(),
+    acceptsMissingEnd: fc.boolean(),
+    moments: fc.array(moment, { maxLength: 4 }),
+    manner: fc.constantFrom(...manners),
+  })
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '../../src/index.js'
+
+/** What a chaotic run lives in: time by hand, chance by a seed, and a count of what moves and of what hangs. */
+export class World implements Clock {
+  readonly #timers = new Map<number, { at: number; fire: () => void }>()
+  readonly #chance: () => number
+  readonly #hung = new Set<() => void>()
+  #now = 1_700_000_000_000
+  #id = 0
+  /** Grows with whatever happens. */
+  moves = 0
+  /** What waits for nothing that will ever come by itself, by what was told to. */
+  hanging = 0
+  /** Nothing misbehaves any more. */
+  calm = false
+
+  constructor(seed: number) {
+    this.#chance = chance(seed)
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  setTimeout(fn: () => void, ms: number): unknown {
+    this.#id += 1
+    this.#timers.set(this.#id, { at: this.#now + Math.max(0, ms), fire: fn })
+    return this.#id
+  }
+
+  clearTimeout(id: unknown): void {
+    this.#timers.delete(id as number)
+  }
+
+  /** Jumps to the next timer, and fires it. False when there is none. */
+  pass(): boolean {
+    let next: [id: number, timer: { at: number; fire: () => void }] | undefined
+    for (const entry of this.#timers) if (!next || entry[1].at < next[1].at) next = entry
+    if (next === undefined) return false
+    this.#timers.delete(next[0])
+    this.#now = Math.max(this.#now, next[1].at)
+    next[1].fire()
+    return true
+  }
+
+  /** Somebody sleeps over it; the program does not. */
+  async sleep(ms: number): Promise<void> {
+    const until = this.#now + ms
+    while ([...this.#timers.values()].some(({ at }) => at <= until)) {
+      this.pass()
+      // oxlint-disable-next-line no-await-in-loop -- one timer after the other
+      await this.quiet(false)
+    }
+    this.#now = until
+  }
+
+  /** Resolves after a time; with a signal, rejects when it aborts before. */
+  wait(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        this.clearTimeout(timer)
+        reject(signal?.reason as Error)
+      }
+      const timer = this.setTimeout(() => {
+        this.moves += 1
+        signal?.removeEventListener('abort', stop)
+        resolve()
+      }, ms)
+      if (signal?.aborted) stop()
+      else signal?.addEventListener('abort', stop, { once: true })
+    })
+  }
+
+  /** Never settles before the end of the world; with a signal, until it aborts. */
+  hang(signal?: AbortSignal): Promise<never> {
+    this.hanging += 1
+    return new Promise((_, reject) => {
+      const stop = (): void => {
+        if (!this.#hung.delete(stop)) return
+        this.hanging -= 1
+        signal?.removeEventListener('abort', stop)
+        reject(signal?.reason as Error)
+      }
+      this.#hung.add(stop)
+      if (signal?.aborted) stop()
+      else signal?.addEventListener('abort', stop)
+    })
+  }
+
+  /** What still hangs fails, long after anybody waited for it: nobody may mind. */
+  end(): void {
+    for (const stop of this.#hung) stop()
+  }
+
+  /** A whole number from 0, below a limit. */
+  below(limit: number): number {
+    return Math.floor(this.#chance() * limit)
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.below(items.length)] as Item
+  }
+
+  /** Lets everything happen that is ready, without time passing. */
+  async quiet(real: boolean): Promise<void> {
+    for (let still = 0; still < (real ? 4 : 6); ) {
+      const { moves } = this
+      // oxlint-disable-next-line no-await-in-loop -- one look after the other
+      await new Promise((resolve) => void (real ? setTimeout(resolve, 2) : setImmediate(resolve)))
+      still = moves === this.moves ? still + 1 : 0
+    }
+  }
+}
+
+/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+function chance(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
