@@ -13,6 +13,7 @@ const hardCap = 200
 const noGuards = {
   limits: { maxSteps: hardCap },
   guardrails: {
+    progress: null,
     repeatedCall: null,
     repeatedOutput: null,
     cycle: null,
@@ -32,13 +33,17 @@ const configurations = {
   strands: { ...presets.strands, limits: { ...presets.strands.limits, tokenBudget: 20_000 } },
 }
 
-const search = defineTool({
-  name: 'search',
-  description: 'Searches the notes.',
-  input: { type: 'object', properties: { query: { type: 'string' } } },
-  readOnly: true,
-  execute: () => 'No results.',
-})
+const search = (onSearch) =>
+  defineTool({
+    name: 'search',
+    description: 'Searches the notes.',
+    input: { type: 'object', properties: { query: { type: 'string' } } },
+    readOnly: true,
+    execute: () => {
+      onSearch()
+      return 'No results.'
+    },
+  })
 
 /** Lets the same model loose under each configuration; one row each. */
 export async function runaway() {
@@ -48,14 +53,22 @@ export async function runaway() {
   }
   const rows = []
   for (const [guards, configuration] of Object.entries(configurations)) {
+    let searches = 0
     const rehearsal = await startRehearsal({ turns: [turn], onExhausted: 'loop' })
     const agent = createAgent({
       ...configuration,
       model: openaiChat({ model: 'runaway', baseURL: rehearsal.url }),
-      tools: [search],
+      tools: [search(() => searches++)],
     })
     const { state, reason, usage } = await agent.run('What was our budget?').result
-    rows.push({ guards, calls: rehearsal.requests.length, tokens: usage.totalTokens, state, reason })
+    rows.push({
+      guards,
+      requests: rehearsal.requests.length,
+      searches,
+      tokens: usage.totalTokens,
+      state,
+      reason,
+    })
     await rehearsal.close()
   }
   return rows

@@ -8,6 +8,14 @@ type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
  * not stack.
  */
 export function canonicalJson(text: string): string | null {
+  return canonicalForms(text)?.exact ?? null
+}
+
+/**
+ * The canonical form, and the same `tidied`: blanks around each string and at the ends of its lines left out. They are
+ * one text where there are no such blanks.
+ */
+export function canonicalForms(text: string): { exact: string; tidied: string } | null {
   let value: Json
   try {
     value = JSON.parse(text)
@@ -15,7 +23,31 @@ export function canonicalJson(text: string): string | null {
     return null
   }
   // Which of the two writes a value depends on the value alone, so equal values are written the same.
-  return isOrdinary(value, 0) ? JSON.stringify(sorted(value)) : write(value)
+  if (!isOrdinary(value, 0)) {
+    const exact = write(value)
+    return { exact, tidied: exact }
+  }
+  const exact = JSON.stringify(sorted(value, same))
+  return { exact, tidied: mayBeUntidy(exact) ? JSON.stringify(sorted(value, tidy)) : exact }
+}
+
+/** A text without the blanks around it and at the ends of its lines. */
+export function tidy(text: string): string {
+  if (!text.includes('\n')) return text.trim()
+  return text
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
+    .trim()
+}
+
+/** A blank beside a quotation mark, or an escape such as \n: outside of strings canonical JSON has neither. */
+function mayBeUntidy(canonical: string): boolean {
+  return /\s"|"\s|\\[nrtu]/.test(canonical)
+}
+
+function same(text: string): string {
+  return text
 }
 
 /** As deep as recursion goes here. */
@@ -30,11 +62,12 @@ function isOrdinary(value: Json, depth: number): boolean {
   return Object.values(value).every((inner: Json) => isOrdinary(inner, depth + 1))
 }
 
-function sorted(value: Json): Json {
+function sorted(value: Json, textOf: (text: string) => string): Json {
+  if (typeof value === 'string') return textOf(value)
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(sorted)
+  if (Array.isArray(value)) return value.map((inner) => sorted(inner, textOf))
   const copy: { [key: string]: Json } = {}
-  for (const key of Object.keys(value).sort()) copy[key] = sorted(value[key] ?? null)
+  for (const key of Object.keys(value).sort()) copy[key] = sorted(value[key] ?? null, textOf)
   return copy
 }
 

@@ -1,7 +1,9 @@
 import type { CycleConfig } from './config.js'
 import { cutLine } from './cut.js'
 import { evidence } from './evidence.js'
+import { digest } from './fingerprint.js'
 import { isPolling } from './polling.js'
+import { short } from './refusals.js'
 import { isCount, isListOf, isRecord, isText } from './stored.js'
 import { type Fact, type Guard, ok } from './types.js'
 import { toolsOf } from './words.js'
@@ -29,6 +31,11 @@ const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 /** Keeps the state small whatever the configuration says. */
 const longestPeriod = 8
 
+/** The outcome of one result is no fingerprint: what tells two apart may stand at its end. */
+function shortOf(outcome: string): string {
+  return short(digest(outcome))
+}
+
 /**
  * Batches that go round in circles with stable results: A, B, A, B, … A changed result clears it, and so does a
  * successful call that may have changed something and is not part of it. Calls outside of it that only read, or fail,
@@ -41,7 +48,7 @@ export const cycle: Guard<CycleState, CycleConfig> = {
     if (fact.type !== 'results') return state.due ? { ...state, due: null } : state
     if (fact.results.every((result) => result.refused)) return { ...state, due: null }
     if (isPolling(fact.results)) return initial
-    const isStranger = stands(state) && state.rounds.every((round) => round.batch !== fact.batch)
+    const isStranger = stands(state) && state.rounds.every((round) => round.batch !== short(fact.batch))
     if (!isStranger) return extend(state, fact, config)
     const changesNothing = fact.results.every((result) => result.refused || !result.ok || result.readOnly)
     if (changesNothing && state.strangers < state.rounds.length) {
@@ -73,15 +80,24 @@ export const cycle: Guard<CycleState, CycleConfig> = {
     const { rounds, matches, strangers, due } = stored
     if (!isListOf(rounds, isRound, longestPeriod) || !isListOf(matches, isCount, longestPeriod)) return null
     if (!isCount(strangers) || !isDue(due)) return null
-    return { rounds, matches, strangers, due }
+    // Version 1 kept them whole.
+    const remembered = rounds.map((round) => ({
+      ...round,
+      batch: short(round.batch),
+      outcome: round.outcome.length === short(round.outcome).length ? round.outcome : shortOf(round.outcome),
+    }))
+    return { rounds: remembered, matches, strangers, due }
   },
 }
 
 function extend(
   state: CycleState,
-  { batch, outcome, results }: Extract<Fact, { type: 'results' }>,
+  fact: Extract<Fact, { type: 'results' }>,
   config: CycleConfig,
 ): CycleState {
+  const { results } = fact
+  const batch = short(fact.batch)
+  const outcome = shortOf(fact.outcome)
   const maxPeriod = Math.min(config.maxPeriod, longestPeriod)
   const matches: number[] = []
   for (let period = 2; period <= maxPeriod; period += 1) {

@@ -9,7 +9,7 @@ import {
   mostFailures,
   noFailures,
 } from './failures.js'
-import { mostRefusals, refused } from './refusals.js'
+import { mostRefusals, refused, short, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamed, isRecord, isText } from './stored.js'
 import { type CallFact, type Guard, ok } from './types.js'
 import { type Named, named } from './words.js'
@@ -70,7 +70,9 @@ export const failing: Guard<FailingState, FailingConfig> = {
     const { identical, any, transientAny, refused: refusals, due } = stored
     if (!isListOf(identical, isFailure, mostFailures) || !isCount(any) || !isCount(transientAny)) return null
     if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
-    return { identical, any, transientAny, refused: refusals, due }
+    // Version 1 kept fingerprints whole.
+    const remembered = identical.map((one) => ({ ...one, fingerprint: short(one.fingerprint) }))
+    return { identical: remembered, any, transientAny, refused: refusals, due }
   },
 }
 
@@ -81,14 +83,15 @@ function actionAt(rule: FailureRule, count: number, config: FailingConfig): 'nud
 }
 
 function refuse(state: FailingState, calls: readonly CallFact[], config: FailingConfig): FailingState {
-  const asked = new Map(calls.map((call) => [call.fingerprint, call]))
+  const asked = new Map(calls.map((call) => [short(call.fingerprint), call]))
   const spent = state.identical.filter(
     ({ fingerprint, kind, count }) => count >= config[identicalRule[kind]] && asked.has(fingerprint),
   )
-  const again = spent.find(({ fingerprint }) => state.refused.includes(fingerprint))
+  const again = spent.find(({ fingerprint }) => wasRefused(state.refused, fingerprint))
   const one = again ?? spent[0]
   if (!one) return { ...state, due: null }
-  const fingerprints = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
+  const meant = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
+  const fingerprints = meant.flatMap((fingerprint) => asked.get(fingerprint)?.fingerprint ?? [])
   return {
     ...state,
     refused: refused(state.refused, fingerprints),
@@ -96,7 +99,7 @@ function refuse(state: FailingState, calls: readonly CallFact[], config: Failing
       action: again ? 'halt' : 'block',
       rule: identicalRule[one.kind],
       count: one.count,
-      named: named([...asked.values()].filter(({ fingerprint }) => fingerprint === one.fingerprint)),
+      named: named([asked.get(one.fingerprint)].filter((call) => call !== undefined)),
       fingerprints,
     },
   }

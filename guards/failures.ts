@@ -1,4 +1,5 @@
 import { isPolling } from './polling.js'
+import { short } from './refusals.js'
 import type { CallFact, ResultFact } from './types.js'
 
 const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const
@@ -10,6 +11,7 @@ export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transien
 
 /** One call that fails in one way. */
 export interface Failure {
+  /** The beginning of the call's. */
   fingerprint: string
   kind: FailureKind
   count: number
@@ -62,10 +64,11 @@ export function countFailures(before: Failures, results: readonly ResultFact[]):
   const tallies: Tally[] = []
   for (const { kind, calls } of failuresOf(results)) {
     for (const call of calls) {
-      const isSame = (one: Failure) => one.fingerprint === call.fingerprint && one.kind === kind
+      const fingerprint = short(call.fingerprint)
+      const isSame = (one: Failure) => one.fingerprint === fingerprint && one.kind === kind
       const count = (after.identical.find(isSame)?.count ?? 0) + 1
       const others = after.identical.filter((one) => !isSame(one))
-      after.identical = [...others, { fingerprint: call.fingerprint, kind, count }].slice(-mostFailures)
+      after.identical = [...others, { fingerprint, kind, count }].slice(-mostFailures)
       tallies.push({ rule: identicalRule[kind], count, calls: [call] })
     }
   }
@@ -80,7 +83,9 @@ export function countFailures(before: Failures, results: readonly ResultFact[]):
 }
 
 function forgive(before: Failures, results: readonly ResultFact[]): Failures {
-  const unsuccessful = new Set(results.filter((result) => !result.ok).map((result) => result.fingerprint))
+  const unsuccessful = new Set(
+    results.filter((result) => !result.ok).map((result) => short(result.fingerprint)),
+  )
   return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
 }
 

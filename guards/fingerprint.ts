@@ -1,4 +1,4 @@
-import { canonicalJson } from './canonical-json.js'
+import { canonicalForms, tidy } from './canonical-json.js'
 import { cutLine } from './cut.js'
 import { sha256 } from './sha256.js'
 
@@ -10,13 +10,29 @@ export { sha256 as digest } from './sha256.js'
  * the JSON string of the same letters.
  */
 export function fingerprint(name: string, argumentsText: string): string {
-  const canonical = canonicalJson(argumentsText)
+  return identify(name, argumentsText).fingerprint
+}
+
+/**
+ * The fingerprint of a call, and its `key`: short, and equal also for calls that differ in blanks alone, around a string
+ * or at the ends of its lines.
+ */
+export function identify(name: string, argumentsText: string): { fingerprint: string; key: string } {
+  const forms = canonicalForms(argumentsText)
   // The name is written as JSON, so that nothing in it can pass for the start of the arguments.
   const start = JSON.stringify(name)
-  return sha256(
-    canonical === null ? `${start} text ${JSON.stringify(argumentsText)}` : `${start} json ${canonical}`,
-  )
+  const [kind, exact, tidied] = forms
+    ? ['json', forms.exact, forms.tidied]
+    : ['text', JSON.stringify(argumentsText), JSON.stringify(tidy(argumentsText))]
+  const print = sha256(`${start} ${kind} ${exact}`)
+  return {
+    fingerprint: print,
+    key: (exact === tidied ? print : sha256(`${start} ${kind} ${tidied}`)).slice(0, keyLength),
+  }
 }
+
+/** 40 bits: a turn holds few calls, and their keys are remembered by the dozen. */
+export const keyLength = 10
 
 /** One fingerprint for several, in whatever order they come; how often each comes counts. */
 export function batchFingerprint(fingerprints: readonly string[]): string {

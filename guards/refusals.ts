@@ -1,12 +1,21 @@
 /**
- * The fingerprints that a guard has refused in this run, latest last. The second refusal of the same call halts, so
- * they are remembered beyond the streak that led to the first.
+ * What a guard has refused in this run, latest last, by the beginnings of fingerprints. The second refusal of the same call halts, so they are remembered beyond the streak that led to the first.
  */
 export type Refusals = readonly string[]
 
 export const mostRefusals = 12
 
+/** The beginning of a fingerprint, as guards remember it: a dozen of them are told apart by it. */
+export function short(fingerprint: string): string {
+  return fingerprint.slice(0, 16)
+}
+
 export function refused(refusals: Refusals, fingerprints: readonly string[]): string[] {
-  const others = refusals.filter((one) => !fingerprints.includes(one))
-  return [...others, ...fingerprints].slice(-mostRefusals)
+  const fresh = fingerprints.map(short)
+  const others = refusals.filter((one) => !fresh.includes(short(one)))
+  return [...others, ...fresh].slice(-mostRefusals)
+}
+
+export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
+  return refusals.some((one) => fingerprint.startsWith(short(one)))
 }

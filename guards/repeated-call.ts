@@ -1,7 +1,7 @@
 import type { RepeatedCallConfig } from './config.js'
 import { evidence } from './evidence.js'
 import { isPolling } from './polling.js'
-import { mostRefusals, refused } from './refusals.js'
+import { mostRefusals, refused, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './stored.js'
 import { type Fact, type Guard, ok, type Verdict } from './types.js'
 import { type Named, named, times } from './words.js'
@@ -60,7 +60,7 @@ function observeCalls(
 ): RepeatedCallState {
   if (isPolling(fact.calls) || fact.batch !== state.batch) return { ...initial, refused: state.refused }
   if (state.count < config.maxRepeatedToolSteps) return { ...state, due: null }
-  const blocks = config.onRepeat === 'block' && !state.refused.includes(fact.batch)
+  const blocks = config.onRepeat === 'block' && !wasRefused(state.refused, fact.batch)
   return {
     ...state,
     refused: blocks ? refused(state.refused, [fact.batch]) : state.refused,

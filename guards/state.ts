@@ -1,6 +1,8 @@
 import type { GuardrailsConfig, OnHalt } from './config.js'
 import { cycle, type CycleState } from './cycle.js'
+import { duplicates, type DuplicatesState } from './duplicates.js'
 import { failing, type FailingState } from './failing.js'
+import { forgetDropped, progress, type ProgressState } from './progress.js'
 import { repeatedCall, type RepeatedCallState } from './repeated-call.js'
 import { repeatedOutput, type RepeatedOutputState } from './repeated-output.js'
 import { isRecord } from './stored.js'
@@ -8,7 +10,8 @@ import { terminalDelegation, type TerminalDelegationState } from './terminal-del
 import type { Fact, Finding, Guard, Verdict } from './types.js'
 import { restoreUserStates, type UserStates } from './user-state.js'
 
-const version = 1
+/** 2: the progress guard. A state of version 1 has none yet. */
+const version = 2
 
 /**
  * The state of all guards, as it is stored with the session: plain JSON of bounded size however long a run is: under
@@ -21,6 +24,8 @@ export interface GuardrailsState {
   cycle: CycleState
   failing: FailingState
   terminalDelegation: TerminalDelegationState
+  progress: ProgressState
+  duplicates: DuplicatesState
   user: UserStates
 }
 
@@ -32,6 +37,8 @@ export function initialGuardrails(): GuardrailsState {
     cycle: cycle.initial,
     failing: failing.initial,
     terminalDelegation: terminalDelegation.initial,
+    progress: progress.initial,
+    duplicates: duplicates.initial,
     user: {},
   }
 }
@@ -43,8 +50,11 @@ export function isWatching({
   cycle,
   failing,
   terminalDelegation,
+  progress: watched,
 }: GuardrailsConfig): boolean {
-  return [repeatedCall, repeatedOutput, cycle, failing, terminalDelegation].some((guard) => guard !== null)
+  return [repeatedCall, repeatedOutput, cycle, failing, terminalDelegation, watched].some(
+    (guard) => guard != null,
+  )
 }
 
 /** Tells every guard that is on. */
@@ -62,8 +72,24 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
     cycle: told(cycle, state.cycle, fact, config.cycle),
     failing: told(failing, state.failing, fact, config.failing),
     terminalDelegation: told(terminalDelegation, state.terminalDelegation, fact, config.terminalDelegation),
+    progress: told(progress, state.progress, withoutFailures(fact, config), config.progress),
+    duplicates: told(duplicates, state.duplicates, fact, config.progress?.duplicates),
     user: state.user,
   }
+}
+
+/** Requests leave out the messages from `head` up to `from`: what was learned from them may be asked for again. */
+export function dropped(state: GuardrailsState, head: number, from: number): GuardrailsState {
+  // A log of an older version has no such state.
+  const before: ProgressState | undefined = state.progress
+  const after = before && forgetDropped(before, head, from)
+  return after === before ? state : { ...state, progress: after }
+}
+
+/** Where the failing guard is on, failures are its business alone. */
+function withoutFailures(fact: Fact, { failing: counts, progress: watched }: GuardrailsConfig): Fact {
+  if (counts === null || !watched || fact.type !== 'results') return fact
+  return { ...fact, results: fact.results.filter((result) => result.ok || result.refused) }
 }
 
 /** A finding, and what its guard does when it halts. */
@@ -85,6 +111,8 @@ export function findings(state: GuardrailsState, config: GuardrailsConfig): Stan
     ),
     ...asked(repeatedOutput, state.repeatedOutput, config.repeatedOutput),
     ...asked(cycle, state.cycle, config.cycle),
+    ...asked(progress, state.progress, config.progress),
+    ...asked(duplicates, state.duplicates, config.progress?.duplicates),
   ]
   return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all
 }
@@ -102,8 +130,11 @@ export function resetGuard(state: GuardrailsState, name: string, userGuard?: str
     case 'cycle':
       return { ...state, cycle: cycle.initial }
     case 'repeated_failure':
-    case 'policy_denied':
       return { ...state, failing: failing.initial }
+    case 'policy_denied':
+      return { ...state, failing: failing.initial, progress: progress.initial }
+    case 'no_progress':
+      return { ...state, progress: progress.initial }
     case 'terminal_delegation':
       return { ...state, terminalDelegation: terminalDelegation.initial }
     case 'user_guard':
@@ -153,6 +184,8 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
     cycle: restored('cycle', cycle),
     failing: restored('failing', failing),
     terminalDelegation: restored('terminalDelegation', terminalDelegation),
+    progress: restored('progress', progress),
+    duplicates: restored('duplicates', duplicates),
     user: restored('user', { initial: {}, restore: restoreUserStates }),
   }
   return lost.length > 0 ? { state, note: damaged(lost) } : { state }
@@ -170,19 +203,23 @@ const weight: Record<Finding['action'], number> = { halt: 0, block: 1, nudge: 2 
 
 function told<State, Config>(
   guard: Guard<State, Config>,
-  state: State,
+  state: State | undefined,
   fact: Fact,
-  config: Config | null,
+  config: Config | null | undefined,
 ): State {
-  return config === null ? state : guard.observe(state, fact, config)
+  // A log of an older version has neither state nor configuration of a guard that it did not know.
+  const before = state ?? guard.initial
+  return config == null ? before : guard.observe(before, fact, config)
 }
 
-function asked<State, Config extends { onHalt: OnHalt }>(
+function asked<State, Config extends object>(
   guard: Guard<State, Config>,
   state: State,
-  config: Config | null,
+  config: Config | null | undefined,
 ): StandingFinding[] {
-  if (config === null) return []
+  if (config == null) return []
   const verdict: Verdict = guard.verdict(state, config)
-  return verdict.action === 'ok' ? [] : [{ ...verdict, onHalt: config.onHalt }]
+  if (verdict.action === 'ok') return []
+  const onHalt = verdict.action === 'halt' ? verdict.onHalt : undefined
+  return [{ ...verdict, onHalt: onHalt ?? (config as { onHalt?: OnHalt }).onHalt ?? 'error' }]
 }

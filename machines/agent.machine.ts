@@ -258,6 +258,11 @@ export const agentMachine = setup({
                 actions: ['tellOutputFindings', 'releaseAnswer'],
               },
               {
+                guard: 'pausesOnHalt',
+                target: '#agent.PAUSED',
+                actions: ['tellOutputFindings', 'releaseAnswer'],
+              },
+              {
                 guard: 'isConclusion',
                 target: '#agent.ERROR',
                 actions: ['tellOutputFindings', 'releaseAnswer'],
@@ -335,9 +340,7 @@ export const agentMachine = setup({
           description: 'The guards look at the calls before any of them runs.',
           entry: 'judgeCalls',
           always: [
-            { guard: { type: 'isHalted', params: { by: 'repeated_call' } }, target: 'halting' },
-            { guard: { type: 'isHalted', params: { by: 'policy_denied' } }, target: 'halting' },
-            { guard: { type: 'isHalted', params: { by: 'repeated_failure' } }, target: 'halting' },
+            { guard: 'isHalted', target: 'halting' },
             { guard: 'consultsOnCalls', target: 'consultingOnCalls' },
             { guard: 'hasCallShields', target: '#agent.WAITING_FOR_TOOL.screeningCalls' },
             { guard: 'hasRunnableCalls', target: '#agent.WAITING_FOR_TOOL.executing' },
@@ -377,14 +380,14 @@ export const agentMachine = setup({
           description: 'A guard has seen enough; its configuration says how the run stops.',
           entry: ['announceHalt', 'settleBatch'],
           always: [
-            { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
             { guard: 'concludesOnHalt', target: 'concluding' },
+            { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
             { target: '#agent.ERROR' },
           ],
         },
 
         concluding: {
-          description: 'One last request without tools, so that the run ends with an answer.',
+          description: 'One last request without tools, so that the run ends, or pauses, with an answer.',
           invoke: {
             id: 'conclusion',
             src: 'requestModel',
@@ -392,12 +395,18 @@ export const agentMachine = setup({
             onDone: [
               { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
               { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS', actions: 'recordResponse' },
+              { guard: 'pausesOnHalt', target: '#agent.PAUSED', actions: 'recordResponse' },
               { target: '#agent.ERROR', actions: 'recordResponse' },
             ],
             onError: [
               {
                 guard: 'isStoppedByStepCap',
                 target: '#agent.MAX_STEPS',
+                actions: ['warnOfConclusion', 'keepPartial'],
+              },
+              {
+                guard: 'pausesOnHalt',
+                target: '#agent.PAUSED',
                 actions: ['warnOfConclusion', 'keepPartial'],
               },
               { target: '#agent.ERROR', actions: ['warnOfConclusion', 'keepPartial'] },
@@ -557,27 +566,7 @@ export const agentMachine = setup({
           description: 'All results are there; the guards look at them.',
           entry: 'judgeResults',
           always: [
-            {
-              guard: { type: 'isHalted', params: { by: 'terminal_delegation' } },
-              target: '#agent.RUNNING.halting',
-            },
-            {
-              guard: { type: 'isHalted', params: { by: 'policy_denied' } },
-              target: '#agent.RUNNING.halting',
-            },
-            {
-              guard: { type: 'isHalted', params: { by: 'repeated_failure' } },
-              target: '#agent.RUNNING.halting',
-            },
-            {
-              guard: { type: 'isHalted', params: { by: 'repeated_call' } },
-              target: '#agent.RUNNING.halting',
-            },
-            {
-              guard: { type: 'isHalted', params: { by: 'repeated_output' } },
-              target: '#agent.RUNNING.halting',
-            },
-            { guard: { type: 'isHalted', params: { by: 'cycle' } }, target: '#agent.RUNNING.halting' },
+            { guard: 'isHalted', target: '#agent.RUNNING.halting' },
             { guard: 'hasUserGuards', target: 'consultingOnResults' },
             { target: '#agent.RUNNING.checkingLimits', actions: 'settleBatch' },
           ],

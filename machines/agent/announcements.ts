@@ -60,6 +60,8 @@ export type Announcement<Tools = AnyTools> =
       type: 'guardrail'
       guard: Reason
       action: 'nudge' | 'block' | 'halt' | 'recover'
+      /** Which rule of the guard speaks, where it has several: a key of `guardrails.progress`. */
+      rule?: string
       /** What was seen, cut to 600 characters. */
       evidence: string
       message: string

@@ -6,7 +6,6 @@ import type { AgentContext } from './context.js'
 import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from './delegation.js'
 import { isInDoubt, isUnderWay, toolsIn } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
-import type { Reason } from './outcome.js'
 import type { ModelActorError } from './response.js'
 import { fingerprintOf, isRunnable, type PendingCall } from './results.js'
 import { type InputScreening, listed } from './screening.js'
@@ -167,8 +166,8 @@ function emptyAnswer({ context }: Scope): ReturnType<typeof recoverEmptyAnswer> 
 
 // Guards' verdicts.
 
-export const isHalted = ({ context }: Scope, params: { by: Reason }): boolean =>
-  context.verdict?.guard === params.by
+/** One of the guards built in has just halted the run. */
+export const isHalted = ({ context }: Scope): boolean => context.verdict !== null
 /** When every call has been refused already, there is nothing to ask about. */
 export const consultsOnCalls = (scope: Scope): boolean =>
   hasUserGuards(scope) && scope.context.calls.some((call) => call.result === undefined)
@@ -179,7 +178,12 @@ export const userGuardHalts = ({ event }: Scope): boolean =>
   event.output.findings.some(({ action }) => action === 'halt')
 
 export const pausesOnHalt = ({ context }: Scope): boolean => context.verdict?.onHalt === 'pause'
-export const concludesOnHalt = concludes
+
+/** A pause is concluded when its guard says so, and when that costs neither budget nor step that is not there. */
+export const concludesOnHalt = (scope: Scope): boolean =>
+  pausesOnHalt(scope)
+    ? scope.context.verdict?.lastWords !== undefined && !isBudgetSpent(scope) && !isAtStepCap(scope)
+    : concludes(scope)
 
 export const hasSteering = ({ context }: Scope): boolean => context.steering.length > 0
 

@@ -2,6 +2,7 @@ import type {
   CycleConfig,
   EmptyAnswerConfig,
   FailingConfig,
+  ProgressConfig,
   RepeatedCallConfig,
   RepeatedOutputConfig,
   TerminalDelegationConfig,
@@ -111,19 +112,24 @@ export interface AgentConfig {
   guardrails: {
     /** Continuations of a truncated answer, a run. 0 = off. */
     maxTokensRecoveries: number
-    /** Identical consecutive batches that execute. */
+    /**
+     * Identical consecutive batches that execute, where `repeatedCall` is on. Giving a number switches that guard on;
+     * `null` switches it off, and `progress.stale` and `progress.duplicates` with it.
+     */
     maxRepeatedToolSteps: number
     /** nearBudget(): remaining tokens at or under this. */
     reserveTokens: number
     /** nearBudget(): remaining cost at or under this fraction of costLimit. */
     reserveCostFraction: number
-    /** The same batch of calls again and again. */
+    /** The default policy: progress is news. */
+    progress: ProgressConfig | null
+    /** Off by default: takes the place of `progress.stale` and `progress.duplicates`. */
     repeatedCall: RepeatedCallConfig | null
-    /** The same results again and again, whatever is called. */
+    /** Off by default: takes the place of `progress.sameOutput`. */
     repeatedOutput: RepeatedOutputConfig | null
-    /** Batches that go round: A, B, A, B, … */
+    /** Off by default: takes the place of `progress.mixed`, `mostly`, `beside` and `recurring`. */
     cycle: CycleConfig | null
-    /** Failures in a row. */
+    /** Off by default: takes the place of all that `progress` says about failures and refusals. */
     failing: FailingConfig | null
     /** Sub-agents that no second try helps. */
     terminalDelegation: TerminalDelegationConfig | null
@@ -149,7 +155,7 @@ type CanBeOff =
   | 'reserveCostFraction'
 
 type Setting<Key, Value> =
-  | (Value extends object ? { [Inner in keyof Value]?: Value[Inner] | undefined } : Value)
+  | (Value extends object ? { [Inner in keyof Value]?: Setting<Inner, Value[Inner]> } : Value)
   | (Key extends CanBeOff ? null : never)
   | undefined
 

@@ -53,9 +53,13 @@ export interface StandingVerdict {
   guard: Reason
   /** Which of the user's own it is, when `guard` is `user_guard`. */
   userGuard?: string
+  /** Which of its rules speaks, where it has several. */
+  rule?: string
   evidence: string
   message: string
   onHalt: 'error' | 'pause'
+  /** What the model reads when it is asked for last words before the run pauses; absent, it is not asked. */
+  lastWords?: string
 }
 
 /** What the machine knows of its run: plain JSON, and all that guards and actions read. */

@@ -37,6 +37,7 @@ export type Reason =
   | 'cycle'
   | 'repeated_failure'
   | 'policy_denied'
+  | 'no_progress'
   | 'terminal_delegation'
   | 'user_guard'
   | 'provider_error'

@@ -1,6 +1,7 @@
 import { fingerprint } from '../../guards/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { ChildQuestion } from './delegation.js'
+import type { Reason } from './outcome.js'
 import type { CallNeeds } from './response.js'
 import type { Usage } from './usage.js'
 
@@ -36,6 +37,8 @@ export interface ToolResult {
   errorKind?: ToolErrorKind
   /** How long it ran; 0 when it never did. */
   durationMs: number
+  /** The guard that refused it, when a guard did. */
+  refusedBy?: Reason
   /** How the run of a sub-agent ended. */
   child?: ChildOutcome
   /** True when `content` was cut to the size limit. */

@@ -2,6 +2,7 @@ import { StatewrightError } from '../errors.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
 import { diagramCommand } from './commands/diagram.js'
+import { guardsCommand } from './commands/guards.js'
 import { pathsCommand } from './commands/paths.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
@@ -18,6 +19,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
   resumeCommand,
   sessionsCommands,
+  guardsCommand,
   diagramCommand,
   pathsCommand,
 ]

@@ -29,7 +29,7 @@ export function exitCodeOf(result: RunResult): ExitCode {
     case 'ERROR':
       return isGuardrail(result) ? exitCodes.stopped : exitCodes.error
     default:
-      return exitCodes.waiting
+      return isGuardrail(result) ? exitCodes.stopped : exitCodes.waiting
   }
 }
 

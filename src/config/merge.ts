@@ -1,16 +1,23 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
 import { type Problem, refusal } from './check.js'
-import { defaultConfig } from './defaults.js'
+import { defaultConfig, guardsOffByDefault } from './defaults.js'
 import { deepFreeze } from './freeze.js'
+import { crossedSteps, withGuards } from './guard-settings.js'
 import type { GivenConfig } from './sections.js'
 
 /** Lays what was given over the base, key by key. Throws a ConfigError where keys contradict each other. */
 export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string): AgentConfig {
-  const merged = deepFreeze(overlay(defaultConfig, base, withoutRepetition(given)))
+  const merged = deepFreeze(overlay(everyGuard, base, withGuards(given, base)))
   const problems = contradictions(merged)
   if (problems.length > 0) throw refusal(what, problems)
   return merged
 }
+
+/** What a guard starts from that is off, when a key of it is given. */
+const everyGuard = {
+  ...defaultConfig,
+  guardrails: { ...defaultConfig.guardrails, ...guardsOffByDefault },
+} satisfies AgentConfig
 
 /** A guard that the base has switched off starts from its defaults when a key of it is given. */
 function overlay<Value>(defaults: Value, base: Value, given: unknown): Value
@@ -24,21 +31,16 @@ function overlay(defaults: unknown, base: unknown, given: unknown): unknown {
   )
 }
 
-/** `maxRepeatedToolSteps: null` means no such guard: the number itself has no "off". */
-function withoutRepetition(given: GivenConfig): unknown {
-  if (given.guardrails?.maxRepeatedToolSteps !== null) return given
-  const { maxRepeatedToolSteps: _, ...guardrails } = given.guardrails
-  return { ...given, guardrails: { ...guardrails, repeatedCall: null } }
-}
-
-function contradictions({ guardrails: { cycle } }: AgentConfig): Problem[] {
-  if (cycle === null || cycle.nudgeAt <= cycle.haltAt) return []
-  const path = 'guardrails.cycle.nudgeAt'
+function contradictions({ guardrails }: AgentConfig): Problem[] {
+  const { cycle, progress } = guardrails
   return [
-    {
-      path,
-      sentence: `${path} (${cycle.nudgeAt}) must not exceed guardrails.cycle.haltAt (${cycle.haltAt}).`,
-    },
+    ...(cycle ? crossedSteps('guardrails.cycle', cycle) : []),
+    ...Object.entries(progress ?? {}).flatMap(([name, steps]) =>
+      crossedSteps(`guardrails.progress.${name}`, steps),
+    ),
+    ...Object.entries(progress?.sameOutput ?? {}).flatMap(([name, steps]) =>
+      crossedSteps(`guardrails.progress.sameOutput.${name}`, steps),
+    ),
   ]
 }
 

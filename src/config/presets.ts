@@ -3,6 +3,7 @@ import { ConfigError } from '../errors.js'
 import { nearest } from './nearest.js'
 
 const noGuards = {
+  progress: null,
   repeatedCall: null,
   repeatedOutput: null,
   cycle: null,
@@ -13,6 +14,7 @@ const noGuards = {
 const openhuman = {
   limits: { maxSteps: 10 },
   guardrails: {
+    progress: null,
     maxRepeatedToolSteps: 3,
     repeatedCall: { haltAt: 'reached', counts: 'unchanged', onRepeat: 'halt', onHalt: 'pause' },
     repeatedOutput: { rounds: 4, strict: true, onHalt: 'pause' },

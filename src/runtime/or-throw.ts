@@ -39,7 +39,7 @@ export class CancelledError extends RunError {
 export class BlockedError extends RunError {
   override readonly name = 'BlockedError'
 }
-/** A guard halted the run. */
+/** A guard halted the run: in ERROR, or in PAUSED, from where it can go on. */
 export class GuardrailError extends RunError {
   override readonly name = 'GuardrailError'
 }
@@ -75,7 +75,7 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
     case 'ERROR':
       throw guards.has(result.reason) ? new GuardrailError(result) : providerOrOther(result)
     default:
-      throw new NotFinishedError(result)
+      throw guards.has(result.reason) ? new GuardrailError(result) : new NotFinishedError(result)
   }
 }
 
@@ -102,6 +102,7 @@ const guards: ReadonlySet<string> = new Set([
   'cycle',
   'repeated_failure',
   'policy_denied',
+  'no_progress',
   'terminal_delegation',
   'user_guard',
 ])

@@ -15,11 +15,17 @@ import { emptySession, type SessionState } from './session-state.js'
 
 /** What a log leads to, made whole and judged before anybody relies on it: another program may have written in it. */
 
+/** What holds where a stored configuration says nothing: a run that knew of no progress guard goes on without one. */
+const missing = {
+  ...defaultConfig,
+  guardrails: { ...defaultConfig.guardrails, progress: null },
+} satisfies AgentInput['config']
+
 /** The input of a run from its log. What an earlier version did not know has its default. */
 export function wholeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
   return {
     ...input,
-    config: filled(defaultConfig, input.config),
+    config: filled<AgentInput['config']>(missing, input.config),
     features: filled(noFeatures, input.features),
   }
 }
@@ -32,7 +38,7 @@ export function wholeContext(stored: AgentContext): AgentContext {
     ...emptySession(),
     ...beginning,
     messages,
-    config: filled(defaultConfig, stored.config),
+    config: filled<AgentInput['config']>(missing, stored.config),
     features: filled(noFeatures, stored.features),
   })
   const guardrails = restoreGuardrails(stored.guardrails)

@@ -32,6 +32,15 @@ export {
   type ReplayResult,
   type RestingState,
 } from './replay.js'
+export {
+  replayGuards,
+  replaySteps,
+  type GuardReplay,
+  type RecordedCall,
+  type RecordedStep,
+  type RecordedTools,
+  type ReplayedFinding,
+} from './replay-guards.js'
 export { coverageTable } from './report.js'
 export { doneActor, errorActor, type ExploreOptions, type Labelled, type Progress } from './space.js'
 export type { DeclaredTransition } from './transitions.js'

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
+import { guardsOffByDefault } from '../../src/config/defaults.js'
 import { defaultConfig, overrideLimits, resolveConfig } from '../../src/config/schema.js'
 import type { Taken } from '../../src/config/kind.js'
 import type { agentSchema, GivenConfig } from '../../src/config/sections.js'
@@ -43,7 +44,29 @@ const zeroIsZero = [
   'retry.maxRetryAfterMs',
   'guardrails.emptyAnswer.reprompts',
   'guardrails.emptyAnswer.retries',
+  'guardrails.progress.sameOutput.varied',
+  'guardrails.progress.waiting.ms',
+  'guardrails.progress.waiting.chars',
+  'guardrails.progress.waiting.weight',
 ]
+const withBlock = ['stale', 'mixed', 'beside', 'recurring']
+const without = [
+  'mostly',
+  'sameOutput.long',
+  'sameOutput.short',
+  'sameOutput.shortWrites',
+  'failing',
+  'failingTool',
+  'sameError',
+  'unknownTools',
+  'refused',
+  'policyDenied',
+  'transient',
+]
+const steps = [
+  ...withBlock.map((name) => `${name}.blockAt`),
+  ...withBlock.concat(without).flatMap((name) => [`${name}.nudgeAt`, `${name}.haltAt`]),
+].map((path) => `guardrails.progress.${path}`)
 const zeroIsRefused = [
   'limits.maxSteps',
   'retry.maxAttempts',
@@ -60,9 +83,18 @@ const zeroIsRefused = [
   'guardrails.failing.transientIdentical',
   'guardrails.failing.transientAny',
   'guardrails.failing.policyDenied',
+  ...steps,
+  'guardrails.progress.mostly.of',
+  'guardrails.progress.sameOutput.longChars',
+  'guardrails.progress.duplicates.blockAt',
+  'guardrails.progress.memory',
 ]
 const numbers = [...zeroIsOff, ...zeroIsZero, ...zeroIsRefused]
-const guards = ['repeatedCall', 'repeatedOutput', 'cycle', 'failing', 'terminalDelegation', 'emptyAnswer']
+const on = ['progress', 'terminalDelegation', 'emptyAnswer']
+const off = ['repeatedCall', 'repeatedOutput', 'cycle', 'failing'] as const
+
+/** Every guard as it is when it is on. */
+const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...guardsOffByDefault } }
 
 /** Every dotted path of the defaults that leads to a single value. */
 function leaves(value: object, parent = ''): string[] {
@@ -93,29 +125,22 @@ describe('resolveConfig', () => {
       maxRepeatedToolSteps: 3,
       reserveTokens: 512,
       reserveCostFraction: 0.1,
-      repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
-      repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
-      cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
-      failing: {
-        identical: 3,
-        any: 6,
-        transientIdentical: 8,
-        transientAny: 12,
-        policyDenied: 2,
-        onRepeat: 'halt',
-        onHalt: 'error',
-      },
+      progress: expect.objectContaining({ stale: { nudgeAt: 2, blockAt: 4, haltAt: 20 }, onHalt: 'pause' }),
+      repeatedCall: null,
+      repeatedOutput: null,
+      cycle: null,
+      failing: null,
       terminalDelegation: { onHalt: 'error' },
       emptyAnswer: { reprompts: 2, retries: 1 },
     })
   })
 
   test('what is given changes that key alone', () => {
-    const config = resolveConfig({ limits: { maxSteps: 7 }, guardrails: { failing: { any: 9 } } })
+    const config = resolveConfig({ limits: { maxSteps: 7 }, guardrails: { emptyAnswer: { retries: 9 } } })
     expect(config).toEqual({
       ...defaultConfig,
       limits: { ...defaultConfig.limits, maxSteps: 7 },
-      guardrails: { ...defaultConfig.guardrails, failing: { ...defaultConfig.guardrails.failing, any: 9 } },
+      guardrails: { ...defaultConfig.guardrails, emptyAnswer: { reprompts: 2, retries: 9 } },
     })
   })
 
@@ -138,7 +163,7 @@ describe('resolveConfig', () => {
   })
 
   test('every number is listed in one of the three groups below', () => {
-    const known = leaves(defaultConfig).filter((path) => typeof read(defaultConfig, path) === 'number')
+    const known = leaves(everything).filter((path) => typeof read(everything, path) === 'number')
     expect(known.sort()).toEqual(numbers.toSorted())
   })
 
@@ -194,19 +219,84 @@ describe('resolveConfig', () => {
     )
   })
 
-  test.each(guards)('guardrails.%s: null switches the guard off', (guard) => {
+  test.each([...on, ...off])('guardrails.%s: null switches the guard off', (guard) => {
     expect(read(resolveConfig({ guardrails: { [guard]: null } }), `guardrails.${guard}`)).toBeNull()
   })
 
-  test.each(guards)(
-    'guardrails.%s: {} leaves the guard at its defaults, and switches it back on',
-    (guard) => {
-      const off = resolveConfig({ guardrails: { [guard]: null } })
-      expect(resolveConfig({ guardrails: { [guard]: {} } })).toEqual(defaultConfig)
-      expect(resolveConfig({ guardrails: { [guard]: {} } }, off)).toEqual(defaultConfig)
-      expect(resolveConfig({}, off)).toEqual(off)
+  test.each(on)('guardrails.%s: {} leaves the guard at its defaults, and switches it back on', (guard) => {
+    const without = resolveConfig({ guardrails: { [guard]: null } })
+    expect(resolveConfig({ guardrails: { [guard]: {} } })).toEqual(defaultConfig)
+    expect(resolveConfig({ guardrails: { [guard]: {} } }, without)).toEqual(defaultConfig)
+    expect(resolveConfig({}, without)).toEqual(without)
+  })
+
+  test.each(off)('guardrails.%s is off, and {} switches it on', (guard) => {
+    expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(
+      guardsOffByDefault[guard],
+    )
+    const given = resolveConfig({ guardrails: { progress: null } })
+    expect(resolveConfig({ guardrails: { [guard]: {} } }, given).guardrails).toEqual({
+      ...given.guardrails,
+      [guard]: guardsOffByDefault[guard],
+    })
+  })
+
+  test.each([
+    [{ repeatedCall: {} }, ['stale', 'duplicates']],
+    [{ maxRepeatedToolSteps: 5 }, ['stale', 'duplicates']],
+    [{ maxRepeatedToolSteps: null }, ['stale', 'duplicates']],
+    [{ repeatedOutput: null }, ['sameOutput']],
+    [{ cycle: { haltAt: 4 } }, ['mixed', 'mostly', 'beside', 'recurring']],
+    [
+      { failing: { any: 9 } },
+      ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
+    ],
+  ] as [AgentConfigInput['guardrails'], string[]][])(
+    'naming %j takes its part from progress',
+    (given, parts) => {
+      const { progress } = resolveConfig({ guardrails: given }).guardrails
+      const taken = Object.fromEntries(parts.map((part) => [part, null]))
+      expect(progress).toEqual({ ...defaultConfig.guardrails.progress, ...taken })
     },
   )
+
+  test('a part of progress that is named stays, whatever else is', () => {
+    const { progress, repeatedCall } = resolveConfig({
+      guardrails: { maxRepeatedToolSteps: 9, progress: { stale: { haltAt: 30 }, mixed: undefined } },
+    }).guardrails
+    expect(repeatedCall).toEqual(guardsOffByDefault.repeatedCall)
+    expect(progress).toMatchObject({
+      stale: { nudgeAt: 2, haltAt: 30 },
+      duplicates: null,
+      mixed: { haltAt: 20 },
+    })
+  })
+
+  test('a preset keeps the progress guard off, whatever is added to it', () => {
+    for (const preset of [presets.aar, presets.openhuman, presets.llamaStack, presets.strands]) {
+      const guardrails = { ...preset.guardrails, cycle: {} }
+      expect(resolveConfig({ ...preset, guardrails }).guardrails.progress).toBeNull()
+    }
+  })
+
+  test.each([
+    ['progress.stale', { stale: { nudgeAt: 21 } }, 'nudgeAt (21)', 20],
+    ['progress.mixed', { mixed: { blockAt: 30 } }, 'blockAt (30)', 20],
+    ['progress.sameOutput.long', { sameOutput: { long: { haltAt: 4 } } }, 'nudgeAt (5)', 4],
+  ])('guardrails.%s: what comes after the halt is refused', (path, progress, key, haltAt) => {
+    const { message, subject } = refused({ guardrails: { progress } })
+    expect(message).toContain(
+      `guardrails.${path}.${key} must not exceed guardrails.${path}.haltAt (${haltAt}).`,
+    )
+    expect(subject).toBe(`guardrails.${path}.${key.split(' ')[0]}`)
+  })
+
+  test('a step of progress is never with null', () => {
+    const { progress } = resolveConfig({
+      guardrails: { progress: { stale: { haltAt: null, nudgeAt: 99 } } },
+    }).guardrails
+    expect(progress?.stale).toEqual({ nudgeAt: 99, blockAt: 4, haltAt: null })
+  })
 
   test('maxRepeatedToolSteps: null switches the repeated-call guard off', () => {
     const { guardrails } = resolveConfig({ guardrails: { maxRepeatedToolSteps: null } })
@@ -312,7 +402,7 @@ describe('resolveConfig', () => {
   })
 
   test('anything either is refused with a ConfigError or resolves to a whole that resolves to itself', () => {
-    const paths = [...leaves(defaultConfig), ...guards.map((guard) => `guardrails.${guard}`)]
+    const paths = [...leaves(defaultConfig), ...[...on, ...off].map((guard) => `guardrails.${guard}`)]
     const value = fc.oneof(
       fc.constantFrom(
         null,

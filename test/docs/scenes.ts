@@ -292,6 +292,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
 
   'docs/guardrails.md › Guardrails': {},
+  'docs/guardrails.md › Tune on your own sessions': {
+    turns: [says('Nothing.')],
+    own: ({ model }) => ({ agent: createAgent({ model }) }),
+    shows: ['findings', 'halt'],
+    expect: ({ values }) => {
+      expect(values).toMatchObject({ findings: [], halt: null })
+    },
+  },
   'docs/guardrails.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/guardrails.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
 

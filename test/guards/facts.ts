@@ -1,12 +1,14 @@
 import type { GuardrailsConfig } from '../../guards/config.js'
-import { callFact, callsFact, resultsFact } from '../../guards/facts.js'
-import { digest } from '../../guards/fingerprint.js'
+import { callFact, callsFact, resultFact, resultsFact } from '../../guards/facts.js'
 import { findings, type GuardrailsState, initialGuardrails, observeAll } from '../../guards/state.js'
 import type { CallFact, Fact, ResultFact } from '../../guards/types.js'
+import { refusing } from '../../machines/agent/actions/judging.js'
+import { defaultConfig } from '../../src/config/schema.js'
 
-/** The defaults of the design, all guards on. */
+/** The guards with rules of their own, all on, and the progress guard off. */
 export const defaults: GuardrailsConfig = {
   maxRepeatedToolSteps: 3,
+  progress: null,
   repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
   repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
   cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
@@ -26,6 +28,7 @@ export const defaults: GuardrailsConfig = {
 export function only(...on: (keyof GuardrailsConfig)[]): GuardrailsConfig {
   return {
     maxRepeatedToolSteps: 3,
+    progress: null,
     repeatedCall: null,
     repeatedOutput: null,
     cycle: null,
@@ -35,7 +38,9 @@ export function only(...on: (keyof GuardrailsConfig)[]): GuardrailsConfig {
   }
 }
 
-type Ending = Partial<Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'child'>> & { content?: string }
+type Ending = Partial<
+  Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'refusedBy' | 'child' | 'durationMs'>
+> & { content?: string }
 
 /** A call and how it ends; by default a read that succeeds with the same text each time. */
 export interface Step extends Ending {
@@ -49,16 +54,22 @@ export function call({ name = 'read', args = {}, polling = false, readOnly = tru
   return callFact(name, JSON.stringify(args), { polling, readOnly })
 }
 
-export function result(step: Step): ResultFact {
+export function result(step: Step, config: GuardrailsConfig = watching): ResultFact {
   const {
     ok = true,
     errorKind = null,
     refused = false,
+    refusedBy = null,
+    durationMs = 0,
     content = `the result of ${step.name ?? 'read'}`,
+    child,
   } = step
-  const fact = { ...call(step), ok, errorKind, refused, digest: digest(content) }
-  return step.child ? { ...fact, child: step.child } : fact
+  const ending = { ok, errorKind, refused, refusedBy, durationMs, content, ...(child && { child }) }
+  return resultFact(call(step), ending, config)
 }
+
+/** Every guard looks at the results. */
+const watching: GuardrailsConfig = { ...defaults, progress: defaultConfig.guardrails.progress }
 
 export const fails = { ok: false, errorKind: 'failed', content: 'it broke' } as const
 export const timesOut = { ok: false, errorKind: 'transient', content: 'timed out' } as const
@@ -68,8 +79,9 @@ export const isRefused = { ok: false, refused: true, content: 'refused' } as con
 
 /** What a list of batches leads to. */
 export interface Played {
-  /** Batches that ran. */
+  /** Batches that ran, and calls of them. */
   executed: number
+  calls: number
   /** `3: repeated_call nudge` — the batch (counted from 1) and what was said; `asked` before it ran. */
   said: string[]
   messages: string[]
@@ -79,7 +91,14 @@ export interface Played {
 
 /** Plays batches as the machine does: asks before each, refuses blocked calls, stops at a halt. */
 export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConfig = defaults): Played {
-  const played: Played = { executed: 0, said: [], messages: [], evidence: [], state: initialGuardrails() }
+  const played: Played = {
+    executed: 0,
+    calls: 0,
+    said: [],
+    messages: [],
+    evidence: [],
+    state: initialGuardrails(),
+  }
   const tell = (fact: Fact, where: string) => {
     played.state = observeAll(played.state, fact, config)
     const all = findings(played.state, config)
@@ -98,13 +117,16 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
     const steps = Array.isArray(batch) ? batch : [batch]
     const before = tell(callsFact(steps.map(call)), `${index + 1} asked`)
     if (before.some(({ action }) => action === 'halt')) break
-    const isBlocked = (fact: CallFact) =>
-      before.some((one) => one.action === 'block' && (one.fingerprints?.includes(fact.fingerprint) ?? true))
-    const results = steps.map((step) =>
-      isBlocked(call(step)) ? result({ ...step, ...isRefused }) : result(step),
-    )
+    const refusals = before.map((finding) => ({ finding, isRefused: refusing(finding) }))
+    const results = steps.map((step) => {
+      const refusal = refusals.find((one) => one.isRefused({ fact: call(step) }))
+      if (!refusal) return result(step)
+      const refusedBy = refusal.finding.guard === 'no_progress' ? ('progress' as const) : ('other' as const)
+      return result({ ...step, ...isRefused, refusedBy })
+    })
+    played.calls += results.filter((one) => !one.refused).length
     if (results.some((one) => !one.refused)) played.executed += 1
-    if (tell(resultsFact(results), `${index + 1}`).some(({ action }) => action === 'halt')) break
+    if (tell(resultsFact(results, index), `${index + 1}`).some(({ action }) => action === 'halt')) break
   }
   return played
 }

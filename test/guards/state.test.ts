@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import type { GuardrailsConfig } from '../../guards/config.js'
 import { callsFact, resultsFact } from '../../guards/facts.js'
 import {
+  dropped,
   findings,
   type GuardrailsState,
   initialGuardrails,
@@ -11,10 +12,14 @@ import {
   restoreGuardrails,
 } from '../../guards/state.js'
 import type { Fact, ResultFact } from '../../guards/types.js'
+import { defaultConfig } from '../../src/config/schema.js'
 import { call, defaults, fails, isDenied, only, play, repeat, type Step } from './facts.js'
+
+const { progress } = defaultConfig.guardrails
 
 const blocking: GuardrailsConfig = {
   ...defaults,
+  progress,
   repeatedCall: { haltAt: 'next', counts: 'all', onRepeat: 'block', onHalt: 'pause' },
   failing: defaults.failing && { ...defaults.failing, onRepeat: 'block' },
 }
@@ -38,6 +43,8 @@ const resultOf = fc
       'unknown_tool',
     ),
     refused: fc.boolean(),
+    refusedBy: fc.constantFrom<ResultFact['refusedBy']>(null, 'progress', 'other'),
+    durationMs: fc.constantFrom(0, 5_000),
     digest: fc.constantFrom('x', 'y'),
     code: fc.constantFrom('provider_quota', 'other', null),
   })
@@ -45,6 +52,8 @@ const resultOf = fc
     ({ step: one, code, ...ending }): ResultFact => ({
       ...call(one),
       ...ending,
+      outcome: ending.digest,
+      size: 1,
       child: { state: 'ERROR', code, message: 'sorry' },
     }),
   )
@@ -62,6 +71,7 @@ describe('for any facts', () => {
   test.each([
     ['halting', defaults],
     ['blocking', blocking],
+    ['default', { ...only(), progress }],
   ])('%s guards never throw, and their state is JSON that can be restored', (_, config) => {
     fc.assert(
       fc.property(fc.array(fact, { maxLength: 30 }), (facts) => {
@@ -116,7 +126,11 @@ test('all state stays under 8 KB after 10,000 facts of the largest kind', () => 
         ok: kind === null && index % 3 === 0,
         errorKind: kind,
         refused: false,
+        refusedBy: null,
         digest: 'same'.repeat(16),
+        outcome: 'same'.repeat(4).slice(2),
+        size: 1,
+        durationMs: 0,
         child: { state: 'ERROR', code: 'provider_quota', message: nasty },
       }),
     )
@@ -141,9 +155,24 @@ describe('restoring', () => {
     })
   })
 
+  test('a state of version 1 loads, and the progress guard starts fresh', () => {
+    const { state } = play(repeat(2, { name: 'read' }))
+    const { progress: _, duplicates: __, ...older } = state
+    expect(restoreGuardrails({ ...older, version: 1 })).toEqual({ state })
+  })
+
+  test('a run of an older version goes on: no guard of its log knows of progress', () => {
+    const { progress: _, duplicates: __, ...state } = initialGuardrails()
+    const { progress: ___, ...config } = { ...defaults }
+    const old = { state: state as GuardrailsState, config: config as GuardrailsConfig }
+    const next = observeAll(old.state, callsFact([call({ name: 'read' })]), old.config)
+    expect(findings(next, old.config)).toEqual([])
+    expect(dropped(old.state, 1, 2)).toBe(old.state)
+  })
+
   test('a newer version is refused with a sentence', () => {
-    expect(restoreGuardrails({ ...initialGuardrails(), version: 2 })).toEqual({
-      error: expect.stringContaining('has version 2'),
+    expect(restoreGuardrails({ ...initialGuardrails(), version: 3 })).toEqual({
+      error: expect.stringContaining('has version 3'),
     })
   })
 
@@ -230,4 +259,28 @@ test('findings carry what their guard does on a halt, the weightiest first', () 
     ['repeated_failure', 'halt', 'pause'],
     ['cycle', 'nudge', 'error'],
   ])
+})
+
+describe('the progress guard beside the others', () => {
+  test('leaves failures to the failing guard, where that is on', () => {
+    const config: GuardrailsConfig = { ...only('failing'), progress }
+    const { state } = play(repeat(2, { name: 'read', ...fails }), config)
+    expect(state.progress).toEqual({ ...initialGuardrails().progress })
+  })
+
+  test('forgets what requests leave out, and nothing else', () => {
+    const { state } = play(
+      [1, 2, 3].map((n) => ({ name: 'read', args: { n } })),
+      { ...only(), progress },
+    )
+    const after = dropped(state, 1, 2)
+    expect(after.progress.pairs).toEqual([state.progress.pairs[0], state.progress.pairs[2]])
+    expect(dropped(state, 3, 9)).toBe(state)
+  })
+
+  test('is reset by its own reason alone', () => {
+    const { state } = play(repeat(3, { name: 'read' }), { ...defaults, progress })
+    expect(resetGuard(state, 'no_progress')).toEqual({ ...state, progress: initialGuardrails().progress })
+    expect(resetGuard(state, 'repeated_call').progress).toBe(state.progress)
+  })
 })

@@ -30,15 +30,6 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('a request that is not made brings no text', [
     'RUNNING.requesting: onError [isRefusedByBudget] without keepPartial',
   ]),
-  ...because('one verdict stands at a time, and each of them leads to halting', [
-    'RUNNING.checkingRepetition: always [isHalted(repeated_call)] after the next branch',
-    'RUNNING.checkingRepetition: always [isHalted(policy_denied)] after the next branch',
-    'WAITING_FOR_TOOL.observing: always [isHalted(terminal_delegation)] after the next branch',
-    'WAITING_FOR_TOOL.observing: always [isHalted(policy_denied)] after the next branch',
-    'WAITING_FOR_TOOL.observing: always [isHalted(repeated_failure)] after the next branch',
-    'WAITING_FOR_TOOL.observing: always [isHalted(repeated_call)] after the next branch',
-    'WAITING_FOR_TOOL.observing: always [isHalted(repeated_output)] after the next branch',
-  ]),
   ...because('a short cut past dispatching, which leads to the same place', [
     'RUNNING.checkingRepetition: always [hasRunnableCalls] is missing',
     'RUNNING.checkingRepetition: always [hasRunnableCalls] after the next branch',

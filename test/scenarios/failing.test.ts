@@ -1,8 +1,17 @@
-import { ToolError } from '../../src/index.js'
-import { played, stage } from '../support/play.js'
+import { type AgentOptions, ToolError } from '../../src/index.js'
+import type { Turn } from '../../src/rehearsal/index.js'
+import * as theatre from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
 
 const done = text('Done.')
+
+/** The guard that is told by name what it counts; the default policy is another one. */
+const classic = (options: Partial<AgentOptions> = {}) => ({
+  ...options,
+  guardrails: { failing: {}, ...options.guardrails },
+})
+const played = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.played(turns, classic(options))
+const stage = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.stage(turns, classic(options))
 
 /** Fails as told, call by call: `ok`, `fail`, `timeout`, `deny`. */
 function flaky(...outcomes: ('ok' | 'fail' | 'timeout' | 'deny')[]) {
@@ -80,11 +89,11 @@ describe('failing calls', () => {
   })
 
   it('pause with onHalt pause; resumed, their count starts anew', async () => {
-    const theatre = await stage([...times(3, call('work')), call('work'), done], {
+    const opened = await stage([...times(3, call('work')), call('work'), done], {
       tools: [flaky('fail', 'fail', 'fail', 'fail')],
       guardrails: { failing: { onHalt: 'pause' } },
     })
-    const play = theatre.run()
+    const play = opened.run()
     expect(await play.rest()).toMatchObject({ state: 'PAUSED', reason: 'repeated_failure' })
     play.run.resume()
     expect((await play.end(5)).state).toBe('COMPLETED')
@@ -118,20 +127,20 @@ describe('failing calls', () => {
 
 describe('the counts of a run', () => {
   it('start anew with a user message', async () => {
-    const theatre = await stage([call('work'), call('work'), done, call('work'), call('work'), done], {
+    const opened = await stage([call('work'), call('work'), done, call('work'), call('work'), done], {
       tools: [flaky('fail')],
     })
-    expect((await theatre.run('Go.', { session: 's' }).end(3)).state).toBe('COMPLETED')
-    expect((await theatre.run('Again.', { session: 's' }).end(6)).state).toBe('COMPLETED')
+    expect((await opened.run('Go.', { session: 's' }).end(3)).state).toBe('COMPLETED')
+    expect((await opened.run('Again.', { session: 's' }).end(6)).state).toBe('COMPLETED')
   })
 
   it('start anew with a reply', async () => {
-    const theatre = await stage([call('work'), call('work'), done, call('work'), call('work'), done], {
+    const opened = await stage([call('work'), call('work'), done, call('work'), call('work'), done], {
       tools: [flaky('fail')],
       interactive: true,
       limits: { maxSteps: 3 },
     })
-    const play = theatre.run()
+    const play = opened.run()
     const first = await play.event('state_changed', ({ reason }) => reason === 'message')
     play.run.reply('Again.')
     await play.event('state_changed', ({ reason, seq }) => reason === 'message' && seq > first.seq)
@@ -140,8 +149,8 @@ describe('the counts of a run', () => {
   })
 
   it('do not with steering or resume()', async () => {
-    const theatre = await stage(times(3, call('work')), { tools: [flaky('fail')] })
-    const play = theatre.run()
+    const opened = await stage(times(3, call('work')), { tools: [flaky('fail')] })
+    const play = opened.run()
     await play.event('tool_result')
     play.run.steer('Try harder.')
     play.run.pause()

@@ -69,7 +69,7 @@ describe('a response with very many calls', () => {
     count: number,
   ): Promise<{ state: SnapshotFrom<typeof agentMachine>; looks: () => number }> {
     const journal = memoryJournal()
-    const theatre = await stage([calls(times(count, ['pay', {}]))], {
+    const theatre = await stage([calls(Array.from({ length: count }, (_, n) => ['pay', { n }]))], {
       tools: [tool('pay', () => 'paid', { needsApproval: true })],
     })
     await theatre.run('Go.', { journal }).rest()
@@ -110,10 +110,13 @@ describe('a response with very many calls', () => {
     const count = 500
     const store = open()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
-    const theatre = await stage([calls(times(count, ['pay', {}])), text('Done.')], {
-      tools: [pay],
-      ...(store && { store }),
-    })
+    const theatre = await stage(
+      [calls(Array.from({ length: count }, (_, n) => ['pay', { n }])), text('Done.')],
+      {
+        tools: [pay],
+        ...(store && { store }),
+      },
+    )
     const play = theatre.run()
     const { pending = [] } = await play.run.result
     expect(pending).toHaveLength(count)

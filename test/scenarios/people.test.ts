@@ -107,16 +107,18 @@ describe('a call that needs approval', () => {
     expect(theatre.wire(1).at(-1)?.content).toMatch(/user changed the arguments.*"amount":5.*paid 5 to Ann/s)
   })
 
-  it('may be rejected as often as people like: that feeds no guard', async () => {
+  it('is asked about three times when the same is rejected, and then refused without asking', async () => {
     const asks = [1, 2, 3, 4].map(() => call('pay', { to: 'Ann', amount: 5 }))
     const theatre = await stage([...asks, done], { tools: [pay()] })
     const play = theatre.run()
-    for (const n of [1, 2, 3, 4]) {
+    for (const n of [1, 2, 3]) {
       await play.rest()
       play.run.reject(`call_${n}_1`, 'no')
     }
     expect((await play.end(5)).state).toBe('COMPLETED')
-    expect(play.of('guardrail')).toEqual([])
+    expect(play.of('approval_requested')).toHaveLength(3)
+    expect(play.of('guardrail').map(({ action }) => action)).toEqual(['nudge', 'nudge', 'block'])
+    expect(theatre.wire(2).at(-1)?.content).toMatch(/asked again for pay .* after it was refused/)
   })
 
   it('is not asked about when it cannot run anyway', async () => {

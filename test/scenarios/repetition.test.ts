@@ -1,10 +1,19 @@
-import type { AgentConfigInput } from '../../src/index.js'
+import type { AgentConfigInput, AgentOptions } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
-import { played, stage } from '../support/play.js'
+import * as theatre from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
 
 const same = () => tool('look', () => 'same', { readOnly: true })
 const done = text('Done.')
+
+/** The guards that are told by name what they count; the default policy is another one. */
+const classic = { repeatedCall: {}, repeatedOutput: {}, cycle: {}, failing: {} }
+const withClassic = (options: Partial<AgentOptions> = {}) => ({
+  ...options,
+  guardrails: { ...classic, ...options.guardrails },
+})
+const played = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.played(turns, withClassic(options))
+const stage = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.stage(turns, withClassic(options))
 const guardrails = (given: AgentConfigInput['guardrails']) => ({ guardrails: given })
 
 /** Calls whose results say nothing new, one batch a turn, then an answer. */
@@ -109,11 +118,11 @@ describe('the same call over and over', () => {
   })
 
   it('pauses with onHalt pause; resumed, that guard starts anew', async () => {
-    const theatre = await stage([...times(4, call('look')), call('look'), done], {
+    const opened = await stage([...times(4, call('look')), call('look'), done], {
       tools: [same()],
       ...guardrails({ repeatedCall: { onHalt: 'pause' }, repeatedOutput: null }),
     })
-    const play = theatre.run()
+    const play = opened.run()
     const halted = await play.rest()
     expect(halted).toMatchObject({ state: 'PAUSED', reason: 'repeated_call' })
     expect(halted.error).toMatchObject({ code: 'repeated_call', recoverable: true })
@@ -122,9 +131,9 @@ describe('the same call over and over', () => {
   })
 
   it('does not outlive its run: a new message on the session works', async () => {
-    const theatre = await stage([...times(4, call('look')), call('look'), done], { tools: [same()] })
-    expect((await theatre.run('Go.', { session: 's' }).end(4)).reason).toBe('repeated_call')
-    expect((await theatre.run('Again.', { session: 's' }).end(6)).state).toBe('COMPLETED')
+    const opened = await stage([...times(4, call('look')), call('look'), done], { tools: [same()] })
+    expect((await opened.run('Go.', { session: 's' }).end(4)).reason).toBe('repeated_call')
+    expect((await opened.run('Again.', { session: 's' }).end(6)).state).toBe('COMPLETED')
   })
 })
 
@@ -158,9 +167,9 @@ describe('what looks like repetition and is none', () => {
 
   it('is a status asked for once a message, five messages long', async () => {
     const turns = times(5, [call('look'), done]).flat()
-    const theatre = await stage(turns, { tools: [same()] })
+    const opened = await stage(turns, { tools: [same()] })
     for (const n of [1, 2, 3, 4, 5]) {
-      expect((await theatre.run('Status?', { session: 's' }).end(2 * n)).state).toBe('COMPLETED')
+      expect((await opened.run('Status?', { session: 's' }).end(2 * n)).state).toBe('COMPLETED')
     }
   })
 

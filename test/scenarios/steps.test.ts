@@ -28,7 +28,7 @@ describe('limits.maxSteps', () => {
   })
 
   it('is 50 by default, and null is none', async () => {
-    const tools = [tool('work')]
+    const tools = [tool('work', ({ n }) => `did ${n}`)]
     expect((await played(busy(50), { tools })).result).toMatchObject({ state: 'MAX_STEPS', steps: 50 })
     const unlimited = await played([...busy(60), text('Done.')], { tools, limits: { maxSteps: null } })
     expect(unlimited.result).toMatchObject({ state: 'COMPLETED', steps: 61 })
@@ -78,7 +78,11 @@ describe('limits.onLimit conclude', () => {
 
   it('asks once more when a guard halts, and still says why', async () => {
     const turns = [...times(4, call('look')), text('It is always the same.')]
-    const { result } = await played(turns, { limits: { onLimit: 'conclude' }, tools: [look] })
+    const { result } = await played(turns, {
+      limits: { onLimit: 'conclude' },
+      guardrails: { repeatedCall: {} },
+      tools: [look],
+    })
     expect(result).toMatchObject({
       state: 'ERROR',
       reason: 'repeated_call',

@@ -104,7 +104,10 @@ describe('the guards of a stored session', () => {
     const play = theatre.run('Go.', { session, limits: { maxSteps: 2 } })
     await play.end(2)
     const { guardrails } = session.metadata
-    expect(guardrails).toMatchObject({ version: 1, repeatedCall: { count: 2 } })
+    expect(guardrails).toMatchObject({
+      version: 2,
+      progress: { stale: 1, pairs: [[expect.any(String), 2, 3]] },
+    })
     expect(reloaded(session).metadata.guardrails).toEqual(guardrails)
   })
 
@@ -117,7 +120,10 @@ describe('the guards of a stored session', () => {
   })
 
   it('do not keep a session stopped that they have stopped', async () => {
-    const theatre = await stage([...times(4, call('look')), call('look'), done], { tools: [same()] })
+    const theatre = await stage([...times(4, call('look')), call('look'), done], {
+      tools: [same()],
+      guardrails: { maxRepeatedToolSteps: 3 },
+    })
     const session = createSession()
     expect((await theatre.run('Go.', { session }).end(4)).reason).toBe('repeated_call')
     expect((await theatre.run('Again.', { session: reloaded(session) }).end(6)).state).toBe('COMPLETED')

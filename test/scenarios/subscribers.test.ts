@@ -146,7 +146,7 @@ describe('orThrow', () => {
     [MaxStepsError, times(1, call('look')), { limits: { maxSteps: 1 } }, 'max_steps'],
     [BudgetExceededError, [text('Hi.')], { limits: { tokenBudget: 1 } }, 'token_budget'],
     [ProviderError, [{ status: 401 }], {}, 'invalid_api_key'],
-    [GuardrailError, times(4, call('look')), {}, 'repeated_call'],
+    [GuardrailError, times(4, call('look')), { guardrails: { maxRepeatedToolSteps: 3 } }, 'repeated_call'],
   ] as const)('throws a %p that carries the result', async (ErrorClass, turns, options, code) => {
     const { result } = await played(turns, { ...options, tools: [look] })
     const thrown = caught(() => orThrow(result))

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import type { StepsWithBlock } from '../../guards/config.js'
+import { guardsOffByDefault } from '../../src/config/defaults.js'
 import {
   createAgent,
   defineGuard,
@@ -40,8 +42,30 @@ describe('docs/guardrails.md', () => {
     expect(await mailPolicy.verdict({ sent: 0 }, about)).toBeUndefined()
   })
 
-  it('shows the defaults of the guards as they are', () => {
-    const { guardrails } = resolveConfig()
+  it('shows the numbers of the default policy as they are', () => {
+    const { progress } = resolveConfig().guardrails
+    const { sameOutput, duplicates, waiting, ...others } = progress ?? {}
+    const rules = Object.entries(others).filter(([, value]) => typeof value === 'object')
+    const outputs = Object.entries(sameOutput ?? {}).filter(([, value]) => typeof value === 'object')
+    const steps = [...rules, ...outputs.map(([name, value]) => [`sameOutput.${name}`, value] as const)]
+    expect(steps).toHaveLength(15)
+    for (const [name, value] of steps) {
+      const { nudgeAt, haltAt, blockAt = '' } = value as Partial<StepsWithBlock>
+      const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? ''
+      expect(
+        row
+          .split('|')
+          .slice(3, 6)
+          .map((cell) => cell.trim()),
+      ).toEqual([nudgeAt, blockAt, haltAt].map(String))
+    }
+    expect(page).toContain(`| the ${duplicates?.blockAt}th on |`)
+    expect(page).toContain(`took ${(waiting?.ms ?? 0) / 1000} seconds`)
+    expect(page).toContain(`than ${waiting?.chars} characters counts for a third`)
+  })
+
+  it('shows the defaults of the other guards as they are', () => {
+    const guardrails = { ...resolveConfig().guardrails, ...guardsOffByDefault }
     for (const name of [
       'repeatedCall',
       'repeatedOutput',
@@ -50,7 +74,8 @@ describe('docs/guardrails.md', () => {
       'terminalDelegation',
       'emptyAnswer',
     ] as const) {
-      const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? ''
+      const row =
+        page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`) && line.includes('{')) ?? ''
       for (const [key, value] of Object.entries(guardrails[name] ?? {})) {
         expect(row).toContain(typeof value === 'string' ? `${key}: '${value}'` : `${key}: ${value}`)
       }

@@ -1,3 +1,4 @@
+import { dropped as forgetDropped } from '../../../guards/state.js'
 import { act } from '../act.js'
 import { droppedBy } from '../fit.js'
 import { spend } from './spending.js'
@@ -11,5 +12,9 @@ export const applyFit = act((context, event, tell) => {
   if (fit !== null && dropped !== droppedBy(context.fit)) {
     tell({ type: 'context_fitted', strategy, before, after, dropped })
   }
-  return { fit, ...spend(context, usage, tell, { summary: true }) }
+  return {
+    fit,
+    ...(fit !== null && { guardrails: forgetDropped(context.guardrails, fit.head, fit.from) }),
+    ...spend(context, usage, tell, { summary: true }),
+  }
 })

@@ -1,16 +1,17 @@
 import { resetGuard } from '../../../guards/state.js'
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
-import { closeOpenCalls } from './transcript.js'
+import { closeOpenCalls, withInternalMessage } from './transcript.js'
 
 /** A guard stops the run: the calls that it did not let through are closed, and the user is told why. */
 export const announceHalt = act((context, event, tell) => {
   const { verdict } = context
   if (verdict === null) return undefined
-  const { guard, evidence, message } = verdict
-  tell({ type: 'guardrail', guard, action: 'halt', evidence, message })
+  const { guard, rule, evidence, message, lastWords } = verdict
+  tell({ type: 'guardrail', guard, action: 'halt', ...(rule !== undefined && { rule }), evidence, message })
   return {
     reason: guard,
+    ...(lastWords !== undefined && { nudges: [lastWords] }),
     error: { code: guard, message, recoverable: verdict.onHalt === 'pause' },
     calls: closeOpenCalls(
       context,
@@ -21,12 +22,23 @@ export const announceHalt = act((context, event, tell) => {
   }
 })
 
-/** Resuming after a halt resets that guard alone. */
-export const forgetHalt = act((context) => ({
-  verdict: null,
-  error: null,
-  pausing: false,
-  ...(context.verdict && {
-    guardrails: resetGuard(context.guardrails, context.verdict.guard, context.verdict.userGuard),
-  }),
-}))
+/**
+ * Resuming after a halt resets that guard alone. The model's last words are no place to go on from for every provider:
+ * it is told that it may.
+ */
+export const forgetHalt = act((context, event) => {
+  const { verdict } = context
+  if (verdict === null) return { error: null, pausing: false }
+  const asksOn = event.type === 'RESUME' && context.messages.at(-1)?.role === 'assistant'
+  return {
+    verdict: null,
+    error: null,
+    pausing: false,
+    nudges: [],
+    guardrails: resetGuard(context.guardrails, verdict.guard, verdict.userGuard),
+    ...(asksOn && withInternalMessage(context, goOn, 'resumed', timeOf(event))),
+  }
+})
+
+const goOn =
+  'Go on with the task. What you did before was stopped because it brought nothing new: try another way.'

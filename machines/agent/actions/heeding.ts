@@ -1,7 +1,7 @@
 import type { Announcement } from '../announcements.js'
 import type { AgentContext, StandingVerdict } from '../context.js'
 import type { PendingCall, ToolResult } from '../results.js'
-import { settleCall } from './transcript.js'
+import { settled } from './transcript.js'
 
 /** What a guard says, whoever wrote the guard. */
 export interface Said extends StandingVerdict {
@@ -24,26 +24,45 @@ export function heed(
   const nudges = [...context.nudges]
   let verdict: AgentContext['verdict'] = null
   for (const { action, refuses, ...finding } of said) {
-    const { guard, evidence, message } = finding
+    const { guard, rule, evidence, message } = finding
     if (action === 'halt') verdict ??= standing(finding)
-    else tell({ type: 'guardrail', guard, action, evidence, message })
+    else tell({ type: 'guardrail', guard, action, ...(rule !== undefined && { rule }), evidence, message })
     if (action === 'nudge') nudges.push(message)
-    if (action === 'block') calls = refuse(calls, refuses, message, now, tell)
+    if (action === 'block') calls = refuse(calls, refuses, finding, now, tell)
   }
   return { calls, nudges, verdict }
 }
 
-function standing({ guard, userGuard, evidence, message, onHalt }: StandingVerdict): StandingVerdict {
-  return { guard, evidence, message, onHalt, ...(userGuard !== undefined && { userGuard }) }
+function standing({
+  guard,
+  userGuard,
+  rule,
+  evidence,
+  message,
+  onHalt,
+  lastWords,
+}: StandingVerdict): StandingVerdict {
+  return {
+    guard,
+    evidence,
+    message,
+    onHalt,
+    ...(userGuard !== undefined && { userGuard }),
+    ...(rule !== undefined && { rule }),
+    ...(lastWords !== undefined && { lastWords }),
+  }
 }
 
+/** One pass, however many calls there are. */
 function refuse(
-  calls: PendingCall[],
+  calls: readonly PendingCall[],
   refuses: Said['refuses'],
-  message: string,
+  { guard, message }: StandingVerdict,
   now: number,
   tell: (announcement: Announcement) => void,
 ): PendingCall[] {
-  const result: ToolResult = { status: 'blocked', content: message, durationMs: 0 }
-  return calls.filter(refuses).reduce((all, call) => settleCall(all, call.id, result, now, tell), calls)
+  const result: ToolResult = { status: 'blocked', content: message, durationMs: 0, refusedBy: guard }
+  return calls.map((call) =>
+    call.result === undefined && refuses(call) ? settled(call, result, now, tell) : call,
+  )
 }

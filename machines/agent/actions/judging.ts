@@ -1,19 +1,18 @@
-import { callFact, callsFact, resultsFact } from '../../../guards/facts.js'
-import { digest } from '../../../guards/fingerprint.js'
+import { callsFact, resultsFact } from '../../../guards/facts.js'
 import { findings, isWatching, observeAll } from '../../../guards/state.js'
-import type { CallFact, Fact, Finding, ResultFact } from '../../../guards/types.js'
+import type { Fact, Finding } from '../../../guards/types.js'
 import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
+import { callFactOf, resultFactOf } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
-import type { PendingCall, ToolResult, ToolTraits } from '../results.js'
-import { withheldArguments, withheldName } from '../screening.js'
+import type { PendingCall } from '../results.js'
 import { heed } from './heeding.js'
 
 /** The guards look at the calls before any of them runs. */
 export const judgeCalls = act((context, event, tell) => {
   if (!isWatching(context.config.guardrails)) return undefined
-  const calls = context.calls.map((call) => ({ ...call, fact: factOf(context, call) }))
+  const calls = context.calls.map((call) => ({ ...call, fact: callFactOf(context.tools, call) }))
   const fact = callsFact(calls.map((call) => call.fact))
   return judge({ ...context, calls }, fact, timeOf(event), tell)
 })
@@ -21,11 +20,12 @@ export const judgeCalls = act((context, event, tell) => {
 /** The guards look at the results of a batch. */
 export const judgeResults = act((context, event, tell) => {
   const lastBatchFailed = context.calls.some((call) => call.result && call.result.status !== 'ok')
-  if (!isWatching(context.config.guardrails)) return { lastBatchFailed }
+  const { guardrails } = context.config
+  if (!isWatching(guardrails)) return { lastBatchFailed }
   const results = context.calls.flatMap((call) =>
-    call.result ? [resultFact(context, call, call.result)] : [],
+    call.result ? [resultFactOf(context.tools, call, call.result, guardrails)] : [],
   )
-  return { lastBatchFailed, ...judge(context, resultsFact(results), timeOf(event), tell) }
+  return { lastBatchFailed, ...judge(context, resultsFact(results, context.batchAt), timeOf(event), tell) }
 })
 
 /** Tells the guards a fact and heeds what they find. */
@@ -39,57 +39,22 @@ function judge(
   const guardrails = observeAll(context.guardrails, fact, config)
   const said = findings(guardrails, config).map((finding) => ({
     ...finding,
-    refuses: (call: PendingCall) => isRefused(call, finding),
+    refuses: refusing(finding),
   }))
   return { guardrails, ...heed(context, said, now, tell) }
 }
 
-function isRefused({ fact }: PendingCall, finding: Finding): boolean {
-  if (finding.action !== 'block') return false
-  const { fingerprints } = finding
-  return fingerprints === null || (fact !== undefined && fingerprints.includes(fact.fingerprint))
-}
-
-/** What guards say of a call shows its arguments, but for those that no shield has seen. */
-function factOf(context: AgentContext, call: PendingCall): CallFact {
-  const fact = callFact(call.name, call.arguments, traitsOf(context, call.name))
-  if (!call.unchecked) return fact
-  const isKnown = Object.hasOwn(context.tools, call.name)
-  return { ...fact, name: isKnown ? call.name : withheldName, shown: withheldArguments }
-}
-
-const noTraits: ToolTraits = { readOnly: false, idempotent: false, polling: false }
-
-function traitsOf(context: AgentContext, name: string): ToolTraits {
-  return Object.hasOwn(context.tools, name) ? (context.tools[name] ?? noTraits) : noTraits
-}
-
-function resultFact(context: AgentContext, call: PendingCall, result: ToolResult): ResultFact {
-  return {
-    ...(call.fact ?? factOf(context, call)),
-    ok: result.status === 'ok',
-    errorKind: errorKindOf(result),
-    refused: refusals.has(result.status),
-    digest: digest(result.content),
-    ...(result.child && { child: result.child }),
-  }
-}
-
-const refusals: ReadonlySet<string> = new Set(['rejected', 'blocked', 'not_executed', 'interrupted'])
-
-function errorKindOf({ status, errorKind }: ToolResult): ResultFact['errorKind'] {
-  switch (status) {
-    case 'timeout':
-      return 'transient'
-    case 'denied':
-      return 'policy_denied'
-    case 'unknown_tool':
-      return 'unknown_tool'
-    case 'error':
-      return errorKind ?? 'failed'
-    case 'invalid_arguments':
-      return 'failed'
-    default:
-      return null
+/** Which calls a finding refuses, asked in the order of the calls. */
+export function refusing(finding: Finding): (call: Pick<PendingCall, 'fact'>) => boolean {
+  if (finding.action !== 'block') return () => false
+  const { fingerprints, spare = 0 } = finding
+  const spared = new Map<string, number>()
+  return ({ fact }) => {
+    if (fact === undefined) return fingerprints === null
+    if (fingerprints && !fingerprints.includes(fact.fingerprint) && !fingerprints.includes(fact.key))
+      return false
+    const before = spared.get(fact.key) ?? 0
+    spared.set(fact.key, before + 1)
+    return before >= spare
   }
 }

@@ -352,7 +352,6 @@ const everyOutcome = Object.keys(toolOutcomes) as ToolOutcome[]
 /** What the guards that are on tell apart. */
 function watchedOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
-  if (guardrails.failing) return ['ok', 'error', 'denied', 'transient error']
   return ['ok', 'changed', 'error']
 }
 

@@ -6,12 +6,32 @@ import { resolveConfig } from '../../config/schema.js'
 import { early } from './alphabet.js'
 
 const quiet = {
+  progress: null,
   repeatedCall: null,
   repeatedOutput: null,
   cycle: null,
   failing: null,
   terminalDelegation: null,
 } as const satisfies AgentConfigInput['guardrails']
+
+/** One thing is watched for, and acted on as soon as can be. */
+const soonStale = {
+  stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 },
+  mixed: null,
+  mostly: null,
+  beside: null,
+  recurring: null,
+  sameOutput: null,
+  failing: null,
+  failingTool: null,
+  sameError: null,
+  unknownTools: null,
+  refused: null,
+  policyDenied: null,
+  transient: null,
+  duplicates: null,
+  memory: 2,
+} as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
 
 /** Nothing is tried twice: each counter multiplies the states. */
 const calm = {
@@ -105,17 +125,13 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { onLimit: 'conclude' },
     { outputShields: true },
   ),
-  'watching outputs': watching({ repeatedOutput: { rounds: 2, strict: true } }),
-  'watching cycles': watching({ cycle: { maxPeriod: 2, nudgeAt: 2, haltAt: 2 } }, {}, { userGuards: true }),
-  'watching sub-agents': watching({ terminalDelegation: {} }, { tokenBudget }),
-  'watching failures': watching({
-    failing: { identical: 2, any: 3, transientIdentical: 2, transientAny: 3 },
-  }),
-  'refusing failures': watching(
-    { failing: { identical: 1, any: 3, transientIdentical: 1, transientAny: 3, onRepeat: 'block' } },
+  'watching progress': watching({ progress: soonStale }),
+  'watching progress, with every answer screened': watching(
+    { progress: soonStale },
     {},
-    { callShields: true, userGuards: true },
+    { outputShields: true },
   ),
+  'watching sub-agents': watching({ terminalDelegation: {} }, { tokenBudget }),
 }
 
 function watching(

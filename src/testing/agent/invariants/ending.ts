@@ -9,6 +9,7 @@ const halts: readonly Reason[] = [
   'cycle',
   'repeated_failure',
   'policy_denied',
+  'no_progress',
   'terminal_delegation',
   'user_guard',
 ]

@@ -1,0 +1,276 @@
+// What the guards say about recorded sessions and about small scripts of loops and of honest work, beside detectors in
+// the manner of others. The guards are those of the product: `replaySteps` tells them what the machine tells them.
+//
+//   npm run bench:guards [-- FOLDER]   prints all, and writes the tables of docs/guardrails.md
+//   node bench/guards/main.mjs --check  the scripts alone: what must hold, and that the docs say so
+import { readFileSync, writeFileSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { presets } from 'statewright'
+import { replaySteps } from 'statewright/testing'
+import { sessionsOf } from './corpus.mjs'
+import { others } from './others.mjs'
+import { honest, loops } from './scripts.mjs'
+
+/** How many responses a loop is given to be stopped. */
+const longest = 60
+const classic = { progress: null, repeatedCall: {}, repeatedOutput: {}, cycle: {}, failing: {} }
+
+/** Everything that is compared, as a function of recorded steps and tools. */
+const ours = (config) => (steps, tools) => {
+  const replay = replaySteps(steps, config, tools)
+  const said = (action) => replay.findings.some((finding) => finding.action === action)
+  return {
+    halt: replay.halt?.step ?? null,
+    rule: replay.halt?.rule ?? replay.halt?.guard,
+    executed: replay.calls.executed,
+    nudged: said('nudge'),
+    blocked: said('block'),
+  }
+}
+
+const theirs = (detector) => (steps) => {
+  let executed = 0
+  let start = 0
+  const turns = [...steps.keys()].filter((i) => i > 0 && steps[i].user)
+  for (const end of [...turns, steps.length]) {
+    const turn = steps.slice(start, end)
+    const called = [...turn.keys()].filter((i) => turn[i].calls.length > 0)
+    const at = detector(called.map((i) => turn[i].calls))
+    const last = at === null ? turn.length : called[at] + 1
+    executed += turn.slice(0, last).reduce((sum, { calls }) => sum + calls.length, 0)
+    if (at !== null) return { halt: start + called[at], executed, nudged: false, blocked: false }
+    start = end
+  }
+  return { halt: null, executed, nudged: false, blocked: false }
+}
+
+const judges = {
+  'the default policy': ours({}),
+  'the named guards, all on': ours({ guardrails: classic }),
+  'presets.aar': ours(presets.aar),
+  'presets.openhuman': ours(presets.openhuman),
+  ...Object.fromEntries(Object.entries(others).map(([name, detector]) => [name, theirs(detector)])),
+}
+
+const asStep = (calls) => (Array.isArray(calls) ? { calls } : calls)
+const stepsOf = (script) =>
+  (script.kind === 'loop' ? Array.from({ length: longest }, (_, n) => script.step(n)) : script.steps).map(
+    asStep,
+  )
+
+function judgeScripts(judge) {
+  const stopped = loops.map((script) => {
+    const steps = stepsOf(script)
+    const { halt, executed, rule } = judge(steps, script.tools)
+    const news = steps
+      .slice(0, (halt ?? steps.length) + 1)
+      .flatMap(({ calls }) => calls.filter((call) => call.news))
+    return { name: script.name, halt, rule, wasted: Math.max(0, executed - news.length - script.useful) }
+  })
+  const worked = honest.map((script) => ({ name: script.name, ...judge(stepsOf(script), script.tools) }))
+  return { stopped, worked }
+}
+
+const count = (list, is) => list.filter(is).length
+const mean = (numbers) => (numbers.reduce((sum, one) => sum + one, 0) / numbers.length).toFixed(1)
+const share = (part, whole) => (whole === 0 ? '–' : `${((100 * part) / whole).toFixed(2)} %`)
+
+function scriptsTable() {
+  const rows = Object.entries(judges).map(([name, judge]) => {
+    const { stopped, worked } = judgeScripts(judge)
+    return [
+      name,
+      count(stopped, ({ halt }) => halt !== null),
+      count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10),
+      mean(stopped.map(({ wasted }) => wasted)),
+      count(worked, ({ halt }) => halt !== null),
+      count(worked, ({ blocked }) => blocked),
+    ]
+  })
+  const head = [
+    'detector',
+    `of ${loops.length} loops stopped`,
+    '… within ten wasted calls',
+    'wasted calls, mean',
+    `of ${honest.length} honest ones halted`,
+    '… refused a call',
+  ]
+  return table(head, rows)
+}
+
+function loopsTable() {
+  const { stopped } = judgeScripts(judges['the default policy'])
+  return table(
+    ['loop', 'wasted calls', 'stopped after', 'by'],
+    stopped.map(({ name, wasted, halt, rule }) => [
+      name,
+      wasted,
+      halt === null ? 'never' : `${halt + 1} responses`,
+      halt === null ? '' : `\`${rule}\``,
+    ]),
+  )
+}
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+/** What must hold of the scripts; what does not. */
+function faults() {
+  const { stopped, worked } = judgeScripts(judges['the default policy'])
+  const early = count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10)
+  return [
+    ...stopped.filter(({ halt }) => halt === null).map(({ name }) => `never stopped: ${name}`),
+    ...stopped
+      .filter(({ wasted }) => wasted > 30)
+      .map(({ name, wasted }) => `${wasted} wasted calls: ${name}`),
+    ...(early < 25 ? [`only ${early} loops are stopped within ten wasted calls`] : []),
+    ...worked
+      .filter(({ halt }) => halt !== null)
+      .map(({ name, rule }) => `honest, but halted (${rule}): ${name}`),
+    ...worked.filter(({ blocked }) => blocked).map(({ name }) => `honest, but refused a call: ${name}`),
+  ]
+}
+
+function judgeCorpus(sessions) {
+  const sources = {}
+  const halted = []
+  const totals = Object.fromEntries(
+    Object.keys(judges).map((name) => [name, { ended: 0, halted: 0, failed: 0, stopped: 0 }]),
+  )
+  for (const session of sessions) {
+    const { id, source, success, steps, tools } = session
+    const row = (sources[source] ??= {
+      ended: 0,
+      nudged: 0,
+      blocked: 0,
+      halted: 0,
+      failed: 0,
+      stopped: 0,
+      at: [],
+      calls: 0,
+      saved: 0,
+    })
+    const calls = steps.reduce((sum, step) => sum + step.calls.length, 0)
+    for (const [name, judge] of Object.entries(judges)) {
+      const said = judge(steps, tools)
+      const isHalted = said.halt !== null
+      const total = totals[name]
+      if (success === true) {
+        total.ended++
+        if (isHalted) total.halted++
+      } else if (success === false) {
+        total.failed++
+        if (isHalted) total.stopped++
+      }
+      if (name !== 'the default policy') continue
+      if (success === true) {
+        row.ended++
+        if (said.nudged) row.nudged++
+        if (said.blocked) row.blocked++
+        if (isHalted) {
+          row.halted++
+          halted.push(`${id} (${said.rule}, step ${said.halt + 1} of ${steps.length})`)
+        }
+      } else if (success === false) {
+        row.failed++
+        row.calls += calls
+        row.saved += calls - said.executed
+        if (isHalted) {
+          row.stopped++
+          row.at.push(said.halt + 1)
+        }
+      }
+    }
+  }
+  return { sources, totals, halted }
+}
+
+const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] ?? '–'
+
+function sourcesTable(sources) {
+  const all = Object.values(sources)
+  const total = Object.fromEntries(
+    ['ended', 'nudged', 'blocked', 'halted', 'failed', 'stopped', 'calls', 'saved'].map((key) => [
+      key,
+      all.reduce((sum, row) => sum + row[key], 0),
+    ]),
+  )
+  total.at = all.flatMap(({ at }) => at)
+  const row = ([name, one]) => [
+    name,
+    one.ended,
+    one.nudged,
+    one.blocked,
+    one.halted,
+    one.failed,
+    one.stopped,
+    median(one.at),
+    share(one.saved, one.calls),
+  ]
+  return table(
+    [
+      'source',
+      'ended well',
+      'nudged',
+      'refused a call',
+      'halted',
+      'failed',
+      'stopped',
+      '… at step (median)',
+      'calls saved',
+    ],
+    [...Object.entries(sources), ['all', total]].map(row),
+  )
+}
+
+function totalsTable(totals) {
+  return table(
+    ['detector', 'ended well, halted', 'failed, stopped'],
+    Object.entries(totals).map(([name, { ended, halted, failed, stopped }]) => [
+      name,
+      `${halted} of ${ended} (${share(halted, ended)})`,
+      `${stopped} of ${failed} (${share(stopped, failed)})`,
+    ]),
+  )
+}
+
+const docs = new URL('../../docs/guardrails.md', import.meta.url)
+const between = (name, text) => [`<!-- ${name} -->`, text, `<!-- /${name} -->`].join('\n')
+const section = (name) => new RegExp(`<!-- ${name} -->[^]*?<!-- /${name} -->`)
+const written = (text, name, content) => text.replace(section(name), () => between(name, content))
+
+function main([first]) {
+  const scripts = `${scriptsTable()}\n\n${loopsTable()}`
+  const text = readFileSync(docs, 'utf8')
+  const wrong = faults()
+  if (first === '--check') {
+    if (written(text, 'bench:scripts', scripts) !== text)
+      wrong.push('docs/guardrails.md is not current: npm run bench:guards')
+    for (const fault of wrong) console.error(fault)
+    console.log(
+      wrong.length === 0 ? 'The guards do what they must on every script.' : `${wrong.length} faults.`,
+    )
+    process.exit(wrong.length === 0 ? 0 : 1)
+  }
+  console.log(`${scripts}\n`)
+  for (const fault of wrong) console.log(`FAULT: ${fault}`)
+  const folder = first
+    ? pathToFileURL(`${first}/`)
+    : new URL('../../../../shared/trajectories/', import.meta.url)
+  const { sources, totals, halted } = judgeCorpus(sessionsOf(folder))
+  let next = written(text, 'bench:scripts', scripts)
+  if (Object.keys(sources).length === 0) {
+    console.log('No recorded sessions here: the scripts alone.')
+  } else {
+    const corpus = `${sourcesTable(sources)}\n\n${totalsTable(totals)}`
+    console.log(corpus)
+    for (const one of halted) console.log(`ended well, but halted: ${one}`)
+    if (first === undefined) next = written(next, 'bench:corpus', corpus)
+  }
+  if (next !== text) writeFileSync(docs, next)
+  process.exitCode = wrong.length === 0 ? 0 : 1
+}
+
+main(process.argv.slice(2))

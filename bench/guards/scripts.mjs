@@ -1,0 +1,281 @@
+// Small scripts of agents that loop and of agents that work. A loop goes on for ever; honest work ends. Each step is
+// what one response asks for and what comes of it, as long as everything is carried out.
+
+const ok = (name, args, result, more = {}) => ({ name, arguments: JSON.stringify(args), result, ...more })
+const failed = (name, args, result, more = {}) => ok(name, args, result, { status: 'error', ...more })
+const refused = (name, args, status) => ok(name, args, 'No.', { status })
+
+const reads = {
+  look: { readOnly: true },
+  grep: { readOnly: true },
+  search: { readOnly: true },
+  read: { readOnly: true },
+}
+const page = (topic) => `About ${topic}. `.padEnd(700, 'All of this has been said before. ')
+const two = (n) => String(n).padStart(2, '0')
+const clock = (n) => `2026-03-01 10:${two(n % 60)}:${two((n * 7) % 60)}`
+const hex = (n) => (n * 2654435761 + 4096).toString(16).padStart(12, 'a1b2c3d4e5f6')
+
+/** A loop: `step(n)` is its nth response, counted from 0; `useful` of its calls are work. */
+const loop = (name, step, useful = 1, tools = reads) => ({ name, kind: 'loop', step, useful, tools })
+const cycle = (name, calls, tools) => loop(name, (n) => [calls[n % calls.length](n)], calls.length, tools)
+
+const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+
+export const loops = [
+  loop('the same call', () => [ok('look', { at: 'a' }, 'nothing here')]),
+  loop('the same call, with a clock in its result', (n) => [
+    ok('look', { at: 'a' }, `${clock(n)} nothing here`),
+  ]),
+  loop('the same call, with a duration in its result', (n) => [
+    ok('run', { cmd: 'make' }, `0 errors in ${n}.${n % 10}s`),
+  ]),
+  loop('the same call, with new ids in its result', (n) => [
+    ok('look', { at: 'a' }, `{"requestId": "${hex(n)}", "session_id": "s-${n}", "items": []} at 0x${hex(n)}`),
+  ]),
+  loop('the same call, refused by a person', () => [refused('pay', { to: 'a' }, 'rejected')]),
+  loop('the same call, refused by a shield', () => [refused('run', { cmd: 'env' }, 'blocked')]),
+  loop('different calls, all refused', (n) => [
+    refused('pay', { to: `person ${n}` }, n % 2 ? 'rejected' : 'blocked'),
+  ]),
+  loop('the same call, denied by policy', () => [
+    ok('write', { path: '/etc' }, 'Not allowed.', { status: 'denied' }),
+  ]),
+  loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
+  loop('a counter in the arguments, the same short result', (n) => [ok('look', { page: n }, '[]')]),
+  loop('a counter in the arguments, the same short result of a tool that is not annotated', (n) => [
+    ok('work', { attempt: n }, 'ok'),
+  ]),
+  loop('the same call with more and more blanks', (n) => [
+    ok('grep', { pattern: `todo${' '.repeat(n)}` }, 'No matches.'),
+  ]),
+  loop('a tool that does not exist', () => [
+    ok('fly', { to: 'Rome' }, 'There is no such tool.', { status: 'unknown_tool' }),
+  ]),
+  loop('tools that do not exist, by many names', (n) => [
+    ok(`fly_${letters[n % 7]}${n}`, {}, 'There is no such tool.', { status: 'unknown_tool' }),
+  ]),
+  cycle('A, B', [() => ok('look', { at: 'a' }, 'a'), () => ok('look', { at: 'b' }, 'b')]),
+  cycle(
+    'A, B, C, with clocks',
+    letters.slice(0, 3).map((at) => (n) => ok('look', { at }, `${clock(n)} ${at}`)),
+  ),
+  cycle(
+    'a viewer that goes round in five',
+    letters.slice(0, 5).map((at) => () => ok('read', { at }, page(at))),
+  ),
+  cycle(
+    'a cycle of seven',
+    letters.map((at) => () => ok('look', { at }, at)),
+  ),
+  cycle('an edit and its undoing, around a test that fails', [
+    () => ok('edit', { old: 'a', new: 'b' }, 'Edited.'),
+    () => failed('test', {}, '1 failed'),
+    () => ok('edit', { old: 'b', new: 'a' }, 'Edited.'),
+    () => failed('test', {}, '1 failed'),
+  ]),
+  loop(
+    'a dummy call beside the same call',
+    (n) => [ok('look', { at: 'a' }, 'nothing'), ok('note', { text: `Note ${n}` }, `kept ${n}`)],
+    2,
+  ),
+  loop('the same call, which fails', () => [failed('run', { cmd: 'make' }, 'No rule to make target.')]),
+  loop(
+    'the same call, which fails and succeeds in turn',
+    (n) => [n % 2 ? ok('run', { cmd: 'make' }, 'Done.') : failed('run', { cmd: 'make' }, 'Locked.')],
+    2,
+  ),
+  loop('calls that all fail with one error', (n) => [
+    failed('run', { cmd: `python step${n}.py` }, 'python: command not found'),
+  ]),
+  loop('calls that all fail, each with an error of its own', (n) => [
+    failed(
+      'run',
+      { cmd: `try ${letters[n % 7].repeat(n + 1)}` },
+      `Line ${n}: unexpected ${letters[n % 7].repeat(n + 2)}`,
+    ),
+  ]),
+  loop('a temporary error for ever', () => [
+    failed('fetch', { url: 'a' }, 'Timed out.', { errorKind: 'transient' }),
+  ]),
+  loop('four times the same, then something new', (n) => [
+    n % 5 === 4
+      ? ok('look', { at: `place ${n}` }, `found ${n}`, { news: true })
+      : ok('look', { at: 'a' }, 'nothing'),
+  ]),
+  loop(
+    'the same again and again, in no order',
+    (n) => [
+      [0, 0, 1, 0, 1, 1, 0, 2][n % 8] === 0
+        ? ok('look', { at: 'a' }, 'a')
+        : ok('grep', { pattern: `b${n % 8 > 6 ? n : ''}` }, 'No matches.'),
+    ],
+    2,
+  ),
+  loop(
+    'an empty action between others',
+    (n) => [
+      n % 3 === 2
+        ? ok('look', { at: letters[n % 7] }, letters[n % 7])
+        : ok('run', { cmd: '' }, 'No command was given.'),
+    ],
+    8,
+  ),
+  loop('fifty identical calls in one response', () =>
+    Array.from({ length: 50 }, () => ok('mail', { to: 'a', text: 'Hi.' }, 'sent')),
+  ),
+]
+
+/** Honest work: all of its responses. */
+const work = (name, steps, tools = reads) => ({ name, kind: 'honest', steps, tools })
+const each = (count, step) => Array.from({ length: count }, (_, n) => step(n))
+
+export const honest = [
+  work(
+    'paging, the last pages empty',
+    each(12, (n) => [ok('search', { page: n }, n < 8 ? `items ${n * 10}` : '[]')]),
+  ),
+  work(
+    'polling for forty minutes with a tool that is made for it',
+    each(80, () => [ok('poll', { job: 7 }, 'running')]),
+    {
+      poll: { polling: true },
+    },
+  ),
+  work(
+    'a tool that waits',
+    each(12, () => [ok('wait', { s: 30 }, 'still running', { durationMs: 30_000 })]),
+    {},
+  ),
+  work(
+    'a build that is awaited, with a clock in what it says',
+    each(20, (n) => [
+      ok('write_stdin', { chars: '' }, `${clock(n)} compiling, ${n * 5} s elapsed`, { durationMs: 5_000 }),
+    ]),
+    {},
+  ),
+  work(
+    'reading after each edit',
+    each(12, (n) => [
+      [ok('edit', { line: n, text: `x${n}` }, 'Edited.')],
+      [ok('read', { path: 'a.ts' }, page(`version ${n}`))],
+    ]).flat(),
+  ),
+  work(
+    'tests after each edit, with the same failure',
+    each(14, (n) => [
+      [ok('edit', { path: 'a.ts', text: `attempt ${letters[n % 7]} ${n}` }, 'Edited.')],
+      [failed('test', {}, `1 failed, 12 passed in ${n}.2s`)],
+    ]).flat(),
+  ),
+  work(
+    'edit and test in one response',
+    each(10, (n) => [
+      ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.'),
+      failed('test', {}, `1 failed, 12 passed in 0.${n}s`),
+    ]),
+  ),
+  work(
+    'eight thoughts',
+    each(8, (n) => [ok('think', { thought: `Then, ${letters[n % 7]}: ${n}.` }, '')]),
+    {},
+  ),
+  work(
+    'greps that find nothing',
+    each(10, (n) => [ok('grep', { pattern: `${letters[n % 7]}Handler${n}` }, 'No matches.')]),
+  ),
+  work(
+    'thirteen days without a flight',
+    each(13, (n) => [ok('search', { day: `2026-05-${two(n + 1)}` }, '[]')]),
+  ),
+  work(
+    'nine different commands that fail',
+    each(9, (n) => [
+      failed('run', { cmd: `pip install ${letters[n % 7]}${n}` }, `No package ${letters[n % 7]}${n}.`),
+    ]),
+    {},
+  ),
+  work(
+    'twenty edits',
+    each(20, (n) => [ok('edit', { line: n + 1, text: `line ${n}` }, 'Edited.')]),
+    {},
+  ),
+  work(
+    'twenty mails',
+    each(20, (n) => [
+      ok('mail', { to: `person-${n}@example.com`, text: `Hello, ${letters[n % 7]}.` }, 'sent'),
+    ]),
+    {},
+  ),
+  work(
+    'forty files',
+    each(40, (n) => [
+      ok(
+        'write',
+        {
+          path: `src/${letters[n % 7].repeat((n % 5) + 1)}-${n}.ts`,
+          text: `export const ${letters[n % 7]} = '${letters[(n * 3) % 7]}'`,
+        },
+        'ok',
+      ),
+    ]),
+    {},
+  ),
+  work(
+    'scrolling',
+    each(25, (n) => [ok('press', { key: 'PageDown' }, `lines ${n * 40} to ${n * 40 + 39}`)]),
+    {},
+  ),
+  work(
+    'retries of a temporary error',
+    each(6, (n) => [
+      n < 5
+        ? failed('fetch', { url: 'a' }, 'Timed out.', { errorKind: 'transient' })
+        : ok('fetch', { url: 'a' }, page('it')),
+    ]),
+  ),
+  work(
+    'status, diff and tests after each edit',
+    each(10, (n) => [
+      [ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.')],
+      [ok('run', { cmd: 'git status --short' }, ' M a.ts')],
+      [ok('run', { cmd: 'git diff' }, `+attempt ${n}`)],
+      [failed('run', { cmd: 'npm test' }, `1 failed in ${n}.5s`)],
+    ]).flat(),
+    {},
+  ),
+  work(
+    'three key presses in one response',
+    each(3, (n) => each(3, () => ok('press', { key: 'Down' }, `row ${n + 3}`))),
+    {},
+  ),
+  work(
+    'the same question in six turns',
+    each(6, () => ({ user: true, calls: [ok('look', { at: 'status' }, 'green')] })),
+  ),
+  work('rejected once, and done differently', [
+    [refused('pay', { to: 'a', amount: 900 }, 'rejected')],
+    [ok('look', { at: 'limits' }, 'at most 500')],
+    [ok('pay', { to: 'a', amount: 500 }, 'paid')],
+  ]),
+  work(
+    'a queue that grows',
+    each(20, (n) => [ok('look', { at: 'queue' }, `${n + 1} waiting`)]),
+  ),
+  work(
+    'looking and acting in turn',
+    each(15, (n) => [
+      [ok('look', { at: 'board' }, `position ${n}`)],
+      [ok('move', { to: `${letters[n % 7]}${(n % 8) + 1}` }, 'moved')],
+    ]).flat(),
+  ),
+  work(
+    'failures among progress',
+    each(16, (n) => [
+      n % 2
+        ? failed('run', { cmd: `step ${letters[n % 7]}${n}` }, `Missing ${letters[n % 7]}${n}.`)
+        : ok('run', { cmd: `install ${n}` }, `installed ${n}`),
+    ]),
+    {},
+  ),
+]

@@ -1,0 +1,51 @@
+import type { DuplicatesConfig } from './config.js'
+import { evidence } from './evidence.js'
+import { isCount, isNamed, isRecord } from './stored.js'
+import { type CallFact, type Guard, ok } from './types.js'
+import { type Named, named } from './words.js'
+
+export interface DuplicatesState {
+  /** What the last fact led to: the call that comes most often in one response, and how often. */
+  due: { count: number; named: Named } | null
+}
+
+/** Identical calls in one response: nobody needs the same answer fifty times, and each may have an effect. */
+export const duplicates: Guard<DuplicatesState, DuplicatesConfig> = {
+  initial: { due: null },
+
+  observe(state, fact, { blockAt }) {
+    if (fact.type !== 'calls' || fact.calls.length < blockAt) return state.due ? { due: null } : state
+    const counts = new Map<string, { call: CallFact; count: number }>()
+    for (const call of fact.calls) {
+      const count = (counts.get(call.key)?.count ?? 0) + 1
+      counts.set(call.key, { call, count })
+    }
+    let most: { call: CallFact; count: number } | null = null
+    for (const one of counts.values()) if (one.count > (most?.count ?? 0)) most = one
+    if (most === null || most.count < blockAt) return state.due ? { due: null } : state
+    return { due: { count: most.count, named: named([most.call]) } }
+  },
+
+  verdict({ due }, { blockAt }) {
+    if (!due) return ok
+    return {
+      action: 'block',
+      guard: 'no_progress',
+      rule: 'duplicates',
+      evidence: evidence(`${due.named.calls}, ${due.count} times in one response`),
+      message:
+        `Not executed. One response asked for the same call of ${due.named.tools} ${due.count} times; ` +
+        `the first ${blockAt - 1} were executed. Use their results. If you need it again, ask for it in a later response.`,
+      fingerprints: null,
+      spare: blockAt - 1,
+    }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { due } = stored
+    if (due === null) return { due }
+    if (!isRecord(due) || !isCount(due['count']) || !isNamed(due['named'])) return null
+    return { due: { count: due['count'], named: due['named'] } }
+  },
+}

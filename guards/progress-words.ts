@@ -1,0 +1,156 @@
+import { evidence } from './evidence.js'
+import type { ProgressDue } from './progress.js'
+import type { ProgressRule } from './tally.js'
+import { times } from './words.js'
+
+interface Words {
+  /** What was done: after `You have`, or `The model has`. Without a full stop. */
+  done: (tools: string, count: number, refused: boolean) => string
+  /** What to try; two wordings, so that nothing is said twice in a row. */
+  advice: readonly [string, string]
+  /** What people can do besides allowing more. */
+  remedy: string
+}
+
+const markPolling = 'a tool that waits for something should be marked polling'
+
+const words: Record<ProgressRule, Words> = {
+  stale: {
+    done: (tools, count, refused) =>
+      refused
+        ? `asked again for ${tools} with the same arguments after it was refused`
+        : `called ${tools} with the same arguments ${times(count + 1)} in a row, and nothing new came back`,
+    advice: [
+      'Use what you have, change the arguments, or try another way.',
+      'Say what you expected to change, and look for it elsewhere; or answer with what you know.',
+    ],
+    remedy: markPolling,
+  },
+  mixed: {
+    done: (tools, count) =>
+      `repeated earlier calls in the last ${count} rounds, the latest ${tools}, with the same results`,
+    advice: [
+      'Write down what you have learned, then do something that you have not done yet.',
+      'Stop going round in circles: decide with what you know, or ask the user.',
+    ],
+    remedy: markPolling,
+  },
+  mostly: {
+    done: (_, count) => `repeated earlier calls with the same results in ${count} of the latest rounds`,
+    advice: [
+      'Sum up what you know and what is missing, and ask only for what is missing.',
+      'Make a plan of the steps that are left, and leave out those that you have done.',
+    ],
+    remedy: markPolling,
+  },
+  beside: {
+    done: (tools, count) =>
+      `called ${tools} with the same arguments beside other calls in ${count} rounds, and its result does not change`,
+    advice: ['Leave it out: you have its result.', 'Call it again only after what can change its result.'],
+    remedy: markPolling,
+  },
+  recurring: {
+    done: (tools) => `come back to ${tools} with the same arguments many times, always with the same result`,
+    advice: [
+      'Asking will not change it: find out what it depends on, or go on without it.',
+      'Say why you need it again, and change that first.',
+    ],
+    remedy: markPolling,
+  },
+  sameOutput: {
+    done: (tools, count) =>
+      `called ${tools} ${times(count)} with other arguments, and the output was the same`,
+    advice: [
+      'More of the same will not help: check one assumption, or look somewhere else.',
+      'If nothing is what there is to find, take that as the answer and go on.',
+    ],
+    remedy: 'a tool that only reads should be marked readOnly, one that waits polling',
+  },
+  failing: {
+    done: (tools, count) => `made ${count} rounds of calls that all failed, the latest ${tools}`,
+    advice: [
+      'Find out what goes wrong before you call another tool, or tell the user what you cannot do.',
+      'Start from the last thing that worked, and change one thing at a time.',
+    ],
+    remedy: 'look at the errors of the tools',
+  },
+  failingTool: {
+    done: (tools, count) => `called ${tools} in ${count} rounds, and each time it failed`,
+    advice: [
+      'Read its errors together, and find what they have in common; or do without it.',
+      'Try the smallest call of it that could work, or another tool.',
+    ],
+    remedy: 'look at its errors',
+  },
+  sameError: {
+    done: (tools, count) => `tried ${count} different calls of ${tools}, and the error was the same`,
+    advice: [
+      'It is not about the arguments that you change: read it literally, and mend what it names.',
+      'Other arguments will fail the same way: find the cause elsewhere, or do without this tool.',
+    ],
+    remedy: 'look at that error: what the tool needs may be missing',
+  },
+  unknownTools: {
+    done: (tools, count) => `asked in ${count} rounds for tools that do not exist (${tools})`,
+    advice: [
+      'Use only the tools that you were given, by their exact names.',
+      'If none of your tools can do it, tell the user so.',
+    ],
+    remedy: 'name the tools in the instructions, or offer what it looks for',
+  },
+  refused: {
+    done: (tools, count) => `asked in ${count} rounds for what was refused, the latest ${tools}`,
+    advice: [
+      'Read why, and stay within it; or tell the user what you may not do.',
+      'Do not look for a way around it: ask the user what is wanted instead.',
+    ],
+    remedy: 'tell the agent in its instructions what it may not do',
+  },
+  policyDenied: {
+    done: (tools, count) => `asked ${times(count)} for ${tools}, which is denied by policy`,
+    advice: [
+      'The same call will be denied again: find another way, or tell the user what you may not do.',
+      'It is not allowed: go on without it, or tell the user.',
+    ],
+    remedy: 'permit the call in the tool, or tell the agent in its instructions not to make it',
+  },
+  transient: {
+    done: (tools, count) => `called ${tools} in ${count} rounds, and it failed with a temporary error`,
+    advice: [
+      'Do without it for now, or tell the user that it is not available.',
+      'It may be down for longer: do what does not need it.',
+    ],
+    remedy: 'check that what it connects to is up',
+  },
+}
+
+function youHave({ rule, named, count, refused }: ProgressDue, who = 'You have'): string {
+  return `${who} ${words[rule].done(named.tools, count, refused)}.`
+}
+
+/** What the model reads with its next request. */
+export function nudgeMessage(due: ProgressDue): string {
+  return `${youHave(due)} ${words[due.rule].advice[due.wording === 1 ? 1 : 0]}`
+}
+
+/** What the model reads as the result of a call that was refused. */
+export function refusalMessage(due: ProgressDue): string {
+  const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
+  const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this the run stops.`
+  return `Not executed. ${youHave(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
+}
+
+/** What people read when the run stops. */
+export function haltMessage(due: ProgressDue): string {
+  const { rule, setting, haltAt } = due
+  return `${youHave(due, 'The model has')} To allow more, raise guardrails.progress.${setting}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
+}
+
+/** What the model reads before the run pauses. */
+export function lastWordsFor(due: ProgressDue): string {
+  return `${youHave(due)} The run stops here: say what you have done and found so far, and what is missing.`
+}
+
+export function progressEvidence({ named, setting, count }: ProgressDue): string {
+  return evidence(`${named.calls} (progress.${setting}: ${count})`)
+}

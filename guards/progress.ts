@@ -1,0 +1,204 @@
+import type { ProgressConfig } from './config.js'
+import { forget } from './news.js'
+import {
+  haltMessage,
+  lastWordsFor,
+  nudgeMessage,
+  progressEvidence,
+  refusalMessage,
+} from './progress-words.js'
+import {
+  afterWaiting,
+  countStaleness,
+  foreseen,
+  isStaleness,
+  noStaleness,
+  type Staleness,
+} from './staleness.js'
+import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './stored.js'
+import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
+import { actionOf, type ProgressRule, type Tally } from './tally.js'
+import { type CallFact, type Fact, type Guard, ok } from './types.js'
+import { type Named, named } from './words.js'
+
+export interface ProgressState extends Staleness, Streaks {
+  /** The last nudge, so that none is said twice in a row. */
+  said: string | null
+  /** What the last fact led to. */
+  due: ProgressDue | null
+}
+
+export interface ProgressDue {
+  action: 'nudge' | 'block' | 'halt'
+  rule: ProgressRule
+  /** Where its numbers stand under `guardrails.progress`. */
+  setting: string
+  count: number
+  /** The count that halts. */
+  haltAt: number | null
+  named: Named
+  /** The keys of the calls to refuse; null: all of the batch. */
+  keys: string[] | null
+  /** Whether somebody refuses the calls that are asked for again. */
+  refused: boolean
+  /** Which of two wordings. */
+  wording: number
+}
+
+/** How many calls are refused at once by name: their keys are part of the state. */
+const mostKeys = 24
+
+/**
+ * Progress is news: a call not made before in this turn, or a result not seen before from it. Results are compared
+ * without what changes by itself. See `ProgressConfig` for the ways of making none that are told apart.
+ */
+export const progress: Guard<ProgressState, ProgressConfig> = {
+  initial: { ...noStaleness, ...noStreaks, said: null, due: null },
+
+  observe(state, fact, config) {
+    switch (fact.type) {
+      case 'calls':
+        return observeCalls(state, fact.calls, config)
+      case 'results':
+        return observeResults(state, fact, config)
+      default:
+        return state.due ? { ...state, due: null } : state
+    }
+  },
+
+  verdict({ due }, config) {
+    if (!due) return ok
+    const { action, rule } = due
+    const guard = rule === 'policyDenied' ? ('policy_denied' as const) : ('no_progress' as const)
+    const evidence = progressEvidence(due)
+    if (action === 'block')
+      return { action, guard, rule, evidence, message: refusalMessage(due), fingerprints: due.keys }
+    if (action === 'nudge') return { action, guard, rule, evidence, message: nudgeMessage(due) }
+    const message = haltMessage(due)
+    const onHalt = rule === 'policyDenied' ? 'error' : config.onHalt
+    const lastWords = config.lastWords && onHalt === 'pause' ? { lastWords: lastWordsFor(due) } : {}
+    return { action, guard, rule, evidence, message, onHalt, ...lastWords }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored) || !isStaleness(stored) || !isStreaks(stored)) return null
+    const { said, due } = stored
+    if (!isTextOrNull(said) || !isDue(due)) return null
+    return stored as unknown as ProgressState
+  },
+}
+
+function observeCalls(state: ProgressState, all: readonly CallFact[], config: ProgressConfig): ProgressState {
+  const calls = all.filter((call) => !call.polling)
+  const again = foreseen(state, calls, config)
+  if (again === null) return state.due ? { ...state, due: null } : state
+  const { rule, count, keys } = again
+  const meant = calls.filter((call) => keys === null || keys.includes(call.key))
+  const due: ProgressDue = {
+    action: 'block',
+    rule,
+    setting: rule,
+    count: Math.round(count),
+    haltAt: config[rule]?.haltAt ?? null,
+    named: named(meant),
+    keys: keys?.slice(0, mostKeys) ?? null,
+    refused: false,
+    wording: 0,
+  }
+  return { ...state, due }
+}
+
+function observeResults(
+  state: ProgressState,
+  fact: Extract<Fact, { type: 'results' }>,
+  config: ProgressConfig,
+): ProgressState {
+  const ended = fact.results.filter((result) => !result.refused || result.refusedBy !== null)
+  const results = ended.filter((result) => !result.polling)
+  if (results.length === 0) {
+    return ended.length > 0 ? { ...state, ...afterWaiting(state), due: null } : { ...state, due: null }
+  }
+  const [streaks, broken] = countStreaks(state, results, config)
+  const refusing = state.due?.action === 'block' ? state.due.rule : null
+  const [staleness, stale] = countStaleness(state, { results, at: fact.at, refusing }, config)
+  const due = dueOf([...stale, ...broken], state.said)
+  const said = due?.action === 'nudge' ? saying(due) : state.said
+  return { ...staleness, ...streaks, said, due }
+}
+
+/**
+ * Requests leave out the messages from `head` up to `from`: what was learned from them may be asked for again.
+ */
+export function forgetDropped(state: ProgressState, head: number, from: number): ProgressState {
+  const pairs = forget(state.pairs, head, from)
+  return pairs.length === state.pairs.length ? state : { ...state, pairs }
+}
+
+/** Halts before nudges, and among equals the rule that knows most about the cause. */
+const order: readonly ProgressRule[] = [
+  'policyDenied',
+  'unknownTools',
+  'transient',
+  'refused',
+  'sameError',
+  'stale',
+  'mixed',
+  'beside',
+  'failing',
+  'failingTool',
+  'sameOutput',
+  'recurring',
+  'mostly',
+]
+
+function dueOf(tallies: readonly Tally[], said: string | null): ProgressDue | null {
+  let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
+  for (const tally of tallies) {
+    const action = actionOf(tally)
+    if (action === null) continue
+    const isWeightier = action === 'halt' && best?.action === 'nudge'
+    const isEqual = best === null || action === best.action
+    if (
+      isWeightier ||
+      best === null ||
+      (isEqual && order.indexOf(tally.rule) < order.indexOf(best.tally.rule))
+    )
+      best = { tally, action }
+  }
+  if (best === null) return null
+  const { rule, setting = rule, after, steps, calls } = best.tally
+  const due: ProgressDue = {
+    action: best.action,
+    rule,
+    setting,
+    count: Math.round(after),
+    haltAt: steps?.haltAt ?? null,
+    named: named(calls),
+    keys: null,
+    refused: calls.every((call) => call.refusedBy === 'other'),
+    wording: 0,
+  }
+  return saying(due) === said ? { ...due, wording: 1 } : due
+}
+
+function saying({ rule, wording }: ProgressDue): string {
+  return `${rule} ${wording}`
+}
+
+const actions: readonly unknown[] = ['nudge', 'block', 'halt']
+
+function isDue(value: unknown): value is ProgressState['due'] {
+  if (value === null) return true
+  if (!isRecord(value) || !actions.includes(value['action'])) return false
+  const { rule, setting, count, haltAt, named: calls, keys, refused, wording } = value
+  if (
+    !(order as readonly unknown[]).includes(rule) ||
+    !isCount(count) ||
+    !isNamed(calls) ||
+    !isCount(wording) ||
+    typeof refused !== 'boolean'
+  )
+    return false
+  if (!isText(setting) || !(haltAt === null || isCount(haltAt))) return false
+  return keys === null || isListOf(keys, isText, mostKeys)
+}

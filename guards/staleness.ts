@@ -1,0 +1,254 @@
+import type { ProgressConfig, StepsWithBlock } from './config.js'
+import { batchFingerprint } from './fingerprint.js'
+import { isAmount, isPair, keyOf, mostPairs, type Pair, pairOf, remember } from './news.js'
+import { isListOf, isRecord, isText, isTextOrNull } from './stored.js'
+import { plus, type ProgressRule, reaches, type Tally, weightOf } from './tally.js'
+import type { CallFact, ResultFact } from './types.js'
+
+/** How long the turn has brought nothing new, and what it has brought. */
+export interface Staleness {
+  pairs: Pair[]
+  /** Batches in a row without news. */
+  stale: number
+  /** The batch that they all are; null when they differ, or when there are none. */
+  batch: string | null
+  /** Whether the last of them waited for something. */
+  waits: boolean
+  /** The last batches, a character each: `0` brought news, `3` none, and those in between counted for less. */
+  recent: string
+  /** What is repeated beside calls that bring news. */
+  beside: Beside[]
+  /** Where in the transcript the last news was. */
+  newsAt: number
+}
+
+/** A call of the last batch that was no longer new, or will be next time. */
+interface Beside {
+  pair: string
+  /** Batches in a row. */
+  times: number
+}
+
+export const noStaleness: Staleness = {
+  pairs: [],
+  stale: 0,
+  batch: null,
+  waits: false,
+  recent: '',
+  beside: [],
+  newsAt: -1,
+}
+
+/** How many calls of a batch are watched for being repeated beside others. */
+const mostBeside = 6
+
+/**
+ * Counts a batch whose calls were carried out or refused; those that only poll are not among `results`.
+ * @param refusing the rule by which the progress guard itself has refused calls of the batch; null: it has not
+ */
+export function countStaleness(
+  before: Staleness,
+  { results, at, refusing }: { results: readonly ResultFact[]; at: number; refusing: ProgressRule | null },
+  config: ProgressConfig,
+): [Staleness, Tally[]] {
+  // What fails in passing says nothing about the call.
+  const lasting = results.filter((result) => result.errorKind !== 'transient')
+  const [telling, copies] = once(lasting)
+  if (telling.length === 0) return [before, []]
+  const known = new Map(before.pairs.map((pair) => [pair[0], pair]))
+  const seen = telling.map((result): Seen => {
+    const isOwn = result.refusedBy === 'progress'
+    const pair = isOwn ? ofKey(before.pairs, result) : (known.get(pairOf(result)) ?? null)
+    return { result, pair, isOwn, part: partOf(result, config) }
+  })
+  const isStale = seen.every(({ pair }) => pair !== null)
+  const fresh = seen.map((one) => rememberedAs(one, isStale && before.newsAt, refusing, at))
+  const pairs = remember(before.pairs, fresh, config.memory)
+  const tallies = countRecurring(seen, fresh, config)
+  if (!isStale) {
+    const beside = countBeside(before.beside, seen, config, tallies)
+    const recent = keep(`${before.recent}0`, config)
+    return [{ pairs, stale: 0, batch: null, waits: false, recent, beside, newsAt: at }, tallies]
+  }
+  const part = Math.max(copies, ...seen.map((one) => one.part))
+  const stale = plus(before.stale, part)
+  const id = batchId(telling)
+  const batch = before.stale === 0 || before.batch === id ? id : null
+  // What was refused cost no call; only the counts in a row go on with it.
+  const counted = seen.some(({ isOwn }) => !isOwn)
+  const recent = counted
+    ? keep(`${before.recent}${part < 1 ? Math.round(part * 3) : 3}`, config)
+    : before.recent
+  const row = { before: before.stale, after: stale, calls: telling }
+  tallies.push(
+    batch === null
+      ? { rule: 'mixed', steps: config.mixed, ...row }
+      : { rule: 'stale', steps: config.stale, ...row },
+    { rule: 'mostly', before: sum(before.recent), after: sum(recent), steps: config.mostly, calls: telling },
+  )
+  return [{ ...before, pairs, stale, batch, waits: part < 1, recent }, tallies]
+}
+
+/** A batch of polls alone is time passing: what follows may well be asked again. */
+export function afterWaiting(state: Staleness): Staleness {
+  return { ...state, stale: 0, batch: null, waits: false, beside: [] }
+}
+
+/** The calls of a batch that bring nothing new, as far as can be told before they run: null is all of them. */
+export function foreseen(
+  state: Staleness,
+  calls: readonly CallFact[],
+  config: ProgressConfig,
+): { rule: 'stale' | 'mixed' | 'recurring' | 'beside'; count: number; keys: string[] | null } | null {
+  if (state.waits || calls.length === 0) return null
+  const { stale, mixed, recurring, beside } = config
+  const keys = new Set(calls.map((call) => call.key))
+  if (state.batch !== null && reaches(state.stale, stale?.blockAt) && state.batch === batchId(calls)) {
+    return { rule: 'stale', count: state.stale, keys: null }
+  }
+  const known = new Set(state.pairs.map(([pair]) => keyOf(pair)))
+  if (reaches(state.stale, mixed?.blockAt) && [...keys].every((key) => known.has(key))) {
+    return { rule: 'mixed', count: state.stale, keys: null }
+  }
+  return (
+    amongThose(state.pairs, 'recurring', recurring, keys) ??
+    amongThose(
+      state.beside.map(({ pair, times }) => [pair, times]),
+      'beside',
+      beside,
+      keys,
+    )
+  )
+}
+
+function amongThose<Rule extends ProgressRule>(
+  counted: readonly (readonly [pair: string, times: number, at?: number])[],
+  rule: Rule,
+  steps: StepsWithBlock | null,
+  asked: ReadonlySet<string>,
+): { rule: Rule; count: number; keys: string[] } | null {
+  const due = counted.filter(([pair, times]) => reaches(times, steps?.blockAt) && asked.has(keyOf(pair)))
+  if (due[0] === undefined) return null
+  return { rule, count: due[0][1], keys: due.map(([pair]) => keyOf(pair)) }
+}
+
+export function isStaleness(value: Record<string, unknown>): boolean {
+  return (
+    isListOf(value['pairs'], isPair, mostPairs) &&
+    isAmount(value['stale']) &&
+    isTextOrNull(value['batch']) &&
+    typeof value['waits'] === 'boolean' &&
+    isText(value['recent']) &&
+    value['recent'].length <= longestWindow &&
+    isListOf(value['beside'], isBeside, mostBeside) &&
+    typeof value['newsAt'] === 'number'
+  )
+}
+
+export const longestWindow = 64
+
+interface Seen {
+  result: ResultFact
+  /** What is remembered of it; null when it is new. */
+  pair: Pair | null
+  /** Whether the progress guard itself has refused it: then it brings nothing new, whatever would have come of it. */
+  isOwn: boolean
+  /** How much it counts. */
+  part: number
+}
+
+function ofKey(pairs: readonly Pair[], { key }: CallFact): Pair {
+  return pairs.findLast(([pair]) => keyOf(pair) === key) ?? [`${key}!`, 0, 0]
+}
+
+/**
+ * Identical calls of one batch that came to the same are one, and those that were too many are none. Where there were
+ * too many, all that ran count: how many.
+ */
+function once(results: readonly ResultFact[]): [results: readonly ResultFact[], copies: number] {
+  if (results.length < 2) return [results, 0]
+  const ran = new Map<string, number>()
+  for (const { key, refusedBy } of results) {
+    if (refusedBy !== 'progress') ran.set(key, (ran.get(key) ?? 0) + 1)
+  }
+  let copies = 0
+  const different = new Map<string, ResultFact>()
+  for (const result of results) {
+    const alike = result.refusedBy === 'progress' ? ran.get(result.key) : undefined
+    if (alike === undefined) different.set(pairOf(result), result)
+    else copies = Math.max(copies, alike)
+  }
+  return [[...different.values()], copies]
+}
+
+function batchId(calls: readonly CallFact[]): string {
+  return batchFingerprint([...new Set(calls.map((call) => call.key))]).slice(0, 12)
+}
+
+/** Asking again for what somebody refused counts double. */
+function partOf(result: ResultFact, config: ProgressConfig): number {
+  return result.refusedBy === 'other' ? 2 : weightOf(result, config)
+}
+
+/** Something new has come since, or beside it: what is asked again may matter again. */
+const afterNews = 1 / 3
+
+function rememberedAs(
+  { result, pair, isOwn, part }: Seen,
+  newsAt: number | false,
+  refusing: ProgressRule | null,
+  at: number,
+): Pair {
+  if (pair === null) return [pairOf(result), 1, at]
+  const [id, times, lastAt] = pair
+  // Refused for another reason, it has not come back.
+  if (isOwn && refusing !== 'recurring') return [id, times, at]
+  const isAgain = isOwn || result.errorKind === 'policy_denied' || (newsAt !== false && newsAt <= lastAt)
+  return [id, plus(times, isAgain ? Math.min(part, 1) : part * afterNews), at]
+}
+
+function countRecurring(seen: readonly Seen[], fresh: readonly Pair[], config: ProgressConfig): Tally[] {
+  return seen.flatMap(({ result, pair }, index): Tally[] => {
+    const count = { before: pair?.[1] ?? 0, after: fresh[index]?.[1] ?? 0, calls: [result] }
+    if (result.errorKind === 'policy_denied')
+      return [{ rule: 'policyDenied', steps: config.policyDenied, ...count }]
+    return pair === null ? [] : [{ rule: 'recurring', steps: config.recurring, ...count }]
+  })
+}
+
+/** Beside a call that may have changed something, the repetition may be how the change is looked at. */
+const besideWrites = 1 / 3
+
+function countBeside(
+  before: readonly Beside[],
+  seen: readonly Seen[],
+  config: ProgressConfig,
+  tallies: Tally[],
+): Beside[] {
+  if (seen.length < 2) return []
+  const writes = seen.some(({ result, pair }) => pair === null && result.ok && !result.readOnly)
+  const beside = seen.map(({ result, pair, isOwn, part }): Beside => {
+    const id = pair?.[0] ?? pairOf(result)
+    const count = before.find((one) => one.pair === id)?.times ?? 0
+    if (count === 0 || pair === null) return { pair: id, times: 1 }
+    const looks = writes && !isOwn && !(result.ok && result.readOnly)
+    const times = plus(count, Math.min(part, 1) * (looks ? besideWrites : 1))
+    tallies.push({ rule: 'beside', before: count, after: times, steps: config.beside, calls: [result] })
+    return { pair: id, times }
+  })
+  return beside.sort((a, b) => b.times - a.times).slice(0, mostBeside)
+}
+
+function keep(recent: string, { mostly }: ProgressConfig): string {
+  return mostly === null ? '' : recent.slice(-Math.min(mostly.of, longestWindow))
+}
+
+function sum(recent: string): number {
+  let thirds = 0
+  for (const one of recent) thirds += Number(one)
+  return thirds / 3
+}
+
+function isBeside(value: unknown): value is Beside {
+  return isRecord(value) && isText(value['pair']) && isAmount(value['times'])
+}

@@ -1,0 +1,187 @@
+import type { ProgressConfig, Steps } from './config.js'
+import { isAmount } from './news.js'
+import { sha256 } from './sha256.js'
+import { isCount, isListOf, isRecord, isText } from './stored.js'
+import { plus, type Tally, weightOf } from './tally.js'
+import type { ResultFact } from './types.js'
+
+/** Batches in a row that came to nothing, and what each tool has come to. */
+export interface Streaks {
+  failing: number
+  unknownTools: number
+  refused: number
+  transient: number
+  /** Those used last are last. */
+  tools: ToolStreaks[]
+}
+
+interface ToolStreaks {
+  /** The name, or its digest when it is long. */
+  tool: string
+  /** The last output, how often in a row it came, and for which call last. */
+  output: string
+  outputs: number
+  key: string
+  /** The digest of that call's arguments without numbers; empty when it was not asked for. */
+  shape: string
+  /** Failures in a row; the last error, how often in a row it came for other arguments. */
+  failed: number
+  error: string
+  errors: number
+}
+
+export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, transient: 0, tools: [] }
+
+/** How many tools are remembered. */
+const mostTools = 10
+
+/** Counts a batch; calls that only poll are not among `results`. The model learns of a batch at once: so each tool counts once. */
+export function countStreaks(
+  before: Streaks,
+  results: readonly ResultFact[],
+  config: ProgressConfig,
+): [Streaks, Tally[]] {
+  const ran = results.filter((result) => !result.refused)
+  const some = (kind: ResultFact['errorKind']) => ran.filter((result) => result.errorKind === kind)
+  const isOk = ran.some((result) => result.ok)
+  const lasting = ran.filter((result) => !result.ok && result.errorKind !== 'transient')
+  const othersRefused = results.filter(
+    (result) => result.refusedBy === 'other' || result.errorKind === 'policy_denied',
+  )
+  const own = results.every((result) => result.refusedBy === 'progress')
+  const counts = {
+    failing: isOk ? 0 : before.failing + (lasting.length > 0 ? 1 : 0),
+    unknownTools: nextOf(before.unknownTools, some('unknown_tool').length > 0, isOk),
+    transient: nextOf(before.transient, some('transient').length > 0 && !isOk, isOk),
+    refused: own ? before.refused : othersRefused.length === results.length ? before.refused + 1 : 0,
+  }
+  const tallies: Tally[] = []
+  const tally = (
+    rule: 'failing' | 'unknownTools' | 'refused' | 'transient',
+    calls: readonly ResultFact[],
+  ) => {
+    const steps: Steps | null = config[rule]
+    if (counts[rule] > before[rule])
+      tallies.push({ rule, before: before[rule], after: counts[rule], steps, calls })
+  }
+  tally('unknownTools', some('unknown_tool'))
+  tally('transient', some('transient'))
+  tally('refused', othersRefused)
+  const tools = countTools(before.tools, ran, config, tallies)
+  tally('failing', lasting)
+  return [{ ...counts, tools }, tallies]
+}
+
+function nextOf(count: number, happens: boolean, isOver: boolean): number {
+  if (happens) return count + 1
+  return isOver ? 0 : count
+}
+
+function countTools(
+  before: readonly ToolStreaks[],
+  ran: readonly ResultFact[],
+  config: ProgressConfig,
+  tallies: Tally[],
+): ToolStreaks[] {
+  let tools = [...before]
+  for (const [name, results] of byTool(ran)) {
+    const tool = name.length <= 24 ? name : sha256(name).slice(0, 24)
+    const known = before.find((one) => one.tool === tool) ?? { ...noToolStreaks, tool }
+    const [next, said] = countTool(known, results, config)
+    tallies.push(...said)
+    tools = [...tools.filter((one) => one.tool !== tool), next]
+  }
+  return tools.slice(-mostTools)
+}
+
+const noToolStreaks = { output: '', outputs: 0, key: '', shape: '', failed: 0, error: '', errors: 0 }
+
+function countTool(
+  before: ToolStreaks,
+  results: readonly ResultFact[],
+  config: ProgressConfig,
+): [ToolStreaks, Tally[]] {
+  const oks = results.filter((result) => result.ok)
+  const failures = results.filter((result) => !result.ok && result.errorKind !== 'transient')
+  const last = oks.at(-1) ?? failures.at(-1)
+  if (last === undefined) return [before, []]
+  if (!last.ok) return countFailure(before, last, config, failures)
+  const isSame = oks.every((result) => result.outcome === oks[0]?.outcome) && last.outcome === before.output
+  const next = { ...before, output: last.outcome, key: last.key, failed: 0, error: '', errors: 0 }
+  if (!isSame) return [{ ...next, outputs: 1, shape: '' }, []]
+  const shape = shapeOf(last)
+  const isOther = oks.some((result) => result.key !== before.key)
+  const part = isOther
+    ? weightOf(last, config) * (shape !== '' && shape === before.shape ? 1 : variedWeight(last, config))
+    : 0
+  const outputs = plus(before.outputs, part)
+  const count = { before: before.outputs, after: outputs, calls: oks }
+  return [{ ...next, outputs, shape }, [{ rule: 'sameOutput', ...stepsFor(last, config), ...count }]]
+}
+
+/** Arguments that differ in numbers alone have one shape. Those without a number, or too long to be shown, have none. */
+function shapeOf({ shown }: ResultFact): string {
+  return shown.endsWith('…') || !/\d/.test(shown) ? '' : sha256(shown.replaceAll(/\d+/g, '0')).slice(0, 6)
+}
+
+/** Many a tool that changes something says no more than `ok`: other words in its arguments are other work. */
+function variedWeight(result: ResultFact, { sameOutput }: ProgressConfig): number {
+  const isShortWrite = sameOutput !== null && !result.readOnly && result.size < sameOutput.longChars
+  return isShortWrite ? sameOutput.varied : 1
+}
+
+function countFailure(
+  before: ToolStreaks,
+  failure: ResultFact,
+  config: ProgressConfig,
+  calls: readonly ResultFact[],
+): [ToolStreaks, Tally[]] {
+  const isSame = failure.outcome === before.error
+  const errors = isSame ? before.errors + (failure.key === before.key ? 0 : 1) : 1
+  const failed = before.failed + 1
+  return [
+    { ...before, output: '', outputs: 0, key: failure.key, failed, error: failure.outcome, errors },
+    [
+      {
+        rule: 'sameError',
+        before: isSame ? before.errors : 0,
+        after: errors,
+        steps: config.sameError,
+        calls,
+      },
+      { rule: 'failingTool', before: before.failed, after: failed, steps: config.failingTool, calls },
+    ],
+  ]
+}
+
+function stepsFor(result: ResultFact, { sameOutput }: ProgressConfig): Pick<Tally, 'steps' | 'setting'> {
+  if (sameOutput === null) return { steps: null }
+  const isLong = result.size >= sameOutput.longChars
+  const kind = isLong ? 'long' : result.readOnly ? 'short' : 'shortWrites'
+  return { steps: sameOutput[kind], setting: `sameOutput.${kind}` }
+}
+
+function byTool(results: readonly ResultFact[]): Map<string, ResultFact[]> {
+  const groups = new Map<string, ResultFact[]>()
+  for (const result of results) {
+    const group = groups.get(result.name)
+    if (group) group.push(result)
+    else groups.set(result.name, [result])
+  }
+  return groups
+}
+
+export function isStreaks(value: Record<string, unknown>): boolean {
+  return (
+    ['failing', 'unknownTools', 'refused', 'transient'].every((name) => isCount(value[name])) &&
+    isListOf(value['tools'], isToolStreaks, mostTools)
+  )
+}
+
+function isToolStreaks(value: unknown): value is ToolStreaks {
+  return (
+    isRecord(value) &&
+    ['tool', 'output', 'key', 'shape', 'error'].every((name) => isText(value[name])) &&
+    ['outputs', 'failed', 'errors'].every((name) => isAmount(value[name]))
+  )
+}

@@ -1,0 +1,62 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { printable } from '../../format/words.js'
+import { replay } from '../../sessions/replay.js'
+import { type GuardReplay, type ReplayedFinding, replayGuards } from '../../testing/replay-guards.js'
+import type { CliIO, Command } from '../command.js'
+import { exitCodes } from '../exit-codes.js'
+import { findSession } from '../find-session.js'
+import { loadConfig } from '../load-config.js'
+import { withSessionStore } from '../open-session-store.js'
+import { parseOptions } from '../options.js'
+import { onlyId, sessionOptionSpecs } from './sessions/options.js'
+
+const options = {
+  config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
+  json: { about: 'print one line: what would have been said, and what it would have saved' },
+  ...sessionOptionSpecs,
+}
+
+export const guardsCommand: Command = {
+  name: 'guards',
+  about: 'Says what the guards would have said about a session, by default or under another configuration.',
+  positional: 'SESSION',
+  options,
+  notes: [
+    'The model goes on as it was recorded, whatever it would have been told. Nothing runs, nothing is written.',
+    'Exit codes: 0 it would have gone through, 2 bad usage or configuration, 3 it would have been stopped.',
+    'Examples:\n  statewright guards work\n  statewright guards work --config stricter.json',
+  ],
+  execute: async (args, io) => {
+    const { positionals, has, text } = parseOptions(args, options)
+    const id = onlyId(positionals)
+    const { guardrails } = await loadConfig(text('config'), io.cwd)
+    const { messages, tools } = await withSessionStore(text('store'), io, async (store) => {
+      await findSession(store, id)
+      const { messages: all, snapshot } = await replay(store, id)
+      const context = snapshot?.context as AgentContext | undefined
+      return { messages: all, tools: context?.tools ?? {} }
+    })
+    const said = replayGuards(messages, { guardrails }, tools)
+    if (has('json')) io.stdout.write(`${JSON.stringify(said)}\n`)
+    else show(said, io)
+    return said.halt === null ? exitCodes.completed : exitCodes.stopped
+  },
+}
+
+function show({ findings, steps, calls, halt }: GuardReplay, { stdout }: CliIO): void {
+  for (const finding of findings) stdout.write(`${line(finding)}\n`)
+  const { executed, refused } = calls
+  const end =
+    halt === null
+      ? 'it would have gone through'
+      : `it would have been stopped after response ${halt.step + 1}`
+  stdout.write(
+    `${steps} ${steps === 1 ? 'response' : 'responses'} with calls: ${executed} ${executed === 1 ? 'call' : 'calls'} ` +
+      `carried out, ${refused} refused; ${end}.\n`,
+  )
+}
+
+function line({ step, action, guard, rule, message }: ReplayedFinding): string {
+  const which = rule === undefined ? guard : `${guard} (${rule})`
+  return printable(`response ${step + 1}  ${action}  ${which}: ${message}`)
+}

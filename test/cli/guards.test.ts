@@ -1,0 +1,57 @@
+import { calls, kept, toolsModule } from './kept.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+/** A session 'work' that looked three times at the same, and what it is tried with. */
+async function looked() {
+  const look = { toolCalls: [{ name: 'look', arguments: { at: 'a' } }] }
+  const place = await kept({
+    'work.json': { turns: [look, look, look, { text: 'Nothing.' }] },
+    'other.json': calls(['l', 'look', {}]),
+    'tools.mjs': toolsModule,
+    'strict.json': { guardrails: { maxRepeatedToolSteps: 2 } },
+    'wrong.json': { guardrails: { progress: { memory: 0 } } },
+  })
+  await place.run(['run', '--session', 'work', '--rehearsal=work.json', '-t', 'tools.mjs', 'Look.'])
+  return place
+}
+
+describe('guards', () => {
+  test('says what was said of a session', async () => {
+    const { run } = await looked()
+    const { code, out, err } = await run(['guards', 'work'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/^response 3 {2}nudge {2}no_progress \(stale\): You have called look .* 3 times/)
+    expect(out).toMatch(
+      /3 responses with calls: 3 calls carried out, 0 refused; it would have gone through\.\n$/,
+    )
+  })
+
+  test('says what would have been said under another configuration', async () => {
+    const { run } = await looked()
+    const { code, out } = await run(['guards', 'work', '--config', 'strict.json'])
+    expect(code).toBe(3)
+    expect(out).toMatch(/response 3 {2}halt {2}repeated_call: .*\n.*stopped after response 3\.\n$/)
+    const { out: json } = await run(['guards', 'work', '-c', 'strict.json', '--json'])
+    expect(JSON.parse(json)).toMatchObject({
+      steps: 3,
+      calls: { executed: 2 },
+      halt: { guard: 'repeated_call' },
+    })
+  })
+
+  test('refuses what it cannot do in one sentence', async () => {
+    const { run } = await looked()
+    const refused = async (...args: string[]) => {
+      const { code, out, err } = await run(['guards', ...args])
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      return err
+    }
+    expect(await refused()).toMatch(/Which session\?/)
+    expect(await refused('worc')).toMatch(/There is no session 'worc' here\. Did you mean 'work'\?/)
+    expect(await refused('work', '--config', 'wrong.json')).toMatch(
+      /guardrails\.progress\.memory must be a whole number from 1 to 64/,
+    )
+  })
+})

@@ -1,0 +1,128 @@
+import * as fc from 'fast-check'
+import { outcomeDigest } from '../../guards/outcome-digest.js'
+
+describe('what changes by itself makes no difference', () => {
+  test.each([
+    ['a clock', 'at 12:30:05 done', 'at 9:31:59 done'],
+    ['a clock with a fraction and a zone', '03:04:05.123Z x', '13:14:15,9+02:00 x'],
+    ['a clock with a short zone', '03:04:05+02 x', '13:14:15-0700 x'],
+    ['a date', 'since 2026-01-02.', 'since 2025/11/12.'],
+    ['a date in the American way', '03/01/2026 9:05', '3/12/2026 10:06'],
+    ['a date with a clock', '2026-01-02T03:04:05.123456Z x', '2026-11-12 13:14:15 x'],
+    ['a log line', '2026-01-02 03:04:05,123 INFO', '2026-01-02 03:04:06,999 INFO'],
+    ['a date of a mail', 'Mon, 02 Jan 2026 15:04:05 GMT', 'Tue, 03 Jan 2026 16:04:05 GMT'],
+    ['a date of a listing', '-rw Jan  2 15:04 f', '-rw Mar 13 15:14 f'],
+    ['an epoch', 't=1700000000', 't=1712345678'],
+    ['an epoch in milliseconds', 't=1700000000123', 't=1712345678999'],
+    ['an epoch with a fraction', 't=1700000000.5', 't=1712345678.25'],
+    ['a duration', 'took 1.23s', 'took 45.6s'],
+    ['a duration in other units', '3ms, 4us, 5ns, 6µs', '33ms, 44us, 55ns, 66µs'],
+    ['a duration in the other µ', '6μs', '66μs'],
+    ['a duration with a blank', 'took 12 ms', 'took 9 ms'],
+    ['a duration in words', '5 minutes ago', '13 minutes ago'],
+    ['a duration of several parts', 'real 0m1.234s', 'real 12m0.9s'],
+    ['a duration of hours and minutes', 'in 2h30m', 'in 1h5m'],
+    ['a duration of long units', '1min30s', '2min5s'],
+    ['an age', 'pod 5m Running', 'pod 2d Running'],
+    ['a progress bar’s clocks', '[00:12<00:30, x]', '[00:15<00:27, x]'],
+    ['a UUID', 'id 123e4567-e89b-12d3-a456-426614174000', 'id 99999999-e89b-12d3-a456-426614174abc'],
+    [
+      'a UUID that begins with letters',
+      'abcdefab-e89b-12d3-a456-426614174000',
+      'bcdefabc-e89b-12d3-a456-426614174abc',
+    ],
+    ['an address', '<obj at 0x7f1234>', '<obj at 0x7fffff00>'],
+    ['a long hexadecimal word', 'commit deadbeef1234aa', 'commit 00aa11bb22cc33'],
+    ['the id of a request', 'request id: abc-12', 'request id: zzz'],
+    ['the id of a request in JSON', '{"requestId":"abc"}', '{"requestId":"q-9.x"}'],
+    ['the id of a trace in a header', 'x-trace-id=1', 'x-trace-id=2'],
+    ['the id of a span in escaped JSON', '{\\"span_id\\": \\"a\\"}', '{\\"span_id\\": \\"b\\"}'],
+    ['a process', 'pid 1234 (pid: 7)', 'pid 99 (pid: 88)'],
+    ['a process of Node', '(node:123) Warning', '(node:45) Warning'],
+    ['a name under /tmp', 'wrote /tmp/a1b2/x.py.', 'wrote /tmp/zzz.'],
+  ])('%s', (_, one, other) => {
+    expect(outcomeDigest(one)).toBe(outcomeDigest(other))
+    const long = (text: string) => `${'x'.repeat(40_000)}\n${text}\n${'y'.repeat(2_000)}`
+    expect(outcomeDigest(long(one))).toBe(outcomeDigest(long(other)))
+  })
+})
+
+describe('everything else does: progress is a number', () => {
+  test.each([
+    ['1 failed', '2 failed'],
+    ['12%', '13%'],
+    ['a.ts:10:15: error', 'a.ts:12:15: error'],
+    ['5 files', '6 files'],
+    ['5 models', '6 models'],
+    ['5 h2 headings', '6 h2 headings'],
+    ['v1.2.3', 'v1.2.4'],
+    ['5 KB', '6 KB'],
+    ['5mb', '6mb'],
+    ['1,234', '1,235'],
+    ['0.123', '0.124'],
+    ['10/20', '11/20'],
+    ['1-2-3', '1-2-4'],
+    ['1:2', '1:3'],
+    ['120:30', '121:30'],
+    ['12:75', '12:76'],
+    ['message id: 5', 'message id: 6'],
+    ['order id 12', 'order id 13'],
+    ['request 12', 'request 13'],
+    ['deadbeef', 'deadbeee'],
+    ['abcdefabcdef', 'abcdefabcdee'],
+    ['123456789012', '123456789013'],
+    ['2700000000', '2700000001'],
+    ['12345678901', '12345678902'],
+    ['0xyz', '0xyy'],
+    ['may 5', 'may 6'],
+    ['Sunflower 5', 'Sunflower 6'],
+    ['/tmp', '/tmq'],
+    ['/home/a', '/home/b'],
+    ['x1', 'x2'],
+    ['', ' '],
+    ['a\nb', 'a b'],
+    ['café', 'cafe'],
+    ['😀', '😁'],
+  ])('%j is not %j', (one, other) => {
+    expect(outcomeDigest(one)).not.toBe(outcomeDigest(other))
+  })
+
+  test('of a long text both ends count, and what lies between does not', () => {
+    const text = (head: string, middle: string, tail: string) =>
+      `${head}${'a'.repeat(9_000)}${middle}${'b'.repeat(9_000)}${tail}`
+    expect(outcomeDigest(text('1', 'x', '2'))).toBe(outcomeDigest(text('1', 'y', '2')))
+    expect(outcomeDigest(text('1', 'x', '2'))).not.toBe(outcomeDigest(text('3', 'x', '2')))
+    expect(outcomeDigest(text('1', 'x', '2'))).not.toBe(outcomeDigest(text('1', 'x', '4')))
+  })
+})
+
+test('any text has a short digest that depends on nothing but the text', () => {
+  const piece = fc.constantFrom(
+    '12:30',
+    '2026-01-02T',
+    '1m',
+    ' ',
+    'id',
+    ': ',
+    '0x',
+    '-',
+    'Jan ',
+    '/tmp/',
+    '1.',
+    'pid',
+    '\u00b5s',
+    '\ud800',
+  )
+  const any = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 60 }),
+    fc.array(piece, { maxLength: 30 }).map((all) => all.join('')),
+  )
+  fc.assert(
+    fc.property(any, any, (text, before) => {
+      const digest = outcomeDigest(text)
+      expect(digest).toMatch(/^[\da-z]{2,9}$/)
+      outcomeDigest(`${before} 12:30 ${before}`)
+      expect(outcomeDigest(text)).toBe(digest)
+    }),
+  )
+})

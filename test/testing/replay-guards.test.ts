@@ -1,0 +1,131 @@
+import type { Message } from '../../machines/agent/messages.js'
+import { defaultConfig } from '../../src/config/schema.js'
+import { type RecordedStep, replayGuards, replaySteps } from '../../src/testing/index.js'
+import { played } from '../support/play.js'
+import { call, calls, text, times, tool } from '../support/tools.js'
+
+const look = (n = 0): RecordedStep => ({
+  calls: [{ name: 'look', arguments: JSON.stringify({ n }), result: 'nothing' }],
+})
+
+describe('replayGuards', () => {
+  it('says of a transcript what the guards said when it was live', async () => {
+    const turns = [
+      ...times(8, call('look')),
+      call('look', { n: 1 }),
+      calls(times(6, ['mail'] as const)),
+      text('Done.'),
+    ]
+    const live = await played(turns, {
+      tools: [tool('look', () => 'same', { readOnly: true }), tool('mail')],
+    })
+    const { findings } = replayGuards(live.result.messages, {}, { look: { readOnly: true } })
+    const said = live
+      .of('guardrail')
+      .map(({ guard, action, rule, message, evidence }) => ({ guard, action, rule, message, evidence }))
+    expect(said.length).toBeGreaterThan(4)
+    expect(
+      findings.map(({ guard, action, rule, message, evidence }) => ({
+        guard,
+        action,
+        rule,
+        message,
+        evidence,
+      })),
+    ).toEqual(said)
+  })
+
+  it('says what they would have said under another configuration', async () => {
+    const live = await played([...times(5, call('look')), text('Done.')], { tools: [tool('look')] })
+    const strict = replayGuards(live.result.messages, { guardrails: { maxRepeatedToolSteps: 3 } })
+    expect(strict.halt).toMatchObject({ step: 3, when: 'before', guard: 'repeated_call', action: 'halt' })
+    expect(strict).toMatchObject({ steps: 5, calls: { executed: 3, refused: 0 } })
+    expect(replayGuards(live.result.messages, { guardrails: { progress: null } }).findings).toEqual([])
+  })
+
+  it('begins a turn with each user message, and with no other', () => {
+    const asked = (id: string): Message[] => [
+      {
+        role: 'assistant',
+        id,
+        createdAt: 0,
+        content: null,
+        tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }],
+      },
+      { role: 'tool', id: `${id}r`, createdAt: 0, tool_call_id: 'c', content: 'nothing' },
+    ]
+    const said = (more: object): Message =>
+      ({ role: 'user', id: 'u', createdAt: 0, content: 'Go.', ...more }) as Message
+    const transcript = (between: Message) => [
+      said({}),
+      ...asked('a'),
+      between,
+      ...asked('b'),
+      between,
+      ...asked('c'),
+    ]
+    expect(replayGuards(transcript(said({}))).findings).toEqual([])
+    for (const more of [{ internal: true }, { data: { reason: 'steering' } }]) {
+      expect(replayGuards(transcript(said(more))).findings).toMatchObject([{ action: 'nudge', step: 2 }])
+    }
+  })
+
+  it('takes results that are no text, calls without a result, and statuses', () => {
+    const messages = times(4, [
+      {
+        role: 'assistant',
+        id: 'a',
+        createdAt: 0,
+        content: null,
+        tool_calls: ['x', 'y'].map((id) => ({
+          id,
+          type: 'function',
+          function: { name: 'look', arguments: '{}' },
+        })),
+      },
+      {
+        role: 'tool',
+        id: 'r',
+        createdAt: 0,
+        tool_call_id: 'x',
+        content: [{ type: 'text', text: 'no' }],
+        data: { status: 'denied' },
+      },
+    ]).flat() as unknown as Message[]
+    expect(replayGuards(messages).halt).toMatchObject({ guard: 'policy_denied', step: 1 })
+  })
+
+  it('refuses a configuration that is none', () => {
+    expect(() => replayGuards([], { guardrails: { progress: { memory: 65 } } })).toThrow(
+      /progress\.memory must be/,
+    )
+  })
+})
+
+describe('replaySteps', () => {
+  it('stops at a halt, and goes on with the next turn', () => {
+    const steps = [...times(30, look()), { ...look(), user: true }, look(), look()]
+    const { findings, halt, calls: counted } = replaySteps(steps)
+    expect(halt?.step).toBe(20)
+    expect(findings.at(-1)).toMatchObject({ step: 32, action: 'nudge' })
+    expect(counted).toEqual({ executed: 8, refused: 16 })
+  })
+
+  it('knows of tools what it is told, and of calls how long they took', () => {
+    const polls = times(30, look())
+    expect(replaySteps(polls, {}, { look: { polling: true } }).findings).toEqual([])
+    const waits = polls.map(({ calls: [one] }) => ({ calls: one ? [{ ...one, durationMs: 30_000 }] : [] }))
+    expect(replaySteps(waits).findings.map(({ action }) => action)).toEqual(['nudge', 'nudge'])
+    const prototype = replaySteps([{ calls: [{ name: '__proto__', arguments: '{}', result: '' }] }])
+    expect(prototype.calls.executed).toBe(1)
+  })
+
+  it('hashes megabytes and thousands of calls', () => {
+    const long = 'x 12:30:01 '.repeat(100_000)
+    const big = [1, 2, 3].map(() => ({ calls: [{ name: 'look', arguments: '{}', result: long }] }))
+    expect(replaySteps(big).findings).toMatchObject([{ action: 'nudge' }])
+    const many = Array.from({ length: 3_000 }, (_, n) => look(n).calls).flat()
+    const { findings } = replaySteps([{ calls: many }, { calls: many }], defaultConfig)
+    expect(findings.filter(({ action }) => action === 'halt')).toEqual([])
+  })
+})
