@@ -202,8 +202,19 @@ const calendar: ReadonlySet<string> = new Set(
   calendarNames.split(' ').flatMap((name) => [name, name.slice(0, 3)]),
 )
 
+/** Most words are told by their first three letters to be none of them. */
+const calendarStarts: ReadonlySet<number> = new Set(
+  [...calendar].map((name) => startOf(new TextEncoder().encode(name), 0)),
+)
+
+function startOf(bytes: Uint8Array, from: number): number {
+  const [a = 0, b = 0, c = 0] = [bytes[from], bytes[from + 1], bytes[from + 2]]
+  return ((a | 32) << 16) | ((b | 32) << 8) | (c | 32)
+}
+
 function isCalendarName(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from < 3 || to - from > 9 || (bytes[from] ?? 0) > 0x5a) return false
+  if (!calendarStarts.has(startOf(bytes, from))) return false
   return calendar.has(ascii(bytes, from, to).toLowerCase())
 }
 
@@ -299,7 +310,9 @@ function matches(bytes: Uint8Array, from: number, end: number, text: string): bo
 }
 
 function ascii(bytes: Uint8Array, from: number, to: number): string {
-  return String.fromCharCode(...bytes.subarray(from, Math.max(from, to)))
+  let text = ''
+  for (let at = from; at < to; at += 1) text += String.fromCharCode(bytes[at] ?? 0)
+  return text
 }
 
 function kinds(): Uint8Array {
