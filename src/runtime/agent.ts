@@ -31,11 +31,18 @@ import { guardSet } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff } from './actors/back-off.js'
 import { deadline } from './actors/deadline.js'
-import { consultGuards, fitContext, requestModel, runTools } from './actors/lazy.js'
-import { retrieve } from './actors/retrieve.js'
-import { screenCalls, screenResults } from './actors/screen-calls.js'
-import { screenInput } from './actors/screen-input.js'
-import { screenOutput } from './actors/screen-output.js'
+import {
+  consultGuards,
+  fitContext,
+  partialUsage,
+  requestModel,
+  retrieve,
+  runTools,
+  screenCalls,
+  screenInput,
+  screenOutput,
+  screenResults,
+} from './actors/lazy.js'
 import { checkedRunOptions } from './checked-run-options.js'
 import { systemClock } from './clock.js'
 import { abandon } from './delegation/abandon.js'
@@ -48,7 +55,6 @@ import { journaled } from './journaled.js'
 import type { Binding } from './live.js'
 import { newId } from './new-id.js'
 import type { Parts } from './parts.js'
-import { partialUsage } from './partial-usage.js'
 import { refuseMissingTokenizer } from './refuse-missing-tokenizer.js'
 import { refuseUnknownPrice } from './refuse-unknown-price.js'
 import { type Origin, Run, type RunParts } from './run.js'

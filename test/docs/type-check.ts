@@ -29,13 +29,12 @@ export function typeErrors(snippets: readonly Snippet[]): Record<string, string[
         encoding: 'utf8',
       },
     )
-    const lines = stdout.split('\n').filter((line) => line.includes('error TS'))
+    // The sources are checked elsewhere, and more strictly.
+    const lines = stdout.split('\n').filter((line) => line.includes('error TS') && !line.startsWith('..'))
+    const named = [...files, { id: 'the prelude', name: 'prelude.d.ts' }]
     return Object.fromEntries(
-      [...files, { id: 'elsewhere', name: 'prelude' }].flatMap(({ id, name }) => {
-        const isOther = (line: string) => !files.some((file) => line.startsWith(`${file.name}(`))
-        const said = lines.filter((line) =>
-          id === 'elsewhere' ? isOther(line) : line.startsWith(`${name}(`),
-        )
+      named.flatMap(({ id, name }) => {
+        const said = lines.filter((line) => line.startsWith(`${name}(`))
         return said.length === 0 ? [] : [[id, said] as const]
       }),
     )

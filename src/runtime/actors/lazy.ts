@@ -1,23 +1,44 @@
-import { fromCallback, fromPromise } from 'xstate'
+import { type AnyActorRef, fromCallback, fromPromise } from 'xstate'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Consultation } from '../../../machines/agent/consultation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { FitOutput } from '../../../machines/agent/fit.js'
 import type { ModelOutput } from '../../../machines/agent/response.js'
+import type { Usage } from '../../../machines/agent/usage.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../../context/count-tokens.js'
 import { lazily } from '../../lazily.js'
-import { agentOf } from '../live.js'
+import { agentOf, type Live } from '../live.js'
 import type { Parts } from '../parts.js'
 import { describe } from '../plain-error.js'
 import type { Batch } from './run-tools.js'
+import type * as Work from './work.js'
 
 /**
  * The actors that a run works with. An agent has to be there at once, what its runs do has not: their code is loaded
  * when the first of them starts, so that a page, or a program that only looks up a session, begins without it.
  */
 
-const work = lazily(() => import('./work.js'))
+let code: typeof Work | undefined
+const work = lazily(async () => (code = await import('./work.js')))
+const screening = lazily(() => import('./screening.js'))
 const fitting = lazily(() => import('../fitting.js'))
+
+/** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
+export interface ActorScope {
+  signal: AbortSignal
+  self: AnyActorRef
+  live: Live
+  context: AgentContext
+}
+
+/** A promise actor whose code is loaded when it is first needed. */
+function loaded<Output>(work: (scope: ActorScope) => Promise<Output>) {
+  return fromPromise<Output>(({ signal, self }) => {
+    const { live, context } = agentOf(self)
+    return work({ signal, self, live, context })
+  })
+}
 
 /**
  * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
@@ -65,6 +86,29 @@ export const runTools = (parts: Parts) =>
       if (batch?.stop() ?? true) controller.abort()
     }
   })
+
+/** Shows the shields what the user has said. */
+export const screenInput = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenInput(parts, scope))
+
+/** Shows the shields the arguments of the calls at hand. */
+export const screenCalls = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenCalls(parts, scope))
+
+/** Shows the shields the results that have come. */
+export const screenResults = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenResults(parts, scope))
+
+/** Shows the shields an answer as a whole. */
+export const screenOutput = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenOutput(parts, scope))
+
+/** What an answer has cost that is stopped midway; null before there is the code that could have asked for one. */
+export const partialUsage = (parts: Parts, context: AgentContext, text: string): Usage | null =>
+  code?.partialUsage(parts, context, text) ?? null
+
+/** Asks memory about what the user said. */
+export const retrieve = (parts: Parts) => loaded(async (scope) => (await work()).retrieve(parts, scope))
 
 /** Asks the user's own guards about the batch at hand. */
 export const consultGuards = (parts: Parts) =>

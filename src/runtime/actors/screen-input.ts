@@ -1,33 +1,33 @@
-import { fromPromise } from 'xstate'
 import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
 import type { InputScreening, Screening } from '../../../machines/agent/screening.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { unscreenedInput } from '../../../machines/agent/unscreened.js'
-import { agentOf } from '../live.js'
+import type { ActorScope } from './lazy.js'
 import type { Parts } from '../parts.js'
 import { readablePart } from '../readable-part.js'
 import { screen } from '../shielding.js'
 import { shieldCall } from '../shield-call.js'
 
 /** Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together. */
-export const screenInput = (parts: Parts) =>
-  fromPromise<InputScreening[]>(async ({ signal, self }) => {
-    const { live, context } = agentOf(self)
-    await live.flushed()
-    signal.throwIfAborted()
-    const messages = unscreenedInput(context)
-    const stepId = `${stepIdOf(context)}.input`
-    live.steps.start(
-      self,
-      shieldCall({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
-    )
-    signal.throwIfAborted()
-    const look: Look = (text) => screen(parts, { live, context, signal }, 'input', text)
-    const looks = messages.map(async ({ content }, index) =>
-      (await screeningsOf(content, look)).map((screening) => ({ ...screening, index })),
-    )
-    return (await Promise.all(looks)).flat()
-  })
+export async function screenInput(
+  parts: Parts,
+  { signal, self, live, context }: ActorScope,
+): Promise<InputScreening[]> {
+  await live.flushed()
+  signal.throwIfAborted()
+  const messages = unscreenedInput(context)
+  const stepId = `${stepIdOf(context)}.input`
+  live.steps.start(
+    self,
+    shieldCall({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
+  )
+  signal.throwIfAborted()
+  const look: Look = (text) => screen(parts, { live, context, signal }, 'input', text)
+  const looks = messages.map(async ({ content }, index) =>
+    (await screeningsOf(content, look)).map((screening) => ({ ...screening, index })),
+  )
+  return (await Promise.all(looks)).flat()
+}
 
 type Look = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>

@@ -1,8 +1,7 @@
-import { fromPromise } from 'xstate'
 import type { OutputScreening, Screening } from '../../../machines/agent/screening.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { readOutput } from '../../structured/read-output.js'
-import { agentOf } from '../live.js'
+import type { ActorScope } from './lazy.js'
 import type { Parts } from '../parts.js'
 import { shieldCall } from '../shield-call.js'
 import { screen } from '../shielding.js'
@@ -11,26 +10,27 @@ import { screen } from '../shielding.js'
  * Shows the shields an answer as a whole, with the pieces that it continues; what of it was held back is shown when they
  * have cleared it.
  */
-export const screenOutput = (parts: Parts) =>
-  fromPromise<OutputScreening>(async ({ signal, self }) => {
-    const { live, context } = agentOf(self)
-    await live.flushed()
-    signal.throwIfAborted()
-    const stepId = `${context.held?.stepId ?? context.runId}.output`
-    live.steps.start(
-      self,
-      shieldCall({ stepId, point: 'output' }, (screening: Screening) => [screening]),
-    )
-    signal.throwIfAborted()
-    const { held, spoken, pieces } = context
-    const answer = (spoken?.text ?? '') + (held?.text ?? '')
-    const screening = continuing(pieces, await screen(parts, { live, context, signal }, 'output', answer))
-    signal.throwIfAborted()
-    live.showCleared(screening.action === 'block' ? '' : screening.content)
-    return screening.action === 'redact'
-      ? { ...screening, ...(await problemOf(screening, parts, context)) }
-      : screening
-  })
+export async function screenOutput(
+  parts: Parts,
+  { signal, self, live, context }: ActorScope,
+): Promise<OutputScreening> {
+  await live.flushed()
+  signal.throwIfAborted()
+  const stepId = `${context.held?.stepId ?? context.runId}.output`
+  live.steps.start(
+    self,
+    shieldCall({ stepId, point: 'output' }, (screening: Screening) => [screening]),
+  )
+  signal.throwIfAborted()
+  const { held, spoken, pieces } = context
+  const answer = (spoken?.text ?? '') + (held?.text ?? '')
+  const screening = continuing(pieces, await screen(parts, { live, context, signal }, 'output', answer))
+  signal.throwIfAborted()
+  live.showCleared(screening.action === 'block' ? '' : screening.content)
+  return screening.action === 'redact'
+    ? { ...screening, ...(await problemOf(screening, parts, context)) }
+    : screening
+}
 
 /** What does not fit the output schema is told of the answer as it was cleared. Redacting makes no answer wrong. */
 async function problemOf(
