@@ -29,7 +29,7 @@ afterAll(async () => {
 })
 
 test(
-  `${numRuns} runs in chaos keep every promise (seed ${seed})`,
+  `${isWhole ? 'up to ' : ''}${numRuns} runs in chaos keep every promise (seed ${seed})`,
   async () => {
     const tally = new Tally()
     const property = fc.asyncProperty(anyPlan(isWhole ? 20 : 5), async (plan) => {

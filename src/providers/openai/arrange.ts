@@ -9,17 +9,28 @@ const mostCalls = 128
  * says next, which Mistral's models insist on. Messages that need no change stay the same objects.
  */
 export function arranged(messages: readonly WireMessage[], { bridge }: { bridge: boolean }): WireMessage[] {
-  const system = messages.filter(isSystem).map(({ content }) => content)
-  const arranged: WireMessage[] = system.length > 0 ? [{ role: 'system', content: system.join('\n\n') }] : []
-  for (const message of partBatches(messages.filter((message) => !isSystem(message)))) {
-    const { role } = message
-    const last = arranged.at(-1)
-    if (role === 'assistant' && (last === undefined || isSystem(last))) arranged.push(opening)
-    if (bridge && role === 'user' && last?.['role'] === 'tool') arranged.push(between)
-    if (last && continues(last, message)) arranged[arranged.length - 1] = joined(last, message)
-    else arranged.push(message)
+  const system: unknown[] = []
+  const turns: WireMessage[] = []
+  let last: WireMessage | undefined
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at] as WireMessage
+    const role = message['role']
+    if (role === 'system') {
+      system.push(message['content'])
+      continue
+    }
+    const calls = role === 'assistant' ? callsOf(message) : none
+    if (role === 'assistant' && last === undefined) turns.push(opening)
+    if (bridge && role === 'user' && last?.['role'] === 'tool') turns.push(between)
+    if (calls.length > mostCalls) {
+      turns.push(...parted(message, calls, messages.slice(at + 1, at + 1 + calls.length)))
+      at += calls.length
+    } else if (last && continues(last, message)) turns[turns.length - 1] = joined(last, message)
+    else turns.push(message)
+    last = turns.at(-1)
   }
-  return arranged
+  if (system.length > 0) turns.unshift({ role: 'system', content: system.join('\n\n') })
+  return turns
 }
 
 /** The words of the system, of the user and of guidance, as messages; none where they are blank. */
@@ -30,10 +41,6 @@ export function saying(role: 'system' | 'user', words: string | null): WireMessa
 /** An app may greet its users first; most chat templates refuse that. */
 const opening: WireMessage = { role: 'user', content: 'Begin.' }
 const between: WireMessage = { role: 'assistant', content: 'OK.' }
-
-function isSystem({ role }: WireMessage): boolean {
-  return role === 'system'
-}
 
 /** Some chat templates refuse two of a kind in a row, and to a model one is the same. */
 function continues(last: WireMessage, message: WireMessage): boolean {
@@ -52,23 +59,20 @@ function partsOf(content: unknown): unknown[] {
 }
 
 /** A batch of more calls than a message may have as several, each with its results. */
-function partBatches(messages: readonly WireMessage[]): readonly WireMessage[] {
-  if (!messages.some((message) => callsOf(message).length > mostCalls)) return messages
-  const parted: WireMessage[] = []
-  for (let at = 0; at < messages.length; ) {
-    const message = messages[at] as WireMessage
-    const calls = callsOf(message)
-    const results = messages.slice(at + 1, at + 1 + calls.length)
-    for (let from = 0; from === 0 || from < calls.length; from += mostCalls) {
-      const to = from + mostCalls
-      const part = calls.length <= mostCalls ? message : { ...message, tool_calls: calls.slice(from, to) }
-      parted.push(from === 0 ? part : { ...part, content: null }, ...results.slice(from, to))
-    }
-    at += 1 + calls.length
-  }
-  return parted
+function parted(
+  message: WireMessage,
+  calls: readonly unknown[],
+  results: readonly WireMessage[],
+): WireMessage[] {
+  return Array.from({ length: Math.ceil(calls.length / mostCalls) }, (_, i) => {
+    const [from, to] = [i * mostCalls, (i + 1) * mostCalls]
+    const part = { ...message, ...(i > 0 && { content: null }), tool_calls: calls.slice(from, to) }
+    return [part, ...results.slice(from, to)]
+  }).flat()
 }
 
+const none: readonly unknown[] = []
+
 function callsOf({ tool_calls: calls }: WireMessage): readonly unknown[] {
-  return Array.isArray(calls) ? calls : []
+  return Array.isArray(calls) ? calls : none
 }

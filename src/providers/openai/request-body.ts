@@ -37,9 +37,12 @@ export function createBodyBuilder(options: BodyOptions) {
     remember(functions, tool, () => wellFormed({ type: 'function', function: describe(tool) }))
 
   function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
-    const said = messages.map(wireOf).filter((message) => message !== null)
-    const guidance = wellFormed(nudges.join('\n\n'))
-    const wire = [...saying('system', wellFormed(instructions)), ...said, ...saying('user', guidance)]
+    const wire = saying('system', wellFormed(instructions))
+    for (const message of messages) {
+      const said = wireOf(message)
+      if (said !== null) wire.push(said)
+    }
+    wire.push(...saying('user', wellFormed(nudges.join('\n\n'))))
     return arranged(wire, { bridge: options.isMistral })
   }
 
