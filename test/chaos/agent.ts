@@ -10,6 +10,7 @@ import {
   type Run,
   type SessionStore,
   type Tool,
+  type ToolExecution,
 } from '../../src/index.js'
 import { checks } from './checks.js'
 import type { Plan } from './plan.js'
@@ -26,11 +27,15 @@ export interface Parts {
   id: string
   store: SessionStore | undefined
   run: () => Run | undefined
+  /** What the plan has no word for. */
+  options?: Partial<AgentOptions>
+  /** Told whenever a tool begins to work. */
+  onExecute?: (execution: ToolExecution) => void
 }
 
 /** The agent of a plan: real in everything but what surrounds it. */
 export function agentOf(plan: Plan, parts: Parts): Agent {
-  const { world, store } = parts
+  const { world, store, options = {} } = parts
   const model = modelOf(plan, parts)
   const all: Tool[] = [
     ...plan.tools.map((name, i) => toolOf(`tool_${i}`, name, parts)),
@@ -51,6 +56,8 @@ export function agentOf(plan: Plan, parts: Parts): Agent {
   }
   return createAgent({
     ...configOf(plan),
+    ...options,
+    limits: { ...configOf(plan).limits, ...options.limits },
     model,
     tools: all,
     clock: world,
@@ -95,7 +102,7 @@ const loose = { type: 'object' } as const
 function toolOf(
   name: string,
   behaviour: ToolName,
-  { world, run }: Parts,
+  { world, run, onExecute }: Parts,
   approval: Plan['needsApproval'] = null,
 ): Tool {
   return defineTool({
@@ -109,6 +116,7 @@ function toolOf(
     },
     execute: (input, execution) => {
       world.moves += 1
+      onExecute?.(execution)
       return world.calm ? 'done' : tools[behaviour]({ world, execution, input, run })
     },
   }) as Tool

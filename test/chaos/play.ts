@@ -185,7 +185,7 @@ async function hasMoved(world: World): Promise<boolean> {
 }
 
 /** What people do may be refused, with a typed error; nothing else may come of it. */
-async function allow(what: string, deed: () => unknown, broken: string[]): Promise<void> {
+export async function allow(what: string, deed: () => unknown, broken: string[]): Promise<void> {
   try {
     await deed()
   } catch (error) {
@@ -195,7 +195,7 @@ async function allow(what: string, deed: () => unknown, broken: string[]): Promi
 }
 
 /** One more message to the same session, when nothing misbehaves any more: it is answered. */
-async function sayMore(agent: Agent, plan: Plan, world: World): Promise<string[]> {
+export async function sayMore(agent: Agent, plan: Plan, world: World): Promise<string[]> {
   for (let attempt = 1; ; attempt++) {
     let failure: unknown
     try {
@@ -244,7 +244,7 @@ async function atEnd(run: Run, world: World): Promise<RunResult> {
 }
 
 /** What settles as time passes; a promise that does not is a hang. */
-async function timed<Value>(world: World, work: Promise<Value>, isReal = false): Promise<Value> {
+export async function timed<Value>(world: World, work: Promise<Value>, isReal = false): Promise<Value> {
   const known = { isSettled: false }
   const settle = (): void => {
     known.isSettled = true
@@ -263,7 +263,7 @@ function isReliable({ store }: Plan): boolean {
   return store === 'none' || store === 'memory' || store === 'answers by promises' || store === 'is slow'
 }
 
-function unlike(what: string, found: unknown, expected: unknown): string[] {
+export function unlike(what: string, found: unknown, expected: unknown): string[] {
   const [a, b] = [JSON.stringify(found), JSON.stringify(expected)]
   return a === b ? [] : [`${what} leads to ${a.slice(0, 300)} instead of ${b.slice(0, 300)}`]
 }

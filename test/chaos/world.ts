@@ -113,7 +113,7 @@ export class World implements Clock {
 }
 
 /** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
-function chance(seed: number): () => number {
+export function chance(seed: number): () => number {
   let state = seed | 0
   return () => {
     state = (state + 0x6d2b79f5) | 0

@@ -1,0 +1,106 @@
+import type { AgentOptions } from '../../src/index.js'
+import type { Moment, Plan } from '../chaos/plan.js'
+import type { FaultName } from '../chaos/faults/index.js'
+import { chance } from '../chaos/world.js'
+import { type Feature, type FeatureName, features } from './features.js'
+
+/** Where the session of a cell is kept. */
+export const places = ['memory', 'file', 'answers by promises'] as const
+
+export type Place = (typeof places)[number]
+
+/** What the model does: one of the known answers, or a response that calls these. */
+export type Turn = FaultName | { calls: readonly string[] }
+
+/** Two features in one run, with a schedule drawn by the seed. */
+export interface Cell {
+  features: readonly [FeatureName, FeatureName]
+  place: Place
+  plan: Plan
+  options: Partial<AgentOptions>
+  turns: Turn[]
+  goesOnElsewhere: boolean
+  isForked: boolean
+  hasHistory: boolean
+}
+
+/** Each two features that can be together. */
+export function pairsOf(names: readonly FeatureName[]): [FeatureName, FeatureName][] {
+  return names
+    .flatMap((a, i) => names.slice(i + 1).map((b): [FeatureName, FeatureName] => [a, b]))
+    .filter(([a, b]) => !excludes(a, b) && !excludes(b, a))
+}
+
+function excludes(a: FeatureName, b: FeatureName): boolean {
+  return (features[a] as Feature).never?.includes(b) === true
+}
+
+/** The run of a pair: the seed says in which order things come, and when people act. */
+export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, seed: number): Cell {
+  const draw = chance(seed)
+  const below = (limit: number): number => Math.floor(draw() * limit)
+  const both: readonly Feature[] = pair.map((name) => features[name])
+  const plans = both.map(({ plan }) => plan ?? {})
+  const turns: Turn[] = both.flatMap(({ answers }) => answers ?? [])
+  const calls = [...new Set(both.flatMap(({ calls: called }) => called ?? []))]
+  // In one response, or in one after the other.
+  turns.push(...(below(3) > 0 ? [{ calls }] : calls.map((call) => ({ calls: [call] }))))
+  const moments = both.flatMap(({ deed }): Moment[] =>
+    deed === undefined ? [] : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), deed }],
+  )
+  const limits = Object.assign({}, ...both.map(({ options }) => options?.limits)) as AgentOptions['limits']
+  return {
+    features: pair,
+    place,
+    plan: {
+      ...quiet,
+      stream: below(2) === 0,
+      tools: [both.find(({ tool }) => tool !== undefined)?.tool ?? 'works', 'works'],
+      manner: both.find(({ manner }) => manner !== undefined)?.manner ?? 'approve',
+      ...Object.assign({}, ...plans),
+      seed,
+      moments,
+      shields: Object.assign({}, ...plans.map(({ shields }) => shields)) as Plan['shields'],
+    },
+    options: { ...both[0]?.options, ...both[1]?.options, ...(limits && { limits }) },
+    turns: shuffled(
+      turns.filter((turn) => typeof turn === 'string' || turn.calls.length > 0),
+      below,
+    ),
+    goesOnElsewhere: both.some(({ fate }) => fate === 'goes on elsewhere'),
+    isForked: both.some(({ fate }) => fate === 'is forked'),
+    hasHistory: both.some(({ history }) => history === true),
+  }
+}
+
+/** A run in which nothing special happens. */
+const quiet: Plan = {
+  seed: 0,
+  overHttp: false,
+  stream: true,
+  faults: [],
+  tools: ['works'],
+  needsApproval: null,
+  shields: {},
+  guard: null,
+  memory: null,
+  store: 'none',
+  subAgent: false,
+  structured: false,
+  interactive: false,
+  window: null,
+  maxSteps: 12,
+  timeoutMs: 0,
+  conclude: false,
+  acceptsMissingEnd: false,
+  moments: [],
+  manner: 'approve',
+}
+
+function shuffled<Item>(items: Item[], below: (limit: number) => number): Item[] {
+  for (let i = items.length - 1; i > 0; i--) {
+    const j = below(i + 1)
+    ;[items[i], items[j]] = [items[j] as Item, items[i] as Item]
+  }
+  return items
+}

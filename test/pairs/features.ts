@@ -1,0 +1,201 @@
+import { type AgentEvent, type AgentOptions, defineGuard } from '../../src/index.js'
+import type { DeedName, Manner } from '../chaos/deeds.js'
+import type { FaultName } from '../chaos/faults/index.js'
+import type { Plan } from '../chaos/plan.js'
+import type { ToolName } from '../chaos/tools.js'
+
+/** What one feature brings into a run. */
+export interface Feature {
+  plan?: Partial<Plan>
+  /** Beside what the plan has words for. */
+  options?: Partial<AgentOptions>
+  /** Answers that the feature lives on. They come mixed with those of the other one. */
+  answers?: readonly FaultName[]
+  /** The tool that the run calls must be able to be named: `pay` waits for a person, `pick` for the client. */
+  calls?: readonly ('pay' | 'pick' | 'research')[]
+  /** What the tools do, instead of working well. */
+  tool?: ToolName
+  /** What somebody does, at a random moment. */
+  deed?: DeedName
+  /** How people answer. */
+  manner?: Manner
+  /** What happens to the session besides. */
+  fate?: 'goes on elsewhere' | 'is forked'
+  /** What the run begins with, instead of a text. */
+  history?: true
+  /** What shows that it took part. One run of its row at least has to show it. */
+  shows?: (event: AgentEvent) => boolean
+  /** What it cannot be combined with, because both cannot be. */
+  never?: readonly string[]
+}
+
+const watching = (action: 'nudge' | 'block' | 'halt', onHalt: 'error' | 'pause' = 'error') =>
+  ({
+    guards: [defineGuard({ name: 'watch', onHalt, verdict: () => ({ action, message: 'Mind.' }) })],
+  }) as const
+
+const windowed = (window: NonNullable<Plan['window']>): Feature => ({
+  shows: ({ type }) => type === 'context_fitted',
+  plan: { window },
+  answers: ['calls several tools', 'calls several tools'],
+  tool: 'returns a huge text',
+})
+
+/** Every feature that may meet another one in a run. A new feature adds its row. */
+export const features = {
+  streamed: { shows: ({ type }) => type === 'stream_chunk', plan: { stream: true }, never: ['not streamed'] },
+  'not streamed': { plan: { stream: false } },
+  'over HTTP': { plan: { overHttp: true } },
+  'several calls': { answers: ['calls several tools'] },
+  'many calls': { answers: ['many calls'] },
+  approval: { shows: ({ type }) => type === 'approval_requested', calls: ['pay'], manner: 'approve' },
+  'an edit on approval': {
+    shows: ({ type }) => type === 'approval_requested',
+    calls: ['pay'],
+    manner: 'edit',
+  },
+  'a rejection': {
+    shows: (event) => event.type === 'tool_result' && event.status === 'rejected',
+    calls: ['pay'],
+    manner: 'reject',
+  },
+  'an answer twice': { calls: ['pay', 'pick'], manner: 'answer twice' },
+  'a client call': {
+    shows: (event) => event.type === 'tool_call' && event.call.function.name === 'pick',
+    calls: ['pick'],
+  },
+  'an approval beside a client call': { calls: ['pay', 'pick'] },
+  'a sub-agent': {
+    shows: ({ type }) => type === 'child_event',
+    plan: { subAgent: true },
+    calls: ['research'],
+  },
+  'an approval of a sub-agent': {
+    shows: (event) => event.type === 'approval_requested' && event.path !== undefined,
+    plan: { subAgent: true, needsApproval: 'lets pass' },
+    answers: ['calls one tool', 'calls one tool', 'calls one tool'],
+    calls: ['research', 'pay'],
+  },
+  'input redacted': { shows: ({ type }) => type === 'shield', plan: { shields: { input: 'redacts' } } },
+  'input blocked': { shows: ({ type }) => type === 'shield', plan: { shields: { input: 'blocks' } } },
+  'arguments redacted': {
+    shows: ({ type }) => type === 'shield',
+    plan: { shields: { toolInput: 'redacts' } },
+    answers: ['calls one tool'],
+  },
+  'arguments blocked': {
+    shows: ({ type }) => type === 'shield',
+    plan: { shields: { toolInput: 'blocks' } },
+    answers: ['calls one tool'],
+  },
+  'results redacted': {
+    shows: ({ type }) => type === 'shield',
+    plan: { shields: { toolOutput: 'redacts' } },
+    answers: ['calls one tool'],
+  },
+  'results blocked': {
+    shows: ({ type }) => type === 'shield',
+    plan: { shields: { toolOutput: 'blocks' } },
+    answers: ['calls one tool'],
+  },
+  'an answer redacted': { shows: ({ type }) => type === 'shield', plan: { shields: { output: 'redacts' } } },
+  'an answer blocked': { shows: ({ type }) => type === 'shield', plan: { shields: { output: 'blocks' } } },
+  'a shield that takes its time': {
+    plan: { shields: { toolInput: 'takes its time', output: 'takes its time' } },
+  },
+  memory: { shows: ({ type }) => type === 'memory', plan: { memory: 'takes its time' } },
+  'structured output': { plan: { structured: true } },
+  'a sliding window': windowed('sliding_window'),
+  'a compact window': windowed('compact'),
+  'a summary': windowed('summarize'),
+  continuation: { answers: ['truncated'] },
+  'a truncated call': { answers: ['a truncated call'] },
+  'a retry': { shows: ({ type }) => type === 'retry', answers: ['status 500', 'cut in the body'] },
+  'a rate limit': { shows: ({ type }) => type === 'retry', answers: ['status 429 with seconds'] },
+  'an empty answer': { answers: ['an empty answer'] },
+  'calls of one id': { answers: ['calls with one id again', 'calls with one id again'] },
+  'calls without ids': { answers: ['no ids'] },
+  'odd arguments': { answers: ['odd arguments'] },
+  'a failing tool': { answers: ['calls one tool', 'calls one tool'], tool: 'throws an error' },
+  'a hanging tool': { answers: ['calls one tool'], tool: 'hangs' },
+  'a slow tool': { answers: ['calls several tools'], tool: 'works later' },
+  'progress of a tool': {
+    shows: ({ type }) => type === 'tool_progress',
+    answers: ['calls one tool'],
+    tool: 'tells any progress',
+  },
+  'a token budget': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'BUDGET_EXCEEDED',
+    options: { limits: { tokenBudget: 60 } },
+    answers: ['calls one tool', 'calls one tool'],
+  },
+  'a cost limit': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'BUDGET_EXCEEDED',
+    options: {
+      limits: { costLimit: 0.0001 },
+      prices: { 'chaos-1': { inputPerMillion: 1, outputPerMillion: 1 } },
+    },
+    answers: ['calls one tool', 'calls one tool', 'calls one tool'],
+  },
+  'a step cap': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'MAX_STEPS',
+    plan: { maxSteps: 2 },
+    answers: ['calls one tool', 'calls one tool'],
+  },
+  'a conclusion': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'MAX_STEPS',
+    plan: { maxSteps: 2, conclude: true },
+    answers: ['calls one tool', 'calls one tool'],
+  },
+  'a deadline': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'TIMED_OUT',
+    plan: { timeoutMs: 45_000 },
+    answers: ['late headers'],
+  },
+  'the next message': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'WAITING_FOR_INPUT',
+    plan: { interactive: true },
+  },
+  'a nudge': {
+    shows: ({ type }) => type === 'guardrail',
+    options: watching('nudge'),
+    answers: ['calls one tool'],
+  },
+  'a block': {
+    shows: ({ type }) => type === 'guardrail',
+    options: watching('block'),
+    answers: ['calls one tool'],
+  },
+  'a halt': {
+    shows: ({ type }) => type === 'guardrail',
+    options: watching('halt'),
+    answers: ['calls one tool'],
+  },
+  'a halt that pauses': {
+    shows: ({ type }) => type === 'guardrail',
+    options: watching('halt', 'pause'),
+    answers: ['calls one tool'],
+  },
+  repetition: {
+    shows: ({ type }) => type === 'guardrail',
+    answers: Array.from({ length: 6 }, () => 'calls with one id again' as const),
+  },
+  steering: { deed: 'steers' },
+  'a pause': { shows: (event) => event.type === 'state_changed' && event.to === 'PAUSED', deed: 'pauses' },
+  'a cancel': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
+    deed: 'cancels',
+  },
+  'an abort': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
+    deed: 'aborts',
+  },
+  'a history of the app': { history: true },
+  // An interactive run keeps its session while it waits.
+  'going on elsewhere': { fate: 'goes on elsewhere', calls: ['pay'], never: ['the next message'] },
+  'a fork': { fate: 'is forked' },
+} satisfies Record<string, Feature>
+
+export type FeatureName = keyof typeof features
+
+export const featureNames = Object.keys(features) as FeatureName[]

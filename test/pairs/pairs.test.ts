@@ -1,0 +1,84 @@
+import type { AgentEvent } from '../../src/index.js'
+import { Host } from '../chaos/provider.js'
+import { cellOf, pairsOf, type Place, places } from './cell.js'
+import { type Feature, type FeatureName, featureNames, features } from './features.js'
+import { playCell } from './play.js'
+
+/**
+ * `npm run test:pairs` plays every pair; here is a sample. `PAIRS_SEED` draws other schedules and other places, and
+ * `PAIRS_ONLY='approval × a fork'` plays one cell.
+ */
+const isWhole = process.env['PAIRS'] === 'whole'
+const seed = Number(process.env['PAIRS_SEED'] ?? 1)
+const only = process.env['PAIRS_ONLY']?.split(' × ')
+
+let host: Host
+const stray: unknown[] = []
+const note = (error: unknown): void => void stray.push(error)
+
+beforeAll(async () => {
+  host = await Host.open()
+  process.on('unhandledRejection', note)
+  process.on('uncaughtException', note)
+})
+
+afterAll(async () => {
+  process.off('unhandledRejection', note)
+  process.off('uncaughtException', note)
+  await host.close()
+})
+
+test(
+  `each two features keep the rules together (seed ${seed})`,
+  async () => {
+    const due = duePairs()
+    const ends = new Map<string, number>()
+    const shown = new Set<FeatureName>()
+    const broken: string[] = []
+    for (const [i, pair] of due.entries()) {
+      const place = places[(i + seed) % places.length] as Place
+      const { broken: rules, ended, events } = await playCell(cellOf(pair, place, seed * 100_003 + i), host)
+      for (const name of pair) if (events.some((event) => isShownBy(name, event))) shown.add(name)
+      ends.set(ended, (ends.get(ended) ?? 0) + 1)
+      const found = [...rules, ...stray.splice(0).map((error) => `unhandled: ${String(error)}`)]
+      broken.push(...found.map((rule) => `${pair.join(' × ')} (${place}): ${rule}`))
+    }
+    console.log(summary(due.length, ends))
+    expect(broken).toEqual([])
+    // A feature that never takes part would pass everything.
+    if (isWhole) expect(featureNames.filter((name) => !shown.has(name))).toEqual([])
+  },
+  isWhole ? 1_200_000 : 60_000,
+)
+
+/** All of them, or some in which each feature meets a few others. */
+function duePairs(): [FeatureName, FeatureName][] {
+  const all = pairsOf(featureNames)
+  if (isWhole) return all
+  if (only) return all.filter((pair) => only.every((name) => pair.some((one) => one === name)))
+  const steps = [7 * seed, 19 * seed].map((step) => 1 + (step % (featureNames.length - 1)))
+  const sampled = new Set(
+    featureNames.flatMap((name, i) =>
+      steps.map((step) => keyOf([name, featureNames[(i + step) % featureNames.length] as FeatureName])),
+    ),
+  )
+  return all.filter((pair) => sampled.has(keyOf(pair)))
+}
+
+/** The same for both orders. */
+function keyOf([a, b]: readonly [FeatureName, FeatureName]): string {
+  return a < b ? `${a} × ${b}` : `${b} × ${a}`
+}
+
+function isShownBy(name: FeatureName, event: AgentEvent): boolean {
+  const { shows } = features[name] as Feature
+  return shows === undefined || shows(event)
+}
+
+function summary(played: number, ends: ReadonlyMap<string, number>): string {
+  const lines = [...ends]
+    .sort(([, a], [, b]) => b - a)
+    .map(([ended, count]) => `  ${`${count}`.padStart(6)}  ${ended}`)
+  const all = pairsOf(featureNames).length
+  return [`pairs: ${featureNames.length} features, ${played} of ${all} pairs`, ...lines].join('\n')
+}

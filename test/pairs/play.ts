@@ -1,0 +1,286 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import {
+  type Agent,
+  type AgentContext,
+  type AgentEvent,
+  memoryStore,
+  type Run,
+  type RunInput,
+  type RunResult,
+  type SessionStore,
+  StatewrightError,
+} from '../../src/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
+import { agentOf } from '../chaos/agent.js'
+import { attend, deeds, type Hands } from '../chaos/deeds.js'
+import { faults, type Scene } from '../chaos/faults/index.js'
+import { brokenBy, ofHistory } from '../chaos/oracles.js'
+import { allow, sayMore, timed, unlike } from '../chaos/play.js'
+import type { Host, Provider } from '../chaos/provider.js'
+import { answered, type Script } from '../chaos/script.js'
+import { storeOf } from '../chaos/stores.js'
+import { World } from '../chaos/world.js'
+import type { Cell, Turn } from './cell.js'
+
+/** What became of a cell. */
+export interface Outcome {
+  /** The rules that it broke; none when all is well. */
+  broken: string[]
+  /** State and reason. */
+  ended: string
+  /** What was told on the way. */
+  events: readonly AgentEvent[]
+}
+
+/** Rests after which somebody cancels the run. */
+const mostRests = 12
+const mostJumps = 400
+
+let cells = 0
+
+/** Plays the run of a cell to its end, holds the rules of the machine against it, and says one more thing. */
+export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
+  cells += 1
+  const id = `cell-${cells}`
+  const world = new World(cell.plan.seed)
+  const broken: string[] = []
+  const turns = [...cell.turns]
+  const worked: string[] = []
+  const seen: Seen = { events: [], cancelled: null }
+  const provider: Provider = {
+    world,
+    refused: [],
+    next: (scene) => {
+      if (isOver(seen)) broken.push('a request after the cancel')
+      return scriptOf(world.calm ? undefined : turns.shift(), scene)
+    },
+  }
+  host.add(id, provider)
+  const { store, close } = open(cell, world)
+  let run: Run | undefined
+  const parts = {
+    world,
+    provider,
+    host,
+    id,
+    store,
+    run: () => run,
+    options: cell.options,
+    onExecute: ({ idempotencyKey }: { idempotencyKey: string }) => {
+      if (isOver(seen)) broken.push('a tool begins after the cancel')
+      worked.push(idempotencyKey)
+    },
+  }
+  const agent = agentOf(cell.plan, parts)
+  const abort = new AbortController()
+  let ended = 'refused'
+  try {
+    run = agent.run(cell.hasHistory ? history : 'Go on.', { session: 'chaos', signal: abort.signal })
+    const hands: Hands = { world, agent, run, abort }
+    const follow = (next: Run): void => void (run = hands.run = next)
+    const result = await lead(hands, cell, seen, broken, follow, () => agentOf(cell.plan, parts))
+    ended = `${result.state} ${result.reason}`
+    broken.push(...rulesOf(result, seen.events, cell))
+    broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
+    broken.push(...(await sameAsLog(agent, hands, world)))
+    seen.cancelled = null
+    if (cell.isForked) broken.push(...(await forked(agent, world, store)))
+    world.calm = true
+    if (!limited(cell)) broken.push(...(await sayMore(agent, cell.plan, world)))
+  } catch (error) {
+    broken.push(`threw ${String(error instanceof Error ? error.stack : error)}`)
+  } finally {
+    host.remove(id)
+    close()
+  }
+  broken.push(...provider.refused.map((why) => `refused by the provider: ${why}`))
+  return { broken: [...new Set(broken)], ended, events: seen.events }
+}
+
+interface Seen {
+  events: AgentEvent[]
+  /** How many events had been told when somebody cancelled. */
+  cancelled: number | null
+}
+
+function isOver({ cancelled }: Seen): boolean {
+  return cancelled !== null
+}
+
+/** A conversation as an app's own database may have it. */
+const history: RunInput = [
+  { role: 'user', content: 'What is here?' },
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'tool_0', arguments: '{"n":0}' } }],
+  },
+  { role: 'tool', tool_call_id: 'call_1', content: 'nothing' },
+  { role: 'assistant', content: 'Nothing.' },
+  { role: 'user', content: 'Go on.' },
+] as unknown as RunInput
+
+function scriptOf(turn: Turn | undefined, scene: Scene): Script {
+  if (typeof turn === 'string') return faults[turn](scene)
+  const calls = turn?.calls.filter((name) => scene.tools.includes(name)) ?? []
+  if (calls.length === 0) return faults['answers well'](scene)
+  return answered(
+    { calls: calls.map((name) => ({ id: `call_${scene.world.below(1e9)}`, name, arguments: '{"n":1}' })) },
+    scene.stream,
+  )
+}
+
+function open({ place }: Cell, world: World): { store: SessionStore; close: () => void } {
+  if (place !== 'file') {
+    const store = place === 'memory' ? memoryStore({ now: () => world.now() }) : storeOf(place, world)
+    return { store: store as SessionStore, close: () => undefined }
+  }
+  const folder = mkdtempSync(path.join(tmpdir(), 'statewright-pairs-'))
+  const store = fileStore({ dir: folder, now: () => world.now() })
+  return {
+    store,
+    close: () => {
+      store.close?.()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Leads a run to its end; at its rests somebody answers, perhaps in another process. */
+async function lead(
+  hands: Hands,
+  { plan, goesOnElsewhere }: Cell,
+  seen: Seen,
+  broken: string[],
+  follow: (run: Run) => void,
+  elsewhere: () => Agent,
+): Promise<RunResult> {
+  const { world } = hands
+  const perform = (at: 'event' | 'still', now: number): boolean => {
+    const due = plan.moments.filter((moment) => moment.at === at && moment.count === now)
+    for (const { deed } of due) {
+      // A run that has come to its end has nothing to cancel.
+      if ((deed === 'cancels' || deed === 'aborts') && !isFinal(hands.run))
+        seen.cancelled = seen.events.length
+      void allow(deed, () => deeds[deed](hands), broken)
+    }
+    return due.length > 0
+  }
+  let settled = watch(hands.run, world, seen, (count) => perform('event', count))
+  let moved = 0
+  for (let still = 1, rests = 0, jumps = 0; ; still++) {
+    await world.quiet(plan.overHttp)
+    if (settled.result) return settled.result
+    if (settled.error !== undefined) throw settled.error
+    if (perform('still', still)) continue
+    const isResting = hands.run.state === 'WAITING_FOR_INPUT' || hands.run.state === 'PAUSED'
+    if (!isResting) {
+      if (jumps++ > 2 * mostJumps) throw new Error(`It does not end in ${hands.run.state}.`)
+      if (jumps === mostJumps) {
+        seen.cancelled = seen.events.length
+        hands.run.cancel('It takes too long.')
+        continue
+      }
+      if (world.pass()) continue
+      // A module that is loaded for the first time, or a socket, takes time of its own.
+      await world.quiet(true)
+      if (moved === world.moves && still > 40) throw new Error(`It hangs in ${hands.run.state}.`)
+      moved = world.moves
+      continue
+    }
+    if (rests++ === mostRests) {
+      seen.cancelled = seen.events.length
+      hands.run.cancel('Enough.')
+      continue
+    }
+    if (goesOnElsewhere) {
+      // The process has ended; another one finds the session in the store.
+      const rest = await timed(world, hands.run.result, true)
+      const next = await timed(world, elsewhere().resume(rest.sessionId), true)
+      follow(next)
+      settled = watch(next, world, seen, (count) => perform('event', count))
+      await world.quiet(true)
+    }
+    await allow('attend', () => attend(hands, plan.manner), broken)
+  }
+}
+
+function isFinal(run: Run): boolean {
+  return (run.snapshot() as { status?: string }).status !== 'active'
+}
+
+function watch(run: Run, world: World, seen: Seen, onEvent: (count: number) => void) {
+  const settled: { result?: RunResult; error?: unknown } = {}
+  const ids = new Set(seen.events.map(({ id }) => id))
+  run.events$.subscribe({
+    next: (event) => {
+      world.moves += 1
+      // Who comes late hears the last state once more.
+      if (ids.has(event.id)) return
+      ids.add(event.id)
+      seen.events.push(event)
+      onEvent(seen.events.length)
+    },
+    error: (error: unknown) => void (settled.error = error ?? new Error('refused')),
+    complete: () => {
+      run.result.then(
+        (result) => void (settled.result = result),
+        (error: unknown) => void (settled.error = error ?? new Error('refused')),
+      )
+    },
+  })
+  return settled
+}
+
+/** The rules of the machine, and what the events promise. */
+function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsewhere }: Cell): string[] {
+  const broken = brokenBy(result, events, true)
+  const told = events.filter((event) => event.type === 'usage').at(-1)
+  if (told && told.session.totalTokens !== result.usage.totalTokens)
+    broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
+  if (!told && result.usage.totalTokens > 0) broken.push('usage was never told')
+  // A question is asked again of whoever takes the run up; and a call that is taken up is told by its result alone.
+  return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
+}
+
+/** What the log leads to is what the run has come to. */
+async function sameAsLog(agent: Agent, { run }: Hands, world: World): Promise<string[]> {
+  const { context } = run.snapshot() as { context: AgentContext }
+  const { run: kept, messages } = await timed(world, agent.replay('chaos'), true)
+  return unlike(
+    'the log',
+    [kept?.state, kept?.reason, messages],
+    [context.state, context.reason, context.messages],
+  )
+}
+
+/** A fork anywhere is a session of its own, with a history that everybody takes; its origin stays as it is. */
+async function forked(agent: Agent, world: World, store: SessionStore): Promise<string[]> {
+  const before = JSON.stringify(await timed(world, agent.replay('chaos'), true))
+  const { head } = (await timed(world, Promise.resolve(store.get('chaos')), true)) as { head: number }
+  const broken: string[] = []
+  for (const at of [1 + world.below(head), head]) {
+    try {
+      const id = await timed(world, agent.fork('chaos', at), true)
+      const run = await timed(world, agent.resume(id), true)
+      run.cancel('Enough.')
+      broken.push(...ofHistory((await timed(world, run.result, true)).messages))
+    } catch (error) {
+      if (!(error instanceof StatewrightError)) broken.push(`fork at ${at} threw ${String(error)}`)
+    }
+  }
+  const after = JSON.stringify(await timed(world, agent.replay('chaos'), true))
+  return [...broken, ...(before === after ? [] : ['a fork has changed its origin'])]
+}
+
+/** Whether what the session has used, or what its shields stop, ends every later message, too. */
+function limited({ options, plan }: Cell): boolean {
+  const { tokenBudget, costLimit } = options.limits ?? {}
+  return Boolean(tokenBudget) || Boolean(costLimit) || Object.values(plan.shields).includes('blocks')
+}
+
+function twice(keys: readonly string[]): string[] {
+  return keys.filter((key, i) => keys.indexOf(key) !== i)
+}
