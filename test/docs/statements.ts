@@ -3,11 +3,12 @@ import { root } from './snippets.js'
 
 /**
  * What a document says, one statement after the other: sentences of paragraphs and lists, rows of tables. Headings, code,
- * pictures, the head rows of tables and the line of contents say nothing.
+ * pictures, the head rows of tables and the line of contents say nothing; measured tables are held by what writes them.
  */
 export function statementsOf(document: string, markdown = readFileSync(root + document, 'utf8')): string[] {
   const prose = markdown
     .replaceAll(/^```[\s\S]*?^```$/gm, '')
+    .replaceAll(/^<!-- bench:(\w+) -->$[\s\S]*?^<!-- \/bench:\1 -->$/gm, '')
     .replaceAll(/^Contents: [\s\S]*?\n\n/gm, '')
     .replaceAll(/^(#|!\[).*$/gm, '')
     .replaceAll(/^(\|.*\n)\|[\s:|-]+\|$/gm, '')
