@@ -65,6 +65,8 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
     const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
     const events = run.events$.subscribe({
       next: (event) => {
+        // A refused run tells of nothing else; people read why as the command's one sentence.
+        if (view.output === 'human' && event.type === 'warning' && event.seq === 1) return
         const text = renderer.event(event)
         if (text !== '') io.stdout.write(text)
       },

@@ -1,11 +1,13 @@
-import { resolve } from 'node:path'
+import { statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { StatewrightError } from '../errors.js'
 import { memoryStore } from '../stores/memory-store.js'
-import { openStore } from '../stores/open-store.js'
+import { folderIn, openStore } from '../stores/open-store.js'
 import { StoreError } from '../stores/store-error.js'
 import type { SessionStore } from '../stores/store.js'
 import { printable } from '../format/words.js'
 import type { CliIO } from './command.js'
+import { codeOf } from './load-file.js'
 
 /** Where the sessions of a command are. */
 export interface OpenedStore {
@@ -15,14 +17,10 @@ export interface OpenedStore {
 }
 
 /**
- * The store that `--store` names, else STATEWRIGHT_STORE, else the folder of this user.
- * @throws {StatewrightError} when it cannot be used
+ * The store that `--store` names, else STATEWRIGHT_STORE, else the folder of this user. A run can do without that one: its
+ * session then stays in memory.
+ * @throws {StatewrightError} when what was named cannot be used
  */
-export async function openSessionStore(url: string | undefined, io: CliIO): Promise<SessionStore> {
-  return openStore(named(url, io) ?? `file:${await folderOf(io)}`)
-}
-
-/** The same for a run, which can do without the folder of this user: its session then stays in memory. */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const wanted = named(url, io)
   if (wanted !== undefined) return { store: await openStore(wanted), isKept: !/^memory:$/i.test(wanted) }
@@ -35,12 +33,17 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
   }
 }
 
+/**
+ * The same for commands on sessions that are there, which cannot do without: a store that is not there is empty, and is
+ * not made by looking into it.
+ */
 export async function withSessionStore<Value>(
   url: string | undefined,
   io: CliIO,
   use: (store: SessionStore) => Promise<Value>,
 ): Promise<Value> {
-  const store = await openSessionStore(url, io)
+  const place = named(url, io) ?? `file:${await folderOf(io)}`
+  const store = isMissing(folderIn(place)) ? memoryStore() : await openStore(place)
   try {
     return await use(store)
   } finally {
@@ -61,4 +64,13 @@ async function folderOf(io: CliIO): Promise<string> {
     'store_unavailable',
     'This user has no home, so there is no folder for sessions. Name one: --store file:DIR, or STATEWRIGHT_STORE.',
   )
+}
+
+function isMissing(folder: string | null): boolean {
+  try {
+    if (folder !== null) statSync(join(folder, 'sessions.db'))
+    return false
+  } catch (error) {
+    return codeOf(error) === 'ENOENT'
+  }
 }

@@ -41,6 +41,11 @@ export async function openStore(url: string): Promise<SessionStore> {
   )
 }
 
+/** The folder that a URL with `file:` names; null for other URLs, and for one that names none. */
+export function folderIn(url: string): string | null {
+  return /^file:/i.test(url) ? folderOf(url.slice('file:'.length)) : null
+}
+
 function folderOf(rest: string): string | null {
   if (rest === '' || rest.includes('\0')) return null
   if (!rest.startsWith('//')) return rest

@@ -340,3 +340,19 @@ describe('resume refuses', () => {
     expect(err).toMatch(/has a run that is WAITING_FOR_INPUT\..*statewright resume s\.\n$/)
   })
 })
+
+test('a session with a run that waits takes no other, which people read once', async () => {
+  const { run } = await kept({
+    'mail.json': calls(['m', 'send_mail', { to: 'ann' }]),
+    'tools.mjs': toolsModule,
+  })
+  const args = ['run', '--session', 's', '--rehearsal=mail.json', '-t', 'tools.mjs', 'Write.']
+  expect((await run(args)).code).toBe(4)
+  const again = await run(args)
+  expect(again.code).toBe(2)
+  expect(again.err).toMatch(
+    /^statewright: Session 's' has a run that is WAITING_FOR_INPUT.*statewright resume s/,
+  )
+  expect(again.out).not.toContain('unfinished_run')
+  expect((await run([...args, '--events'])).out).toMatch(/"type":"warning","code":"unfinished_run"/)
+})

@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { restoreSession } from '../../src/index.js'
@@ -366,4 +366,20 @@ describe('a store that somebody has damaged', () => {
       }
     }
   })
+})
+
+test('looking for sessions where there are none makes no store', async () => {
+  const { run, cwd } = await kept()
+  expect((await run(['sessions', 'list'])).out).toContain('There are no sessions yet.')
+  for (const args of [
+    ['show', 'a'],
+    ['export', 'a'],
+    ['fork', 'a'],
+    ['delete', 'a', '-y'],
+  ]) {
+    // oxlint-disable-next-line no-await-in-loop
+    expect((await run(['sessions', ...args])).err).toContain('The store is empty.')
+  }
+  expect((await run(['resume', 'a'])).err).toContain('The store is empty.')
+  expect(await readdir(cwd)).toEqual([])
 })

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { spawnSync } from 'node:child_process'
 import Database from 'libsql'
@@ -58,6 +58,13 @@ describe('the folder of a file store', () => {
     mkdirSync(join(dir, 'taken', 'sessions.db'), { recursive: true })
     await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'taken') }))
     await refusal('store_unavailable', () => fileStore({ dir: `${dir}/a\0b` }))
+    if (process.platform === 'linux') {
+      await refusal('store_unavailable', () => fileStore({ dir: '/proc/sessions/of/mine' }))
+      await refusal('store_unavailable', () => fileStore({ dir: '/dev/null' }))
+      await refusal('store_unavailable', () => fileStore({ dir: '/dev/null/x' }))
+    }
+    symlinkSync(join(dir, 'nowhere'), join(dir, 'dangling'))
+    await refusal('store_unavailable', () => fileStore({ dir: join(dir, 'dangling') }))
   })
 
   const files = openFiles('')

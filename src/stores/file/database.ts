@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StoreError } from '../store-error.js'
@@ -82,7 +82,7 @@ export function closeDatabase(database: Database.Database): void {
  * holds on it for another store.
  */
 function makeFile(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(file))
   try {
     closeSync(openSync(file, 'wx', 0o600))
   } catch (error) {
@@ -90,6 +90,19 @@ function makeFile(file: string): void {
   }
   accessSync(file, constants.R_OK | constants.W_OK)
   accessSync(dirname(file), constants.W_OK)
+}
+
+/** Node's own recursive way never ends where a folder says of what cannot be made that it is not there, as /proc does. */
+function makeFolder(dir: string): void {
+  try {
+    mkdirSync(dir, { mode: 0o700 })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && statSync(dir).isDirectory()) return
+    if (code !== 'ENOENT' || existsSync(dirname(dir))) throw error
+    makeFolder(dirname(dir))
+    makeFolder(dir)
+  }
 }
 
 /** Two processes that switch a new file at once do not wait for each other as they do later: the loser tries again. */
