@@ -1,5 +1,6 @@
 import { cut } from '../../guards/cut.js'
 import { scrub } from '../../guards/evidence.js'
+import { withholding } from './withheld.js'
 
 /** How much is shown. */
 export interface RedactOptions {
@@ -21,7 +22,7 @@ const secretKey =
 
 /**
  * Options for the inspectors of `@statelyai/inspect`: what they send is plain JSON, texts and lists are cut, and API
- * keys, tokens and passwords are scrubbed.
+ * keys, tokens and passwords are scrubbed. What an agent's shields have not cleared is withheld.
  *
  * ```ts
  * const { inspect } = createBrowserInspector(redacted())
@@ -32,8 +33,9 @@ export function redacted(options: RedactOptions = {}): {
   serialize: <Event extends object>(event: Event) => Event
   serializationDepthLimit: number
 } {
+  const shown = withholding()
   return {
-    serialize: (event) => redact(event, options),
+    serialize: (event) => redact(shown(event), options),
     // The inspector's own default would cut the machine's definition off.
     serializationDepthLimit: maxDepth,
   }

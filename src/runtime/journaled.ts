@@ -4,6 +4,7 @@ import { isHeld } from '../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../machines/agent/events.js'
 import type { PendingCall } from '../../machines/agent/results.js'
+import { holdsUncleared } from '../../machines/agent/uncleared.js'
 import type { Clock } from './clock.js'
 import { abandonedCalls } from './delegation/abandon.js'
 import type { RunInput } from './history.js'
@@ -161,23 +162,4 @@ function seal(
   if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
   if (partial) Object.assign(sealed, { partial })
   return sealed
-}
-
-/** What is logged before a shield has looked at it: nobody is to read it there. */
-function holdsUncleared(event: AgentMachineEvent, features: Features): boolean {
-  switch (event.type) {
-    case 'xstate.done.actor.model':
-    case 'xstate.done.actor.conclusion':
-      return features.outputShields || (features.callShields && event.output.response.toolCalls.length > 0)
-    case 'APPROVE':
-      return features.callShields && event.arguments !== undefined
-    case 'TOOL_RESULT':
-    case 'TOOL_OUTPUT':
-      return features.resultShields
-    case 'REPLY':
-    case 'STEER':
-      return features.inputShields
-    default:
-      return false
-  }
 }

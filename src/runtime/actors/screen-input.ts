@@ -41,9 +41,11 @@ async function screeningsOf(content: UserMessage['content'], look: Look): Promis
   const screenings = (await Promise.all(looks)).flat()
   // Each message is shown, one without words included: what nobody has looked at counts as blocked.
   if (screenings.length === 0) return [{ ...(await look('')), part: null }]
-  return screenings.some(({ action }) => action === 'block')
+  const seen = screenings.some(({ action }) => action === 'block')
     ? screenings
-    : together(screenings, content, look)
+    : await together(screenings, content, look)
+  // Of a message that is refused nothing goes on, be it as harmless as it may by itself.
+  return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
 }
 
 /** What is harmless in each of two texts can be forbidden where one follows the other, right away or on the next line. */

@@ -1,0 +1,51 @@
+import type { AgentContext, Features } from './context.js'
+import type { AgentMachineEvent } from './events.js'
+import type { PendingCall } from './results.js'
+import {
+  unclearedInput,
+  withheldAnswer,
+  withheldArguments,
+  withheldName,
+  withheldResult,
+} from './screening.js'
+import { shownMessages } from './unscreened.js'
+
+/** Whether an event brings what no shield has looked at yet: nobody is to read it where events are kept or shown. */
+export function holdsUncleared(event: AgentMachineEvent, features: Features): boolean {
+  switch (event.type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion':
+      return features.outputShields || (features.callShields && event.output.response.toolCalls.length > 0)
+    case 'APPROVE':
+      return features.callShields && event.arguments !== undefined
+    case 'TOOL_RESULT':
+    case 'TOOL_OUTPUT':
+      return features.resultShields
+    case 'REPLY':
+    case 'STEER':
+      return features.inputShields
+    default:
+      return false
+  }
+}
+
+/** The state of a run as it may be shown: without what shields have not cleared. It is no state to go on from. */
+export function shownContext(context: AgentContext): AgentContext {
+  const { features, inbox, steering, held, spoken, pieces, calls, tools } = context
+  return {
+    ...context,
+    messages: shownMessages(context),
+    inbox: features.inputShields ? inbox.map(() => ({ content: unclearedInput })) : inbox,
+    steering: features.inputShields ? steering.map(() => unclearedInput) : steering,
+    held: held && { ...held, text: withheldAnswer, outputProblem: null },
+    spoken: spoken && { ...spoken, text: pieces },
+    calls: calls.map((call) => shownCall(call, tools)),
+  }
+}
+
+function shownCall(call: PendingCall, tools: AgentContext['tools']): PendingCall {
+  const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
+  const shown = call.unchecked ? { ...call, name, arguments: withheldArguments } : call
+  if (!shown.unscreened || shown.result === undefined) return shown
+  return { ...shown, result: { ...shown.result, content: withheldResult } }
+}

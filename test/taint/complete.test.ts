@@ -1,0 +1,256 @@
+import { readFileSync } from 'node:fs'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { Features } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import type { ContentPart } from '../../machines/agent/messages.js'
+import { agentSchema } from '../../src/config/sections.js'
+import type { AgentConfigInput } from '../../machines/agent/config.js'
+import { type AgentOptions, defineTool, type RunOptions } from '../../src/index.js'
+import { checkedRunOptions } from '../../src/runtime/checked-run-options.js'
+import type { ExecutedToolDefinition } from '../../src/tools/define-tool.js'
+import { cli } from '../cli/support.js'
+import { entrances, others } from './tables.js'
+
+/**
+ * What words can go through, and where the table has it: the name of an entrance, of another feature or of an exit, or
+ * why no words do. Whoever adds something to one of these lists is told here that the table has no row for it: by the
+ * types, or by the test.
+ */
+type Rows<Name extends string> = Record<Name, string>
+
+const rowOfEvent: Rows<AgentEvent['type']> = {
+  session_started: 'exit: events',
+  state_changed: 'exit: events',
+  user_message: 'exit: events',
+  stream_chunk: 'exit: events',
+  assistant_message: 'exit: events',
+  tool_call: 'exit: events',
+  tool_progress: 'exit: events',
+  tool_result: 'exit: events',
+  usage: 'exit: events',
+  child_event: 'exit: events',
+  retry: 'exit: events',
+  guardrail: 'exit: events',
+  budget_warning: 'exit: events',
+  context_fitted: 'exit: events',
+  approval_requested: 'exit: events',
+  shield: 'exit: events',
+  memory: 'no: what memory finds is nobody’s to withhold, and its query is the screened input',
+  step_started: 'exit: events',
+  step_progress: 'exit: events',
+  step_completed: 'exit: events',
+  warning: 'exit: events',
+  error: 'exit: events',
+  session_ended: 'exit: events',
+}
+
+const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
+  CANCEL: 'entrance: the answer, stopped before it is cleared',
+  PAUSE: 'no words',
+  RESUME: 'no words',
+  STEER: 'entrance: steering',
+  REPLY: 'entrance: a reply',
+  APPROVE: 'entrance: edited arguments',
+  REJECT: 'no: what a person says no with is looked at by no shield',
+  TOOL_OUTPUT: 'entrance: what a client hands in',
+  TOOL_RESULT: 'entrance: a result',
+  CHILD_USAGE: 'no words',
+  CHILD_RESTS: 'no: what a sub-agent asks is as its own shields let it through',
+  BATCH_DONE: 'no words',
+  DEADLINE: 'entrance: the answer, stopped before it is cleared',
+  RESUMED: 'other: another process at each rest',
+  STORE_FAILED: 'no: the words of a store',
+  'xstate.done.actor.model': 'entrance: the answer',
+  'xstate.error.actor.model': 'entrance: a key in the words of a provider',
+  'xstate.done.actor.conclusion': 'entrance: the last words at a limit',
+  'xstate.error.actor.conclusion': 'entrance: a key in the words of a provider',
+  'xstate.done.actor.fitting': 'other: a window to fit',
+  'xstate.done.actor.inputShields': 'entrance: the user’s text',
+  'xstate.done.actor.outputShields': 'entrance: the answer',
+  'xstate.done.actor.callShields': 'entrance: the arguments of a call',
+  'xstate.done.actor.resultShields': 'entrance: a result',
+  'xstate.done.actor.retrieval': 'no: what memory finds is nobody’s to withhold',
+  'xstate.done.actor.callGuards': 'other: guards that watch',
+  'xstate.done.actor.resultGuards': 'other: guards that watch',
+}
+
+const rowOfPart: Rows<ContentPart['type']> = {
+  text: 'entrance: a text in parts',
+  image_url: 'entrance: the address of a picture',
+  input_audio: 'no: sound is no text',
+  file: 'entrance: the text of a file',
+}
+
+const rowOfFeature: Rows<keyof Features> = {
+  inputShields: 'entrance: the user’s text',
+  outputShields: 'entrance: the answer',
+  callShields: 'entrance: the arguments of a call',
+  resultShields: 'entrance: a result',
+  retrieval: 'no: what memory finds is nobody’s to withhold',
+  fitting: 'other: a window to fit',
+  userGuards: 'other: guards that watch',
+  structuredOutput: 'other: an output schema',
+}
+
+const rowOfToolOption: Rows<keyof ExecutedToolDefinition<never, never, never>> = {
+  name: 'no: the app’s own words',
+  description: 'no: the app’s own words',
+  input: 'entrance: a key of the arguments',
+  idempotent: 'no words',
+  readOnly: 'no words',
+  polling: 'no words',
+  execute: 'entrance: a result',
+  timeoutMs: 'no words',
+  needsApproval: 'other: approval',
+  client: 'other: a client call',
+}
+
+const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>> = {
+  model: 'entrance: a key in the words of a provider',
+  instructions: 'no: the app’s own words',
+  tools: 'entrance: a result',
+  output: 'entrance: a key of an object',
+  guards: 'other: guards that watch',
+  sampling: 'no words',
+  toolChoice: 'no words',
+  extraBody: 'no: the app’s own words',
+  prices: 'no words',
+  clock: 'no words',
+  inspect: 'other: an inspector',
+  store: 'other: a store that answers later',
+  shields: 'other: harmless shields everywhere',
+  memory: 'no: what memory finds is nobody’s to withhold',
+  tokenizer: 'other: a window to fit',
+}
+
+/** All that is in a section are numbers and switches. */
+const rowOfSection: Rows<keyof AgentConfigInput> = {
+  limits: 'entrance: the last words at a limit',
+  budget: 'no words',
+  retry: 'no words',
+  stream: 'other: one response instead of a stream',
+  streamIdleMs: 'no words',
+  contentIdleMs: 'no words',
+  storeTimeoutMs: 'no words',
+  completion: 'entrance: a key of an object',
+  context: 'other: a window to fit',
+  guardrails: 'other: guards that watch',
+  toolCalls: 'no words',
+  interactive: 'other: an interactive run',
+}
+
+const rowOfRunOption: Rows<keyof RunOptions> = {
+  session: 'no: the app’s own words',
+  attachments: 'entrance: an attachment',
+  signal: 'no words',
+  limits: 'no words',
+  context: 'no: the app’s own object goes to its own code',
+  journal: 'exit: records',
+  inspect: 'other: an inspector',
+}
+
+/** By the name of what is imported. */
+const rowOfEntryPoint: Rows<string> = {
+  '.': 'exit: results',
+  './rehearsal': 'no: it plays the provider',
+  './testing': 'no: it explores the bare machine',
+  './diagram': 'exit: chart',
+  './inspect': 'other: an inspector',
+  './inspect/node': 'other: an inspector',
+  './mcp': 'other: MCP',
+  './memory': 'no: what memory finds is nobody’s to withhold',
+  './stores': 'exit: records',
+  './stores/file': 'other: the command line',
+  './stores/postgres': 'exit: records',
+  './package.json': 'no words',
+}
+
+const rowOfCommand: Rows<string> = {
+  run: 'exit: formatted',
+  resume: 'exit: formatted',
+  sessions: 'other: the command line',
+  guards: 'other: the command line',
+  diagram: 'exit: chart',
+  paths: 'no: it explores the bare machine',
+}
+
+/** What `World.exits` looks through; `records` are those of the store. */
+const exits = [
+  'events',
+  'printed',
+  'results',
+  'formatted',
+  'requests',
+  'replayed',
+  'listed',
+  'inspected',
+  'chart',
+  'records',
+]
+
+const tables: Record<string, Rows<string>> = {
+  rowOfEvent,
+  rowOfMachineEvent,
+  rowOfPart,
+  rowOfFeature,
+  rowOfToolOption,
+  rowOfAgentOption,
+  rowOfSection,
+  rowOfRunOption,
+  rowOfEntryPoint,
+  rowOfCommand,
+}
+
+const rows = Object.entries(tables).flatMap(([table, each]) =>
+  Object.entries(each).map(([name, row]) => [table, name, row] as const),
+)
+
+test.each(rows)('%s: %s has its row: %s', (_table, _name, row) => {
+  const [, kind, name = ''] = /^(entrance|other|exit|no)(?:: (.*)| words)$/.exec(row) ?? []
+  const known: Record<string, readonly string[]> = {
+    entrance: Object.keys(entrances),
+    other: others,
+    exit: exits,
+  }
+  expect(kind).toBeDefined()
+  if (kind !== undefined && kind !== 'no') expect(known[kind]).toContain(name)
+})
+
+test('every kind of event has a row', () => {
+  const source = readFileSync('machines/agent/announcements.ts', 'utf8')
+  const told = [...source.matchAll(/\btype: '(\w+)'/g)].map(([, type]) => type)
+  expect(new Set(Object.keys(rowOfEvent))).toEqual(new Set(told))
+})
+
+test('every option of a tool has a row', () => {
+  const wrong = (): unknown =>
+    defineTool({ name: 'a', description: 'A.', input: { type: 'object' }, odd: 1 } as never)
+  const [, listed = ''] = /The options are (.*)\./.exec(messageOf(wrong)) ?? []
+  expect(new Set(listed.split(', '))).toEqual(new Set(Object.keys(rowOfToolOption)))
+})
+
+test('every section of the configuration has a row, and every option of an agent and of a run', () => {
+  expect(new Set(agentSchema.keys.map(([name]) => name))).toEqual(new Set(Object.keys(rowOfSection)))
+  const [, listed = ''] = /are (.*?)\./.exec(messageOf(() => checkedRunOptions({ odd: 1 }))) ?? []
+  expect(listed === '' ? [] : listed.split(/, | and /).filter((key) => !(key in rowOfRunOption))).toEqual([])
+})
+
+test('every entry point of the package has a row', () => {
+  const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: object }
+  expect(new Set(Object.keys(rowOfEntryPoint))).toEqual(new Set(Object.keys(exports)))
+})
+
+test('every command has a row', async () => {
+  const { out } = await cli(['--help'])
+  const listed = [...out.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name)
+  expect(new Set(listed)).toEqual(new Set(Object.keys(rowOfCommand)))
+})
+
+function messageOf(act: () => unknown): string {
+  try {
+    act()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return ''
+}

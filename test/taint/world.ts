@@ -1,0 +1,490 @@
+import { createInspector } from '@statelyai/inspect'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { AgentContext } from '../../machines/agent/context.js'
+import { pendingCalls } from '../../machines/agent/result-of.js'
+import {
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  defineGuard,
+  defineTool,
+  formatEvents,
+  openaiChat,
+  type OpenAIChatOptions,
+  patternShield,
+  type Run,
+  type Shield,
+  ToolError,
+  type UserInput,
+} from '../../src/index.js'
+import type { ShieldPoint, ShieldsOptions } from '../../src/shields/index.js'
+import { redacted } from '../../src/inspect/index.js'
+import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
+import { memoryStore } from '../../src/stores/memory-store.js'
+import type { SessionStore } from '../../src/stores/store.js'
+import { cli } from '../cli/support.js'
+import { httpServer, json } from '../mcp/http-server.js'
+import { open } from '../mcp/support.js'
+import { distant } from '../support/distant.js'
+import { placesOf } from '../support/places.js'
+import { tick, until } from '../support/play.js'
+import { canary, type Cell, entrances, type Other, searched, type Slots } from './tables.js'
+
+const harmless: Slots = {
+  input: 'Go.',
+  parts: ['See', 'this.'],
+  fileName: 'a.txt',
+  fileText: 'A file.',
+  address: 'https://a.example/a.png',
+  attachment: 'An attachment.',
+  steering: 'Hurry.',
+  reply: 'And then?',
+  aside: 'Let me see.',
+  reasoning: 'Two and two.',
+  callName: 'echo',
+  callArguments: '{"text":"x"}',
+  edit: 'y',
+  toolResult: 'Echo.',
+  toolError: '',
+  progress: 'half',
+  clientOutput: 'Picked.',
+  mcpResult: 'Gone.',
+  childWords: 'Found.',
+  childFailure: '',
+  answer: ['Done.'],
+  refusal: '',
+  providerMessage: '',
+  providerCode: '',
+}
+
+/** Where words can come out, by name. What is found in one is a leak. */
+export type Exits = Record<string, unknown>
+
+/** Plays one cell of the table, and looks for what was planted. */
+export async function leaksOf(cell: Cell): Promise<{ leaks: string[]; planted: boolean }> {
+  const world = new World(cell)
+  try {
+    await world.play()
+    const exits = await world.exits()
+    const leaks = Object.entries(exits).flatMap(([exit, value]) => placesOf(searched, value, exit))
+    return { leaks, planted: world.isPlanted }
+  } finally {
+    await world.close()
+  }
+}
+
+class World {
+  readonly #cell: Cell
+  readonly #slots: Slots
+  readonly #has: (other: Other) => boolean
+  readonly #events: AgentEvent[] = []
+  readonly #results: unknown[] = []
+  readonly #inspected: unknown[] = []
+  readonly #printed: string[] = []
+  readonly #asked: string[] = []
+  #current: Run | undefined
+  #rehearsal: Rehearsal | undefined
+  #childModel: Rehearsal | undefined
+  #folder: string | undefined
+  #near: SessionStore | undefined
+  #turns: Turn[] = []
+  #silence: () => void = () => undefined
+
+  constructor(cell: Cell) {
+    this.#cell = cell
+    this.#slots = { ...harmless, ...entrances[cell.entrance]?.plant }
+    this.#has = (other) => cell.on.includes(other)
+  }
+
+  /** Whether a shield was shown it, or a provider has said it: else the cell proves nothing. */
+  get isPlanted(): boolean {
+    const { points, isUnseen = false } = entrances[this.#cell.entrance] ?? { points: [] }
+    return points.length === 0 || isUnseen || this.#asked.some((text) => text.includes(searched))
+  }
+
+  get #scene() {
+    return entrances[this.#cell.entrance]?.scene
+  }
+
+  async play(): Promise<void> {
+    this.#listen()
+    this.#turns = this.#script()
+    this.#rehearsal = await startRehearsal({
+      turns: [() => this.#turns.shift() ?? { text: this.#final }],
+      onExhausted: 'loop',
+    })
+    this.#childModel = await startRehearsal({ turns: this.#childScript(), onExhausted: 'loop' })
+    if (this.#has('the command line')) this.#folder = await mkdtemp(join(tmpdir(), 'taint-'))
+    this.#near = this.#folder ? fileStore({ dir: this.#folder }) : memoryStore()
+    const options = await this.#options()
+    const agent = createAgent(options)
+    await this.#run(agent.run(this.#input(), this.#runOptions()), options)
+    if (this.#scene === 'credentials') return
+    // What the session keeps goes out with its next run.
+    this.#turns = [{ text: this.#final }]
+    await this.#run(agent.run('And now?', { session: 's', ...this.#inspecting() }), options, 'the last')
+  }
+
+  async exits(): Promise<Exits> {
+    const options = await this.#options()
+    const agent = createAgent(options)
+    const replayed = await agent.replay('s')
+    const exits: Exits = {
+      events: this.#events,
+      printed: this.#printed,
+      results: this.#results,
+      formatted: this.#events.map(formatEvents({ width: 10_000 })),
+      requests: this.#rehearsal?.requests.map(({ body }) => body),
+      replayed: { messages: replayed.messages, run: replayed.run },
+      read: (await agent.readSession('s')).toJSON(),
+      listed: await options.store?.list(),
+      inspected: this.#inspected,
+      chart: agent.machine.config,
+      ...(await this.#ofStore(options.store as SessionStore)),
+    }
+    if (this.#has('forks and replays of every record'))
+      exits['rewound'] = await this.#rewound(agent, replayed.at)
+    if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.at))
+    return exits
+  }
+
+  async close(): Promise<void> {
+    this.#silence()
+    await Promise.all([this.#rehearsal?.close(), this.#childModel?.close()])
+    await this.#near?.close()
+    if (this.#folder) await rm(this.#folder, { recursive: true })
+    delete process.env.OPENAI_API_KEY
+  }
+
+  // What happens.
+
+  async #run(started: Run, options: AgentOptions, which: 'the first' | 'the last' = 'the first') {
+    let run = started
+    this.#follow(run)
+    if (this.#scene === 'cancelled' && which === 'the first') this.#cancelWhenHeld(run)
+    let replies = which === 'the first' ? 1 : 0
+    for (let rests = 0; rests < 12; rests += 1) {
+      await until(() => atRest.test(run.state))
+      const isFinal = !/^(PAUSED|WAITING_FOR_INPUT)$/.test(run.state)
+      // An interactive run tells of its end only.
+      if (isFinal || !this.#has('an interactive run')) this.#results.push(await run.result)
+      if (isFinal) return
+      if (this.#has('another process at each rest')) {
+        run = await this.#resumed(options)
+        this.#follow(run)
+      }
+      const { context } = run.snapshot() as { context: AgentContext }
+      const moves = this.#moves
+      if (context.state === 'PAUSED') run.resume()
+      else if (context.reason === 'message' && replies-- > 0) run.reply(this.#slots.reply)
+      else if (context.reason === 'message') run.cancel()
+      for (const { callId, needs } of pendingCalls(context)) this.#answer(run, callId, needs)
+      await until(() => this.#moves > moves)
+    }
+    throw new Error(`The run did not come to an end: ${run.state}`)
+  }
+
+  /** The run at rest gives its session back when that is written, which may take it a moment. */
+  async #resumed(options: AgentOptions): Promise<Run> {
+    for (let i = 0; ; i += 1) {
+      try {
+        return await createAgent(options).resume('s')
+      } catch (error) {
+        if (i >= 1_000 || (error as { code?: unknown }).code !== 'session_busy') throw error
+        await tick()
+      }
+    }
+  }
+
+  /** How often anything has gone on. */
+  get #moves(): number {
+    return this.#events.filter(({ type }) => type === 'state_changed').length
+  }
+
+  #answer(run: Run, callId: string, needs: string): void {
+    if (needs === 'approval') {
+      run.approve(callId, this.#has('an edit') ? { text: this.#slots.edit } : undefined)
+    } else {
+      const { clientOutput } = this.#slots
+      run.toolOutput(callId, this.#scene === 'client fails' ? new Error(clientOutput) : clientOutput)
+    }
+  }
+
+  /** As the shields begin to look: nothing has been cleared then. */
+  #cancelWhenHeld(run: Run): void {
+    run.events$.subscribe((event) => {
+      const isLook = event.type === 'step_started' && event.stepType === 'shield_call'
+      if (isLook && event.point === this.#cell.shield?.point) run.cancel()
+    })
+  }
+
+  #follow(run: Run): void {
+    this.#current = run
+    run.events$.subscribe({ next: (event) => void this.#events.push(event), error: () => undefined })
+  }
+
+  // What it is made of.
+
+  get #final(): string {
+    return this.#has('an output schema') ? '{"done":true}' : 'Fine.'
+  }
+
+  #script(): Turn[] {
+    const slots = this.#slots
+    if (this.#scene === 'credentials') {
+      return [{ status: 401, error: { message: slots.providerMessage, code: slots.providerCode } }]
+    }
+    const calls = [
+      { name: slots.callName, arguments: slots.callArguments },
+      ...(this.#has('a client call') ? [{ name: 'pick', arguments: {} }] : []),
+      ...(this.#has('a sub-agent') ? [{ name: 'ask', arguments: { task: 'Find it.' } }] : []),
+      ...(this.#has('MCP') ? [{ name: 'web_go', arguments: {} }] : []),
+    ]
+    const first: Turn = {
+      text: slots.aside,
+      reasoning: slots.reasoning,
+      toolCalls: calls,
+      ...(this.#scene === 'cut call' && { finishReason: 'length' }),
+    }
+    if (slots.refusal !== '') return [first, { refusal: slots.refusal }]
+    const isObject = this.#has('an output schema')
+    const planted = entrances[this.#cell.entrance]?.plant.answer
+    const pieces =
+      planted ?? (isObject ? ['{"done":true}'] : this.#has('an answer in pieces') ? ['Do', 'ne.'] : ['Done.'])
+    return [
+      first,
+      ...pieces.map(
+        (text, i): Turn => ({
+          text,
+          reasoning: slots.reasoning,
+          ...(i < pieces.length - 1 && { finishReason: 'length' }),
+        }),
+      ),
+    ]
+  }
+
+  #childScript(): Turn[] {
+    const { childWords, childFailure } = this.#slots
+    if (this.#scene === 'child fails') {
+      return [{ status: 429, error: { message: childFailure, code: 'insufficient_quota' } }]
+    }
+    const looks = { name: 'look', arguments: { at: childWords } }
+    return [{ text: childWords, reasoning: childWords, toolCalls: [looks] }, { text: childWords }]
+  }
+
+  #input(): UserInput {
+    const { input, parts, fileName, fileText, address } = this.#slots
+    const data = `data:text/plain;base64,${Buffer.from(fileText).toString('base64')}`
+    return [
+      { content: input },
+      {
+        content: [
+          ...parts.map((text) => ({ type: 'text' as const, text })),
+          { type: 'file', file: { filename: fileName, file_data: data } },
+          { type: 'image_url', image_url: { url: address } },
+        ],
+      },
+    ]
+  }
+
+  #runOptions() {
+    const attachments = [{ name: 'note', text: this.#slots.attachment }]
+    return { session: 's', attachments, ...this.#inspecting() }
+  }
+
+  #inspecting() {
+    if (!this.#has('an inspector')) return {}
+    const send = (event: object): void => void this.#inspected.push(event)
+    const inspector = createInspector({ send } as never, redacted({ maxText: 1e6, maxItems: 1e6 }) as never)
+    return { inspect: inspector.inspect }
+  }
+
+  async #options(): Promise<AgentOptions> {
+    const near = this.#near as SessionStore
+    return {
+      model: openaiChat({ model: 'm', baseURL: this.#rehearsal?.url, ...this.#credentials() }),
+      store: this.#has('a store that answers later') ? distant(near) : near,
+      stream: !this.#has('one response instead of a stream'),
+      interactive: this.#has('an interactive run'),
+      retry: { maxAttempts: 1 },
+      tools: await this.#tools(),
+      shields: this.#shields(),
+      limits: this.#scene === 'conclusion' ? { maxSteps: 1, onLimit: 'conclude' } : {},
+      completion: { maxOutputRepairs: 1 },
+      ...(this.#has('an output schema') && { output: objectSchema }),
+      ...(this.#has('a window to fit') && { context: { window: 4_000, strategy: 'compact' }, tokenizer }),
+      ...(this.#has('guards that watch') && { guardrails: watching, guards: [ownGuard] }),
+    }
+  }
+
+  #credentials(): Partial<OpenAIChatOptions> {
+    if (this.#scene !== 'credentials') return { apiKey: 'none' }
+    switch (this.#cell.way) {
+      case 'option':
+        return { apiKey: canary }
+      case 'function':
+        return { apiKey: () => Promise.resolve(canary) }
+      case 'environment':
+        process.env.OPENAI_API_KEY = canary
+        return {}
+      case 'header':
+        return { apiKey: 'none', headers: { 'x-gateway': canary } }
+      default:
+        return { apiKey: 'none', query: { access_key: canary } }
+    }
+  }
+
+  #shields(): ShieldsOptions {
+    const { shield } = this.#cell
+    const at = (point: ShieldPoint): Shield[] => [
+      ...(shield?.point === point ? [this.#shield(shield?.action ?? 'block')] : []),
+      ...(this.#has('harmless shields everywhere') ? [never] : []),
+    ]
+    return {
+      input: at('input'),
+      toolInput: at('toolInput'),
+      toolOutput: at('toolOutput'),
+      output: at('output'),
+    }
+  }
+
+  #shield(action: 'block' | 'redact'): Shield {
+    const shield = patternShield({ name: 'planted', patterns: [new RegExp(canary, 'g')], action })
+    return {
+      ...shield,
+      check: (content, question) => {
+        this.#asked.push(content)
+        return shield.check(content, question)
+      },
+    }
+  }
+
+  async #tools(): Promise<NonNullable<AgentOptions['tools']>> {
+    const input = { type: 'object' as const }
+    const slots = this.#slots
+    const described = { description: 'A tool.', input }
+    const echo = defineTool({
+      name: 'echo',
+      ...described,
+      needsApproval: this.#has('approval'),
+      execute: (_input, { progress }) => {
+        progress({ [slots.progress]: slots.progress })
+        if (entrances[this.#cell.entrance]?.plant.steering) this.#current?.steer(slots.steering)
+        if (slots.toolError !== '') throw new ToolError('failed', slots.toolError)
+        return slots.toolResult
+      },
+    })
+    const pick = defineTool({ name: 'pick', ...described, client: true })
+    const look = defineTool({ name: 'look', ...described, execute: () => slots.childWords })
+    const child = createAgent({
+      model: openaiChat({ model: 'm', baseURL: this.#childModel?.url, apiKey: 'none' }),
+      tools: [look],
+      retry: { maxAttempts: 1 },
+    })
+    const ask = child.asTool({ name: 'ask', description: 'Asks.', maxSteps: 3 })
+    return [
+      echo,
+      pick,
+      ...(this.#has('a sub-agent') ? [ask] : []),
+      ...(this.#has('MCP') ? await this.#mcp() : []),
+    ]
+  }
+
+  async #mcp() {
+    const content = [{ type: 'text', text: this.#slots.mcpResult }]
+    const { url } = await httpServer((request, response) => json(response, request, { content }))
+    return (await open({ url })).tools
+  }
+
+  // What comes out.
+
+  /** Records that hold it have to say so; the state of the machine, which is never shown, may. */
+  async #ofStore(store: SessionStore): Promise<Exits> {
+    const exits: Exits = {}
+    for (const { id } of await store.list()) {
+      // A sub-agent's own session is as its own shields let it through.
+      if (id !== 's') continue
+      for (const { seq, type, data } of await store.read(id)) {
+        if (!data.includes(searched) || type === 'snapshot' || type === 'opened') continue
+        const { event } = JSON.parse(data) as { event?: { withheld?: true } }
+        const isInput = type === 'start' && this.#cell.shield?.point === 'input'
+        if (!isInput && event?.withheld !== true) exits[`record ${seq}`] = data
+      }
+    }
+    return exits
+  }
+
+  async #rewound(agent: Agent, last: number): Promise<unknown[]> {
+    const found: unknown[] = []
+    for (let at = 1; at <= last; at += 1) {
+      const { messages, run } = await agent.replay('s', { to: at })
+      found.push({ at, messages, run })
+    }
+    const fork = await agent.fork('s', Math.ceil(last / 2))
+    const { messages, run } = await agent.replay(fork)
+    return [...found, { fork, messages, run }]
+  }
+
+  async #ofCommands(last: number): Promise<Exits> {
+    await this.#near?.close()
+    const at = (seq: number) => ['sessions', 'show', 's', '--at', String(seq)]
+    const commands = [
+      ['sessions', 'list'],
+      ['sessions', 'list', '--json'],
+      ['sessions', 'show', 's'],
+      ['sessions', 'show', 's', '--events'],
+      ['sessions', 'export', 's'],
+      ['sessions', 'export', 's', '--markdown'],
+      ['guards', 's'],
+      at(Math.max(1, Math.floor(last / 4))),
+      at(Math.ceil(last / 2)),
+    ]
+    const exits: Exits = {}
+    for (const command of commands) {
+      const said = await cli([...command, '--store', `file:${this.#folder}`], { cwd: '/' })
+      exits[`statewright ${command.join(' ')}`] = said
+    }
+    return exits
+  }
+
+  /** What is written past everybody, while the cell is played. */
+  #listen(): void {
+    // oxlint-disable-next-line unbound-method -- put back as it was
+    const streams = [process.stdout, process.stderr].map((stream) => ({ stream, write: stream.write }))
+    for (const { stream, write } of streams) {
+      stream.write = ((...args: Parameters<typeof write>) => {
+        this.#printed.push(String(args[0]))
+        return write.apply(stream, args)
+      }) as typeof write
+    }
+    this.#silence = () => {
+      for (const { stream, write } of streams) stream.write = write
+      this.#silence = () => undefined
+    }
+  }
+}
+
+type Agent = ReturnType<typeof createAgent>
+
+const atRest =
+  /^(COMPLETED|CANCELLED|TIMED_OUT|MAX_STEPS|BUDGET_EXCEEDED|BLOCKED|ERROR|PAUSED|WAITING_FOR_INPUT)$/
+
+const objectSchema = {
+  type: 'object' as const,
+  properties: { done: { type: 'boolean' } },
+  required: ['done'],
+  additionalProperties: false,
+}
+
+const never = patternShield({ name: 'never', patterns: [/never there/], action: 'block' })
+const tokenizer = { count: (words: string) => Math.ceil(words.length / 4) }
+const watching = { repeatedCall: {}, failing: {}, cycle: {}, repeatedOutput: {} } as const
+const ownGuard = defineGuard({
+  name: 'own',
+  initial: 0,
+  observe: (count: number) => count + 1,
+  verdict: () => undefined,
+})
