@@ -36,7 +36,7 @@ const call = fields(
 
 const role = anyText()
 
-export const storedMessage = taggedBy(
+const message = taggedBy(
   'role',
   {
     system: fields({ ...stamp, role, content: anyText() }, 'an object', 'open'),
@@ -87,7 +87,7 @@ export const storedSession = fields(
     version: optional(amount()),
     id: text(),
     name: optional(anyText()),
-    messages: list(storedMessage, 'a list'),
+    messages: list(message, 'a list'),
     usage: optional(storedUsage),
     metadata: optional(
       fields(

@@ -10,7 +10,7 @@ import { defaultConfig } from '../config/defaults.js'
 import { anything, fields, type Kind, list, nullable, optional, that } from '../config/kind.js'
 import { anyText, choice, flag, number } from '../config/values.js'
 import { ConfigError } from '../errors.js'
-import { storedFit, storedMessage, storedUsage } from '../runtime/stored-session.js'
+import { storedFit, storedUsage } from '../runtime/stored-session.js'
 import { emptySession, type SessionState } from './session-state.js'
 
 /** What a log leads to, made whole and judged before anybody relies on it: another program may have written in it. */
@@ -71,13 +71,17 @@ function faultIn(kind: Kind, value: unknown): string | null {
   }
 }
 
+/** The value itself when it lacks nothing, as most do. */
 function filled<Value extends object>(defaults: Value, value: Value): Value {
-  const pairs = Object.entries(defaults).map(([key, fallback]: [string, unknown]) => {
-    const own = (value as Record<string, unknown>)[key]
-    if (own === undefined) return [key, fallback]
-    return [key, isRecord(fallback) && isRecord(own) ? filled(fallback, own) : own]
-  })
-  return { ...value, ...(Object.fromEntries(pairs) as Partial<Value>) }
+  const own = value as Record<string, unknown>
+  let whole: Record<string, unknown> | undefined
+  for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
+    const given = own[key]
+    const kept =
+      given === undefined ? fallback : isRecord(fallback) && isRecord(given) ? filled(fallback, given) : given
+    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
+  }
+  return (whole ?? value) as Value
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -95,6 +99,47 @@ function like(sample: unknown): Kind {
 
 const finite = () => number(-Infinity, Infinity, 'a number')
 const texts = () => list(anyText(), 'a list')
+
+/** A look at what everybody relies on: there may be thousands. */
+function isMessage(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const {
+    role,
+    id,
+    createdAt,
+    content,
+    tool_call_id: answered,
+    tool_calls: asked,
+    refusal,
+    reasoning,
+    data,
+  } = value
+  const isStamped =
+    typeof id === 'string' && typeof createdAt === 'number' && (data === undefined || isRecord(data))
+  if (!isStamped) return false
+  switch (role) {
+    case 'user':
+      return typeof content === 'string' || (Array.isArray(content) && content.every(isPart))
+    case 'assistant':
+      return (
+        (content === null || typeof content === 'string') &&
+        (asked === undefined || (Array.isArray(asked) && asked.every(isAskedCall))) &&
+        [refusal, reasoning].every((words) => words === undefined || typeof words === 'string')
+      )
+    case 'tool':
+      return typeof content === 'string' && typeof answered === 'string'
+    default:
+      return role === 'system' && typeof content === 'string'
+  }
+}
+
+const isPart = (part: unknown): boolean => isRecord(part) && typeof part['type'] === 'string'
+
+function isAskedCall(value: unknown): boolean {
+  if (!isRecord(value) || typeof value['id'] !== 'string' || !isRecord(value['function'])) return false
+  const { name, arguments: text } = value['function']
+  return typeof name === 'string' && typeof text === 'string'
+}
 
 const call = fields(
   {
@@ -136,7 +181,7 @@ const {
 })
 
 const session = {
-  messages: list(storedMessage, 'a list'),
+  messages: that((value) => Array.isArray(value) && value.every(isMessage), 'a list of messages'),
   fit: nullable(storedFit),
   guardrails: like(guardrails),
   warnedOfBudget: flag(),
