@@ -7,7 +7,7 @@ import { post } from './post.js'
 import { decoded, readStream, textOf } from './read-stream.js'
 
 /**
- * One request over Node's HTTP, with the address and the headers that the client would send: a tenth of what the client
+ * One request over Node's HTTP, with the address and the headers that the client would send: less than half of what the client
  * costs on `fetch`, and free of the limits that Node's `fetch` has of its own (300 s for headers and between two pieces).
  * @throws what the client would throw for a status or a connection; else like `readAnswer`
  */

@@ -44,7 +44,7 @@ export interface OpenAIChatOptions {
    */
   echoReasoning?: boolean | ReasoningForm | undefined
   /**
-   * Makes the requests. Default: Node's own HTTP with the agents of the process (`https.globalAgent`), which costs a tenth;
+   * Makes the requests. Default: Node's own HTTP with the agents of the process (`https.globalAgent`), which costs less than half;
    * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
    */
   fetch?: typeof globalThis.fetch | undefined
