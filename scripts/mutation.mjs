@@ -34,17 +34,20 @@ if (codes.some((code) => code !== 0)) {
 
 const caught = lines.filter(({ caughtBy, excuse }) => caughtBy !== null && excuse === null)
 const excused = lines.filter(({ caughtBy, excuse }) => caughtBy === null && excuse !== null)
-const survivors = lines.filter(({ caughtBy, excuse }) => caughtBy === null && excuse === null)
+const alive = lines.filter(({ caughtBy, excuse }) => caughtBy === null && excuse === null)
+const open = alive.filter(({ isOpen }) => isOpen)
+const survivors = alive.filter(({ isOpen }) => !isOpen)
 const stale = lines.filter(({ caughtBy, excuse }) => caughtBy !== null && excuse !== null)
 
 for (const { name, caughtBy } of caught) console.log(`${name}\n    ${caughtBy}`)
 section('Changes nothing', excused, ({ name, excuse }) => `${name}\n    ${excuse}`)
+section('Survive until somebody writes what catches them', open, ({ name }) => name)
 section('SURVIVED', survivors, ({ name }) => name)
 section('STALE: listed as changing nothing', stale, ({ name, caughtBy }) => `${name}\n    ${caughtBy}`)
 const byPaths = caught.filter(({ caughtBy }) => caughtBy.startsWith('path')).length
 console.log(
   `\n${lines.length} mutants: ${caught.length} caught (${byPaths} by paths, ${caught.length - byPaths} by invariants), ` +
-    `${excused.length} change nothing, ${survivors.length} survived.`,
+    `${excused.length} change nothing, ${open.length} known and ${survivors.length} new ones survived.`,
 )
 if (survivors.length + stale.length > 0) process.exitCode = 1
 
