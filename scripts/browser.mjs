@@ -2,10 +2,7 @@
 // and succeeds; in CI it fails.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
+import { runSuite } from './suite.mjs'
 
 function findChromium() {
   return [process.env.CHROMIUM, '/usr/bin/chromium'].find((path) => path && existsSync(path))
@@ -30,11 +27,4 @@ if (chromium === undefined) {
   process.exit(what === 'failed' ? 1 : 0)
 }
 
-const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
-const jest = join(root, 'node_modules/jest/bin/jest.js')
-const { status } = spawnSync(process.execPath, [...flags, jest, 'test/browser', ...process.argv.slice(2)], {
-  cwd: root,
-  stdio: 'inherit',
-  env: { ...process.env, STATEWRIGHT_SUITE: 'browser', CHROMIUM: chromium },
-})
-process.exit(status ?? 1)
+runSuite(['test/browser', ...process.argv.slice(2)], { STATEWRIGHT_SUITE: 'browser', CHROMIUM: chromium })

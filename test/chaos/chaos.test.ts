@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { anyPlan } from './plan.js'
 import { play } from './play.js'
-import { Host } from './provider.js'
+import { hosted } from './hosted.js'
 import { Tally } from './tally.js'
 
 /** `npm run test:chaos` plays thousands; here is a sample. */
@@ -11,32 +11,16 @@ const isWhole = numRuns >= 1_000
 /** The whole takes as long as it may; a machine that is slow plays less of it. */
 const longest = 120_000
 
-let host: Host
-/** What nobody has caught. */
-const stray: unknown[] = []
-const note = (error: unknown): void => void stray.push(error)
-
-beforeAll(async () => {
-  host = await Host.open()
-  process.on('unhandledRejection', note)
-  process.on('uncaughtException', note)
-})
-
-afterAll(async () => {
-  process.off('unhandledRejection', note)
-  process.off('uncaughtException', note)
-  await host.close()
-})
+const { host, unhandled } = hosted()
 
 test(
   `${isWhole ? 'up to ' : ''}${numRuns} runs in chaos keep every promise (seed ${seed})`,
   async () => {
     const tally = new Tally()
     const property = fc.asyncProperty(anyPlan(isWhole ? 20 : 5), async (plan) => {
-      const report = await play(plan, host)
+      const report = await play(plan, host())
       tally.count(plan, report)
-      const unhandled = stray.splice(0).map((error) => `unhandled: ${String(error)}`)
-      expect([...report.broken, ...unhandled]).toEqual([])
+      expect([...report.broken, ...unhandled()]).toEqual([])
     })
     // A failure is told as it was found: smaller plans are other runs.
     await fc.assert(property, {

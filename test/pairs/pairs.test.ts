@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../src/index.js'
-import { Host } from '../chaos/provider.js'
+import { hosted } from '../chaos/hosted.js'
 import { cellOf, pairsOf, type Place, places } from './cell.js'
 import { type Feature, type FeatureName, featureNames, features } from './features.js'
 import { playCell } from './play.js'
@@ -12,21 +12,7 @@ const isWhole = process.env['PAIRS'] === 'whole'
 const seed = Number(process.env['PAIRS_SEED'] ?? 1)
 const only = process.env['PAIRS_ONLY']?.split(' × ')
 
-let host: Host
-const stray: unknown[] = []
-const note = (error: unknown): void => void stray.push(error)
-
-beforeAll(async () => {
-  host = await Host.open()
-  process.on('unhandledRejection', note)
-  process.on('uncaughtException', note)
-})
-
-afterAll(async () => {
-  process.off('unhandledRejection', note)
-  process.off('uncaughtException', note)
-  await host.close()
-})
+const { host, unhandled } = hosted()
 
 test(
   `each two features keep the rules together (seed ${seed})`,
@@ -37,10 +23,10 @@ test(
     const broken: string[] = []
     for (const [i, pair] of due.entries()) {
       const place = places[(i + seed) % places.length] as Place
-      const { broken: rules, ended, events } = await playCell(cellOf(pair, place, seed * 100_003 + i), host)
+      const { broken: rules, ended, events } = await playCell(cellOf(pair, place, seed * 100_003 + i), host())
       for (const name of pair) if (events.some((event) => isShownBy(name, event))) shown.add(name)
       ends.set(ended, (ends.get(ended) ?? 0) + 1)
-      const found = [...rules, ...stray.splice(0).map((error) => `unhandled: ${String(error)}`)]
+      const found = [...rules, ...unhandled()]
       broken.push(...found.map((rule) => `${pair.join(' × ')} (${place}): ${rule}`))
     }
     console.log(summary(due.length, ends))

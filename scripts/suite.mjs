@@ -1,0 +1,16 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Runs jest as `npm test` does, on these files and with these variables, and ends with its exit code. */
+export function runSuite(args, variables) {
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
+  const jest = join(root, 'node_modules/jest/bin/jest.js')
+  const { status } = spawnSync(process.execPath, [...flags, jest, ...args], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, ...variables },
+  })
+  process.exit(status ?? 1)
+}
