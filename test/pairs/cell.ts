@@ -55,7 +55,8 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     plan: {
       ...quiet,
       stream: below(2) === 0,
-      tools: [both.find(({ tool }) => tool !== undefined)?.tool ?? 'works', 'works'],
+      // With one tool of its own, a sub-agent also has the one that asks a person.
+      tools: [both.find(({ tool }) => tool !== undefined)?.tool ?? 'works'],
       manner: both.find(({ manner }) => manner !== undefined)?.manner ?? 'approve',
       ...Object.assign({}, ...plans),
       seed,

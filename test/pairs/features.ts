@@ -72,7 +72,7 @@ export const features = {
   },
   'an approval of a sub-agent': {
     shows: (event) => event.type === 'approval_requested' && event.path !== undefined,
-    plan: { subAgent: true, needsApproval: 'lets pass' },
+    plan: { subAgent: true },
     answers: ['calls one tool', 'calls one tool', 'calls one tool'],
     calls: ['research', 'pay'],
   },
