@@ -114,9 +114,13 @@ export class Host {
   }
 
   async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const pieces: Buffer[] = []
-    for await (const piece of incoming as AsyncIterable<Buffer>) pieces.push(piece)
     const provider = this.#providers.get(String(incoming.headers['x-chaos']))
+    const pieces: Buffer[] = []
+    for await (const piece of incoming as AsyncIterable<Buffer>) {
+      pieces.push(piece)
+      // A request of megabytes is under way for a while, in real time: the run's own clock stands still meanwhile.
+      if (provider) provider.world.moves += 1
+    }
     // A redirect leads to where there is no such header.
     if (!provider || incoming.method !== 'POST') return void response.writeHead(404).end('<html></html>')
     const { world } = provider
