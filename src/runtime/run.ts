@@ -65,6 +65,8 @@ export interface Above {
   id: string
   /** Told everything that the run comes to, right when it happens. */
   watch: (context: AgentContext) => void
+  /** Told its events, from the first on. */
+  hear: (event: AgentEvent) => void
 }
 
 /**
@@ -116,6 +118,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.sessionId = session.id
     this.#session = session
     this.#unfollow = signal ? this.#follow(signal) : () => undefined
+    if (above) this.#hub.events$.subscribe(above.hear)
     if (origin instanceof Promise) {
       origin.then((read) => this.#begin(this.#enter(machine, read, inspect)), this.#refuseRun)
       return

@@ -64,7 +64,7 @@ export class SessionLog implements Journal {
   #writing: Promise<void> | undefined
   #failure: StoreError | undefined
   #onFailure = (_failure: StoreError): void => undefined
-  #told = (): number => 0
+  #told = (): number | undefined => undefined
 
   constructor({ store, lease, standing, clock, holder, name }: SessionLogParts) {
     this.sessionId = lease.sessionId
@@ -265,9 +265,7 @@ export class SessionLog implements Journal {
   #write(): Promise<void> | undefined {
     const told = this.#told()
     const last = this.#pending.length - 1
-    const records = this.#pending.map((draft, i) =>
-      sealDraft(draft, i === last && told > 0 ? told : undefined),
-    )
+    const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? told : undefined))
     const summary = this.#summary
     this.#pending = []
     this.#summary = undefined

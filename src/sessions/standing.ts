@@ -24,8 +24,8 @@ export interface Standing {
   state: SessionState
   /** The latest run, ended or not; null before the first. */
   run: FoldedRun | null
-  /** The number of that run's last event, as far as the log knows. */
-  told: number
+  /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
+  told: number | null
   /** Characters of the last snapshot, and of what has come since. */
   snapshotSize: number
   tailSize: number
@@ -50,7 +50,7 @@ function before(records: readonly LogRecord[]): Standing {
     runs: 0,
     state: emptySession(),
     run: null,
-    told: 0,
+    told: null,
     snapshotSize: 0,
     tailSize: 0,
   }
@@ -69,7 +69,8 @@ function lastSound(records: readonly LogRecord[], sessionId: string): number {
 
 function faultIn({ name, runs, told, run, state }: Standing): string | null {
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
-  if (![runs, told].every(Number.isSafeInteger)) return 'the number of its runs, or of their events, is none'
+  if (![runs, told ?? 0].every(Number.isSafeInteger))
+    return 'the number of its runs, or of their events, is none'
   return run ? faultOf(run.context) : faultOfState(state)
 }
 
@@ -97,7 +98,7 @@ function take(standing: Standing, record: LogRecord, entry: LogEntry, sessionId:
       const [run] = initialTransition(agentMachine, { ...standing.state, ...wholeInput(entry.input) })
       standing.run = run
       standing.runs += 1
-      standing.told = 0
+      standing.told = null
       break
     }
     case 'event':
@@ -124,7 +125,8 @@ function take(standing: Standing, record: LogRecord, entry: LogEntry, sessionId:
 export function toldBefore({ run, told }: Standing): number {
   const state = run?.context.state
   const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
-  return isAtWork && told > 0 ? (Math.floor(told / roomAfterKill) + 1) * roomAfterKill : told
+  if (told === null) return 0
+  return isAtWork ? (Math.floor(told / roomAfterKill) + 1) * roomAfterKill : told
 }
 
 const roomAfterKill = 1_000_000

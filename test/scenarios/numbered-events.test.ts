@@ -1,4 +1,4 @@
-import { type AgentEvent, memoryStore, type Run } from '../../src/index.js'
+import { type AgentEvent, defineShield, memoryStore, type Run } from '../../src/index.js'
 import { distant } from '../support/distant.js'
 import { again, stage, until } from '../support/play.js'
 import { call, clientTool, text, tool } from '../support/tools.js'
@@ -101,6 +101,22 @@ describe.each([
     const events = heard(other)
     expect((await other.result).state).toBe('COMPLETED')
     expect(numbers(events)).toEqual(from(1_000_001, events.length))
+    play.run.cancel()
+  })
+
+  it('leaves it also when nothing had been told yet as the log was last written', async () => {
+    const looks = defineShield({ name: 'looks', check: () => new Promise<never>(() => {}) })
+    const store = open()
+    const theatre = await stage([done], { store, shields: { input: [looks] } })
+    const play = theatre.run('Go.', { session: 's' })
+    await play.event('step_started')
+    const left = memoryStore()
+    const lease = left.acquire('s', { holder: 'a copy', ttlMs: 1_000 })
+    left.append(lease, await store.read('s'))
+    left.release(lease)
+    const events = heard(await again(theatre, { store: left }).resume('s'))
+    await until(() => events.length > 0)
+    expect(events[0]?.seq).toBe(1_000_001)
     play.run.cancel()
   })
 

@@ -53,6 +53,19 @@ describe('a sub-agent', () => {
     ])
   })
 
+  it('tells everything from its first event on', async () => {
+    const { parent } = await pair([ask('How many?'), text('Four.')], [text('It is 4.')])
+    const play = parent.run()
+    await play.end(2)
+    const told = play.of('child_event').map(({ event }) => event)
+    expect(told.slice(0, 3).map(({ type }) => type)).toEqual([
+      'session_started',
+      'state_changed',
+      'user_message',
+    ])
+    expect(told.map(({ seq }) => seq)).toEqual(told.map((_, i) => i + 1))
+  })
+
   it('rolls its usage up into the totals of the run, as it happens, and once', async () => {
     const look = tool('look')
     const { parent } = await pair(

@@ -48,6 +48,7 @@ export async function abandon(
       context: app,
       signal: AbortSignal.abort(),
       watch: () => undefined,
+      hear: () => undefined,
     })
     run?.cancel('The run that it worked for has ended.')
   } catch {

@@ -1,5 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import type { BudgetRemaining } from '../../../guards/budget.js'
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { SessionStore } from '../../stores/store.js'
 import type { ToolSet } from '../../tools/tool-set.js'
@@ -42,4 +43,6 @@ export interface Errand {
   signal: AbortSignal
   /** Told whatever its run has come to, as it happens. */
   watch: (context: AgentContext) => void
+  /** Told its events, from the first on. */
+  hear: (event: AgentEvent) => void
 }

@@ -74,9 +74,9 @@ async function begin(host: ChildHost, errand: Errand, runId: string, binding: Bi
 }
 
 function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 'origin'>): Run {
-  const { parent, actorId: id, watch, sessionId, name } = errand
+  const { parent, actorId: id, watch, hear, sessionId, name } = errand
   const session = new Session(sessionId, name)
-  const above = { parent, id, watch }
+  const above = { parent, id, watch, hear }
   return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
 }
 

@@ -134,6 +134,11 @@ export class Team {
       context: live.binding.context,
       signal,
       watch: child.watch,
+      hear: (event) => {
+        if (this.#parts.agent.getSnapshot().status !== 'active') return
+        if (context.features.resultShields && !isWordless(event)) return
+        live.emit(asChildEvent(event, call.id, tool.name))
+      },
     })
     if (run === null) {
       return failed(
@@ -141,11 +146,6 @@ export class Team {
         'interrupted',
       )
     }
-    run.events$.subscribe((event) => {
-      if (this.#parts.agent.getSnapshot().status !== 'active') return
-      if (context.features.resultShields && !isWordless(event)) return
-      live.emit(asChildEvent(event, call.id, tool.name))
-    })
     child.begin(run)
     return child
   }
