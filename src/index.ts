@@ -43,10 +43,10 @@ export type {
 export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
 export type { TokenUsage, Usage } from '../machines/agent/usage.js'
-export { resolveConfig } from './config/schema.js'
-export { ConfigError, StatewrightError, UsageError } from './errors.js'
-export { formatEvents, type FormatOptions } from './format/format-events.js'
-export { openaiChat, type OpenAIChatOptions } from './providers/openai/openai-chat.js'
+export { resolveConfig } from './core/config/schema.js'
+export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
+export { formatEvents, type FormatOptions } from './core/format/format-events.js'
+export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
 export {
   ModelError,
   type ModelProvider,
@@ -56,16 +56,16 @@ export {
   type Sampling,
   type ToolChoice,
   type ToolSpec,
-} from './providers/provider.js'
-export type { AsToolOptions } from './runtime/delegation/as-tool.js'
-export { createAgent } from './runtime/agent.js'
-export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './runtime/agent-options.js'
-export { type Clock, systemClock } from './runtime/clock.js'
-export type { HistoryMessage, RunInput } from './runtime/history.js'
-export type { UserInput, UserInputMessage } from './runtime/input.js'
-export type { RunAttachment } from './runtime/with-attachments.js'
-export { type Journal, type JournalEntry, memoryJournal } from './runtime/journal.js'
-export type { AgentMachine } from './runtime/journaled.js'
+} from './core/models/provider.js'
+export type { AsToolOptions } from './core/sub-agents/as-tool.js'
+export { createAgent } from './core/agent/agent.js'
+export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './core/agent/agent-options.js'
+export { type Clock, systemClock } from './core/base/clock.js'
+export type { HistoryMessage, RunInput } from './core/run/history.js'
+export type { UserInput, UserInputMessage } from './core/run/input.js'
+export type { RunAttachment } from './core/run/with-attachments.js'
+export { type Journal, type JournalEntry, memoryJournal } from './core/sessions/journal.js'
+export type { AgentMachine } from './core/live/journaled.js'
 export {
   BlockedError,
   BudgetExceededError,
@@ -79,14 +79,14 @@ export {
   ProviderError,
   RunError,
   TimedOutError,
-} from './runtime/or-throw.js'
-export type { AnswerOptions, AskedCall } from './runtime/awaited-call.js'
-export type { Run } from './runtime/run.js'
-export { restoreSession } from './runtime/restore-session.js'
-export { createSession, Session, type SessionMetadata, type StoredSession } from './runtime/session.js'
-export type { Tokenizer } from './context/tokenizer.js'
-export type { Retriever, RetrievedSnippet } from './memory/retriever.js'
-export { retrievedText } from './memory/as-data.js'
+} from './core/run/or-throw.js'
+export type { AnswerOptions, AskedCall } from './core/run/awaited-call.js'
+export type { Run } from './core/run/run.js'
+export { restoreSession } from './core/sessions/restore-session.js'
+export { createSession, Session, type SessionMetadata, type StoredSession } from './core/sessions/session.js'
+export type { Tokenizer } from './core/context/tokenizer.js'
+export type { Retriever, RetrievedSnippet } from './core/memory/retriever.js'
+export { retrievedText } from './core/memory/as-data.js'
 export {
   defineShield,
   llamaGuard,
@@ -101,9 +101,9 @@ export {
   type ShieldQuestion,
   type ShieldsOptions,
   type ShieldVerdict,
-} from './shields/index.js'
-export type { Replayed } from './sessions/replay.js'
-export { memoryStore, type MemoryStoreOptions } from './stores/memory-store.js'
+} from './core/shields/index.js'
+export type { Replayed } from './core/sessions/replay.js'
+export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {
   AcquireOptions,
   Lease,
@@ -112,16 +112,16 @@ export type {
   SessionEntry,
   SessionStore,
   SessionSummary,
-} from './stores/store.js'
-export type { OutputMode, OutputOf, OutputOptions } from './structured/structured-output.js'
-export { StoreError, type StoreErrorCode } from './stores/store-error.js'
-export { defineTool } from './tools/define-tool.js'
-export type { Tool, ToolExecution } from './tools/tool.js'
-export { defineToolGroup, type ToolGroup } from './tools/tool-group.js'
-export type { ToolEntry } from './tools/tool-set.js'
-export type { ContextOf, ToolsOf } from './tools/tool-types.js'
-export type { ToolSource } from './tools/tool-source.js'
-export { defineGuard } from './user-guards/define-guard.js'
+} from './core/sessions/store/store.js'
+export type { OutputMode, OutputOf, OutputOptions } from './core/structured/structured-output.js'
+export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'
+export { defineTool } from './core/tools/define-tool.js'
+export type { Tool, ToolExecution } from './core/tools/tool.js'
+export { defineToolGroup, type ToolGroup } from './core/tools/tool-group.js'
+export type { ToolEntry } from './core/tools/tool-set.js'
+export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'
+export type { ToolSource } from './core/tools/tool-source.js'
+export { defineGuard } from './core/user-guards/define-guard.js'
 export type {
   GuardDefinition,
   GuardedCall,
@@ -130,7 +130,7 @@ export type {
   GuardQuestion,
   GuardVerdict,
   UserGuard,
-} from './user-guards/guard.js'
-export { presets } from './config/presets.js'
-export { ToolError } from './tools/tool-error.js'
-export type { Inspector } from './runtime/guarded-inspector.js'
+} from './core/user-guards/guard.js'
+export { presets } from './core/config/presets.js'
+export { ToolError } from './core/tools/tool-error.js'
+export type { Inspector } from './core/run/guarded-inspector.js'

@@ -7,7 +7,7 @@ export { callsFact, resultsFact } from './guards/facts.js'
 export { outcomeDigest } from './guards/outcome-digest.js'
 export { findings, initialGuardrails, observeAll } from './guards/state.js'
 export { callFactOf, resultFactOf } from './machines/agent/call-facts.js'
-export { defaultConfig, guardsOffByDefault } from './src/config/defaults.js'`
+export { defaultConfig, guardsOffByDefault } from './src/core/config/defaults.js'`
 
 // The package does not export them.
 const { outputFiles } = await build({

@@ -1,7 +1,7 @@
 import type { RunResult } from '../../machines/agent/outcome.js'
 import type { Ask } from './ask.js'
 import type { Answer } from './conversation.js'
-import { callPath, shownArguments, wholeArguments } from '../format/call-words.js'
+import { callPath, shownArguments, wholeArguments } from '../core/format/call-words.js'
 
 /**
  * Asks the person for what the run waits for. Null when it goes on waiting: a call that only a program can answer, or

@@ -1,4 +1,4 @@
-import { StatewrightError } from '../errors.js'
+import { StatewrightError } from '../core/base/errors.js'
 
 /** Something that the person at the command line can mend: bad usage, a missing file. Exit code 2. */
 export class CliError extends StatewrightError {

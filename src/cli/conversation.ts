@@ -4,7 +4,7 @@ import { filter } from 'rxjs/internal/operators/filter'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
 import { resultOf, standingOf } from '../../machines/agent/result-of.js'
-import type { Run } from '../runtime/run.js'
+import type { Run } from '../core/run/run.js'
 
 /** Something that a person says to a run that rests. */
 export type Answer = (run: Run) => void

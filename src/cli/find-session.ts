@@ -1,6 +1,6 @@
-import { nearest } from '../config/nearest.js'
-import { checkedSessionId } from '../stores/session-id.js'
-import type { SessionEntry, SessionStore } from '../stores/store.js'
+import { nearest } from '../core/config/nearest.js'
+import { checkedSessionId } from '../core/sessions/store/session-id.js'
+import type { SessionEntry, SessionStore } from '../core/sessions/store/store.js'
 import { CliError } from './cli-error.js'
 
 const mostNames = 3

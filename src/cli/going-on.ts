@@ -1,5 +1,5 @@
 import type { PendingAnswer, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
-import { callPath, callWord, shownArguments } from '../format/call-words.js'
+import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
 import { questionWord } from './question-word.js'
 import { shellWord } from './shell-word.js'
 

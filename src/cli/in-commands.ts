@@ -1,5 +1,5 @@
-import { StoreError } from '../stores/store-error.js'
-import { printable } from '../format/words.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import { printable } from '../core/format/words.js'
 
 /** What errors of the library tell to call, and the command that does the same. */
 const commands: readonly (readonly [RegExp, string])[] = [

@@ -1,5 +1,5 @@
-import { type ConfigFile, parseConfigFile } from '../config/file.js'
-import { ConfigError } from '../errors.js'
+import { type ConfigFile, parseConfigFile } from '../core/config/file.js'
+import { ConfigError } from '../core/base/errors.js'
 import { loadFile } from './load-file.js'
 
 /** The configuration file that `--config` names. Throws a CliError or ConfigError that says what is wrong with it. */

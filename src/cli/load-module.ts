@@ -1,7 +1,7 @@
 import { access, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StatewrightError } from '../errors.js'
+import { StatewrightError } from '../core/base/errors.js'
 import type { CliError } from './cli-error.js'
 import { codeOf, whyUnreadable } from './load-file.js'
 import { importTypeScript, isTypeScript } from './load-typescript.js'

@@ -1,4 +1,4 @@
-import type { ToolEntry } from '../tools/tool-set.js'
+import type { ToolEntry } from '../core/tools/tool-set.js'
 import { CliError } from './cli-error.js'
 import { loadModule } from './load-module.js'
 

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { StatewrightError } from '../errors.js'
-import { loadPeer } from '../load-peer.js'
+import { StatewrightError } from '../core/base/errors.js'
+import { loadPeer } from '../core/base/load-peer.js'
 
 /** The part of the package jiti that is used. */
 interface Jiti {

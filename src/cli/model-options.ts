@@ -1,5 +1,5 @@
-import type { ConfigFile } from '../config/file.js'
-import { isHttp, type OpenAIChatOptions } from '../providers/openai/options.js'
+import type { ConfigFile } from '../core/config/file.js'
+import { isHttp, type OpenAIChatOptions } from '../core/models/openai/options.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'

@@ -1,6 +1,6 @@
-import { StatewrightError } from '../errors.js'
+import { StatewrightError } from '../core/base/errors.js'
 import { type McpOptions, type McpServer, mcpTools } from '../mcp/index.js'
-import type { ToolEntry } from '../tools/tool-set.js'
+import type { ToolEntry } from '../core/tools/tool-set.js'
 import { badUsage, CliError } from './cli-error.js'
 import { splitWords } from './split-words.js'
 

@@ -1,8 +1,8 @@
 import type { AgentState, Reason } from '../../machines/agent/outcome.js'
-import { standingAt } from '../sessions/replay.js'
-import { summaryOf } from '../sessions/summary.js'
-import { StoreError, type StoreErrorCode } from '../stores/store-error.js'
-import type { SessionEntry, SessionStore, SessionSummary } from '../stores/store.js'
+import { standingAt } from '../core/sessions/replay.js'
+import { summaryOf } from '../core/sessions/summary.js'
+import { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
+import type { SessionEntry, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
 
 /**
  * - `interrupted`: its run was at work, and nobody works on it any more

@@ -1,4 +1,4 @@
-import { StatewrightError } from '../errors.js'
+import { StatewrightError } from '../core/base/errors.js'
 
 /**
  * A diagram that cannot be drawn.

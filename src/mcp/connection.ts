@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { describeError } from '../tools/describe-error.js'
+import { describeError } from '../core/base/describe-error.js'
 import { longestTimer, within } from './deadline.js'
 import { callFailure, httpStatus, LostError, SessionExpiredError, startFailure } from './failures.js'
 import { httpWire } from './http-wire.js'

@@ -1,7 +1,7 @@
-import { StatewrightError } from '../errors.js'
-import { describeError } from '../tools/describe-error.js'
-import { peek } from '../tools/peek.js'
-import { ToolError } from '../tools/tool-error.js'
+import { StatewrightError } from '../core/base/errors.js'
+import { describeError } from '../core/base/describe-error.js'
+import { peek } from '../core/base/peek.js'
+import { ToolError } from '../core/tools/tool-error.js'
 import { quoted } from './plain-text.js'
 import type { Loss, Wire } from './wire.js'
 

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js'
-import { describeError } from '../tools/describe-error.js'
+import { describeError } from '../core/base/describe-error.js'
 import { cappedResponse, isEventStream } from './capped-response.js'
 import { within } from './deadline.js'
 import { httpStatus } from './failures.js'

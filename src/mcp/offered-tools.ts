@@ -1,6 +1,6 @@
 import type { Json } from '../../machines/agent/json.js'
-import { peek } from '../tools/peek.js'
-import type { Tool } from '../tools/tool.js'
+import { peek } from '../core/base/peek.js'
+import type { Tool } from '../core/tools/tool.js'
 import type { McpCommonOptions } from './options.js'
 import { quoted } from './plain-text.js'
 import type { ToolNames } from './tool-names.js'

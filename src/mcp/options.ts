@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { check } from '../config/check.js'
-import { either, type Kind, list, map, optional, that, where } from '../config/kind.js'
-import { amount, anyText, callable, count, flag, record, text } from '../config/values.js'
-import { ConfigError } from '../errors.js'
-import { isHttp } from '../providers/openai/options.js'
+import { check } from '../core/config/check.js'
+import { either, type Kind, list, map, optional, that, where } from '../core/config/kind.js'
+import { amount, anyText, callable, count, flag, record, text } from '../core/config/values.js'
+import { ConfigError } from '../core/base/errors.js'
+import { isHttp } from '../core/models/openai/options.js'
 
 /** A server that is started as a child process and spoken to over its stdin and stdout. */
 export interface McpCommand {

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
-import { peek } from '../tools/peek.js'
-import { ToolError } from '../tools/tool-error.js'
+import { peek } from '../core/base/peek.js'
+import { ToolError } from '../core/tools/tool-error.js'
 
 /**
  * What the model reads of a tool's result: its texts, what else is in it described by type and size, and the structured

@@ -1,4 +1,4 @@
-import { peek } from '../tools/peek.js'
+import { peek } from '../core/base/peek.js'
 import type { McpCommand } from './options.js'
 import { loadStdio } from './sdk.js'
 import { TextTail } from './text-tail.js'

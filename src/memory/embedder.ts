@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/sha256.js'
-import { wellFormed } from '../providers/well-formed.js'
+import { wellFormed } from '../core/models/well-formed.js'
 import { MemoryError } from './memory-error.js'
 
 /**

@@ -1,5 +1,5 @@
 /** Memory and attachments: documents that can be searched, and files and URLs that become text. Node only. */
-export { retrievedText, type RetrievedTextOptions } from './as-data.js'
+export { retrievedText, type RetrievedTextOptions } from '../core/memory/as-data.js'
 export { AttachmentError, type AttachmentErrorCode } from './attachments/attachment-error.js'
 export type {
   Attachment,
@@ -15,6 +15,6 @@ export type { EmbeddingOptions } from './embedder.js'
 export { type Memory, type MemoryOptions, memory, restoreMemory } from './memory.js'
 export { MemoryError, type MemoryErrorCode } from './memory-error.js'
 export type { SearchOptions } from './options.js'
-export type { RetrievedSnippet, Retriever } from './retriever.js'
+export type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 export { plainSnippets } from './snippets.js'
 export type { StoredMemory } from './stored-memory.js'

@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import { cut } from '../../guards/cut.js'
-import { defineTool } from '../tools/define-tool.js'
-import type { Tool } from '../tools/tool.js'
-import { retrievedText } from './as-data.js'
+import { defineTool } from '../core/tools/define-tool.js'
+import type { Tool } from '../core/tools/tool.js'
+import { retrievedText } from '../core/memory/as-data.js'
 import { type MemoryDocument, readDocuments, type StoredDocument } from './documents.js'
 import { Library } from './library.js'
 import { resolveSearchOptions, type SearchOptions } from './options.js'
-import type { RetrievedSnippet, Retriever } from './retriever.js'
+import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 import { readStoredMemory, type StoredMemory } from './stored-memory.js'
 
 /** What a memory knows from the beginning, and how it is searched. */

@@ -1,6 +1,6 @@
-import { check, refusal } from '../config/check.js'
-import { optional, that } from '../config/kind.js'
-import { choice, count, number, record, section, text, whole } from '../config/values.js'
+import { check, refusal } from '../core/config/check.js'
+import { optional, that } from '../core/config/kind.js'
+import { choice, count, number, record, section, text, whole } from '../core/config/values.js'
 import type { EmbeddingOptions } from './embedder.js'
 
 /** How a memory divides its documents and searches them. */

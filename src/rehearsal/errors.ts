@@ -1,4 +1,4 @@
-import { StatewrightError } from '../errors.js'
+import { StatewrightError } from '../core/base/errors.js'
 
 /**
  * A rehearsal that cannot start. `code` is `invalid_scenario` or `invalid_options` (`subject` is the path of the

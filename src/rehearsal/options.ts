@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import * as z from 'zod'
-import { type Clock, systemClock } from '../runtime/clock.js'
+import { type Clock, systemClock } from '../core/base/clock.js'
 import { RehearsalError } from './errors.js'
 import type { ChatRequest } from './request.js'
 import { invalid, parseScenario, type Scenario } from './scenario.js'

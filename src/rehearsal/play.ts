@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Clock } from '../runtime/clock.js'
+import type { Clock } from '../core/base/clock.js'
 import type { PlannedResponse } from './response.js'
 
 /** Milliseconds before the first byte and between two writes. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import * as z from 'zod'
-import { describe } from '../runtime/plain-error.js'
+import { describe } from '../core/base/plain-error.js'
 import { RehearsalError } from './errors.js'
 import type { RecordedRequest } from './request.js'
 import { type Turn, turnSchema } from './turn.js'

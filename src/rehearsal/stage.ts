@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { describe } from '../runtime/plain-error.js'
+import { describe } from '../core/base/plain-error.js'
 import { answerOrigin } from './cross-origin.js'
 import { unmetExpectation } from './expectations.js'
 import { historyProblem } from './history.js'

@@ -1,5 +1,5 @@
-import { deepest, isDeeper } from '../providers/plain-extra.js'
-import { isWellFormed } from '../providers/well-formed.js'
+import { deepest, isDeeper } from '../core/models/plain-extra.js'
+import { isWellFormed } from '../core/models/well-formed.js'
 import { historyProblem } from './history.js'
 import type { ChatRequest, WireMessage } from './request.js'
 

@@ -1,8 +1,8 @@
 /** Session stores, opened by URL. Node only; `memoryStore` alone also runs in browsers, and is in the core. */
-export { memoryStore, type MemoryStoreOptions } from './memory-store.js'
+export { memoryStore, type MemoryStoreOptions } from '../core/sessions/store/memory-store.js'
 export { openStore } from './open-store.js'
-export { checkedSessionId } from './session-id.js'
-export { StoreError, type StoreErrorCode } from './store-error.js'
+export { checkedSessionId } from '../core/sessions/store/session-id.js'
+export { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
 export type {
   AcquireOptions,
   Lease,
@@ -11,5 +11,5 @@ export type {
   SessionEntry,
   SessionStore,
   SessionSummary,
-} from './store.js'
-export type { SyncSessionStore } from './sync-store.js'
+} from '../core/sessions/store/store.js'
+export type { SyncSessionStore } from '../core/sessions/store/sync-store.js'

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
-import { ConfigError, StatewrightError } from '../errors.js'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import type * as FileStores from './file/index.js'
-import { memoryStore } from './memory-store.js'
-import { StoreError } from './store-error.js'
-import type { SessionStore } from './store.js'
+import { memoryStore } from '../core/sessions/store/memory-store.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
  * The session store that a URL names. Each kind is loaded only when it is asked for.

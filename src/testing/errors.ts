@@ -1,4 +1,4 @@
-import { StatewrightError } from '../errors.js'
+import { StatewrightError } from '../core/base/errors.js'
 
 /**
  * What can be wrong with a machine, or with what it is explored by:

@@ -1,6 +1,6 @@
 import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
 import { assertMachine } from './assert-machine.js'
-import { UsageError } from '../errors.js'
+import { UsageError } from '../core/base/errors.js'
 import type { ReplayHarness } from './replay.js'
 
 /**

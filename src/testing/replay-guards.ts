@@ -6,7 +6,7 @@ import { callFactOf, resultFactOf } from '../../machines/agent/call-facts.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/agent/results.js'
-import { resolveConfig } from '../config/schema.js'
+import { resolveConfig } from '../core/config/schema.js'
 
 /** A call as it was recorded. */
 export interface RecordedCall {

@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { AgentEvent, RunResult } from '../../src/index.js'
-import { createBodyBuilder } from '../../src/providers/openai/request-body.js'
+import { createBodyBuilder } from '../../src/core/models/openai/request-body.js'
 import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { strictProblem } from '../../src/rehearsal/strict.js'
 import { historyProblem } from '../../src/testing/index.js'

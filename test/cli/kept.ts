@@ -1,10 +1,10 @@
 import { fingerprint } from '../../guards/fingerprint.js'
 import { join } from 'node:path'
 import { createAgent, openaiChat } from '../../src/index.js'
-import type { AgentOptions } from '../../src/runtime/agent-options.js'
+import type { AgentOptions } from '../../src/core/agent/agent-options.js'
 import { type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
-import type { SyncSessionStore } from '../../src/stores/sync-store.js'
+import type { SyncSessionStore } from '../../src/core/sessions/store/sync-store.js'
 import { cli, type CliCall, folder } from './support.js'
 
 /** Sessions in a folder of the test's own, as several commands share them. */
@@ -50,7 +50,7 @@ export async function withProgram(
   }
 }
 
-const source = JSON.stringify(join(process.cwd(), 'src/tools/define-tool.ts'))
+const source = JSON.stringify(join(process.cwd(), 'src/core/tools/define-tool.ts'))
 
 /** A module of tools: one that needs approval, one that the client carries out, one that just answers. */
 export const toolsModule = `

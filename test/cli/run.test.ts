@@ -19,7 +19,7 @@ const demo = {
     return retryAfter === undefined ? rest : { ...rest, retryAfterMs: 0 }
   }),
 }
-const defineTool = join(process.cwd(), 'src/tools/define-tool.ts')
+const defineTool = join(process.cwd(), 'src/core/tools/define-tool.ts')
 const sendMail = `
   import { defineTool } from ${JSON.stringify(defineTool)}
   export default [defineTool({

@@ -2,7 +2,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { restoreSession } from '../../src/index.js'
-import type { StoredSession } from '../../src/runtime/session.js'
+import type { StoredSession } from '../../src/core/sessions/session.js'
 import { calls, type Kept, kept, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { agentMachine, presets } from '../../src/index.js'
 import { agentLook, chartOf, toSvg } from '../../src/diagram/index.js'
 import { toneColors } from '../../src/diagram/palette.js'
-import { defaultConfig } from '../../src/config/defaults.js'
+import { defaultConfig } from '../../src/core/config/defaults.js'
 import { root } from './snippets.js'
 
 /** The cells of the rows under a heading. */

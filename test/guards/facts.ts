@@ -3,7 +3,7 @@ import { callFact, callsFact, resultFact, resultsFact } from '../../guards/facts
 import { findings, type GuardrailsState, initialGuardrails, observeAll } from '../../guards/state.js'
 import type { CallFact, Fact, ResultFact } from '../../guards/types.js'
 import { refusing } from '../../machines/agent/actions/judging.js'
-import { defaultConfig } from '../../src/config/schema.js'
+import { defaultConfig } from '../../src/core/config/schema.js'
 
 /** The guards with rules of their own, all on, and the progress guard off. */
 export const defaults: GuardrailsConfig = {

@@ -1,5 +1,5 @@
 import type { GuardrailsConfig, ProgressConfig } from '../../guards/config.js'
-import { defaultConfig } from '../../src/config/schema.js'
+import { defaultConfig } from '../../src/core/config/schema.js'
 import { fails, isDenied, isRefused, isUnknown, only, play, repeat, type Step, timesOut } from './facts.js'
 
 const { progress } = defaultConfig.guardrails

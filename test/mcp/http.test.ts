@@ -1,4 +1,4 @@
-import { classifyToolError } from '../../src/tools/classify-tool-error.js'
+import { classifyToolError } from '../../src/core/tools/classify-tool-error.js'
 import { httpServer, json, sse } from './http-server.js'
 import { failureOf, open, use } from './support.js'
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { type McpOptions, type McpServer, mcpTools } from '../../src/mcp/index.js'
-import type { Tool, ToolExecution } from '../../src/tools/tool.js'
+import type { Tool, ToolExecution } from '../../src/core/tools/tool.js'
 
 const opened: McpServer[] = []
 

@@ -1,5 +1,5 @@
-import { Foresight } from '../../src/runtime/foresight.js'
-import { Rest } from '../../src/runtime/rest.js'
+import { Foresight } from '../../src/core/run/foresight.js'
+import { Rest } from '../../src/core/run/rest.js'
 
 describe('a rest', () => {
   test('makes its result when somebody wants it: not for each of a thousand answers', async () => {

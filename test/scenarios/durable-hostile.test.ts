@@ -10,8 +10,8 @@ import {
   type ModelProvider,
   type Run,
 } from '../../src/index.js'
-import { memoryStore } from '../../src/stores/memory-store.js'
-import type { SessionStore } from '../../src/stores/store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { call, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 

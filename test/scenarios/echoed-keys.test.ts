@@ -1,7 +1,7 @@
 import { OpenAI } from 'openai'
 import { type AgentEvent, createAgent, type OpenAIChatOptions, openaiChat } from '../../src/index.js'
 import { startRehearsal, type TurnFunction } from '../../src/rehearsal/index.js'
-import { memoryStore } from '../../src/stores/memory-store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { played } from '../support/play.js'
 
 /** Of no form that anybody could tell, so that only who sent it knows it. */

@@ -1,7 +1,7 @@
 import { createActor, toPromise } from 'xstate'
 import { agentMachine, createAgent, memoryStore, openaiChat } from '../../src/index.js'
-import { sealRecord } from '../../src/sessions/log-record.js'
-import type { LogEntry } from '../../src/sessions/log-entry.js'
+import { sealRecord } from '../../src/core/sessions/log/log-record.js'
+import type { LogEntry } from '../../src/core/sessions/log/log-entry.js'
 import { stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 

@@ -1,6 +1,6 @@
 import { type AgentOptions, patternShield, secretsShield } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
-import { memoryStore } from '../../src/stores/memory-store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { placesOf } from '../support/places.js'
 import { type Play, stage } from '../support/play.js'
 import { text } from '../support/tools.js'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type AgentOptions, defineShield, patternShield } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
-import { memoryStore } from '../../src/stores/memory-store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { placesOf } from '../support/places.js'
 import { type Play, type Stage, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'

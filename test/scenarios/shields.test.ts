@@ -1,5 +1,5 @@
 import { defineShield, patternShield, secretsShield } from '../../src/index.js'
-import { memoryStore } from '../../src/stores/memory-store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { stage } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 

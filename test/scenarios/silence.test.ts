@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { SimulatedClock } from 'xstate'
 import { type AgentOptions, createAgent, type ModelProvider, openaiChat } from '../../src/index.js'
-import { type Answer, serve } from '../providers/server.js'
+import { type Answer, serve } from '../core/models/server.js'
 import { stage, tick, until } from '../support/play.js'
 import { call, clientTool, text, tool } from '../support/tools.js'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { memoryStore } from '../../src/stores/memory-store.js'
-import { StoreError } from '../../src/stores/store-error.js'
-import type { Lease, LogRecord, SessionStore } from '../../src/stores/store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import { StoreError } from '../../src/core/sessions/store/store-error.js'
+import type { Lease, LogRecord, SessionStore } from '../../src/core/sessions/store/store.js'
 import { asked, record, records, refusal, type Subject } from './support.js'
 
 /** Many writers. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { UsageError } from '../../src/errors.js'
-import type { SessionStore } from '../../src/stores/store.js'
+import { UsageError } from '../../src/core/base/errors.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { asked, failure, record, records, refusal, type Subject } from './support.js'
 
 export function describeLog(subject: Subject): void {

@@ -1,4 +1,4 @@
-import { memoryStore } from '../../src/stores/memory-store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { describeStore } from './conformance.js'
 import { asked, record } from './support.js'
 

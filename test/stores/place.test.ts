@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import { spawnSync } from 'node:child_process'
 import Database from 'libsql'
-import { ConfigError } from '../../src/errors.js'
+import { ConfigError } from '../../src/core/base/errors.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildFileStore, startChild } from './child.js'
 import { makeFolder, openFiles, removeFolder } from './folder.js'

@@ -1,5 +1,5 @@
-import { StoreError } from '../../src/stores/store-error.js'
-import type { LogRecord, SessionStore, SessionSummary } from '../../src/stores/store.js'
+import { StoreError } from '../../src/core/sessions/store/store-error.js'
+import type { LogRecord, SessionStore, SessionSummary } from '../../src/core/sessions/store/store.js'
 
 /** A place where sessions are kept; every `open` is another connection to it. */
 export interface Place {

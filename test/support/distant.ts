@@ -1,4 +1,4 @@
-import type { SessionStore } from '../../src/stores/store.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
 
 /** A store that answers later, as one across a network does; `wait` says when. */
 export function distant(

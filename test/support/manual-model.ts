@@ -1,5 +1,5 @@
 import type { ModelFailure, ModelResponse } from '../../machines/agent/response.js'
-import { ModelError, type ModelProvider, type ModelRequest } from '../../src/providers/provider.js'
+import { ModelError, type ModelProvider, type ModelRequest } from '../../src/core/models/provider.js'
 
 interface Attempt {
   request: ModelRequest

@@ -1,5 +1,5 @@
 import { defineTool, type Tool } from '../../src/index.js'
-import type { ToolExecution } from '../../src/tools/tool.js'
+import type { ToolExecution } from '../../src/core/tools/tool.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 

@@ -1,4 +1,4 @@
-import type { ShieldPoint } from '../../src/shields/index.js'
+import type { ShieldPoint } from '../../src/core/shields/index.js'
 
 /** What must be readable nowhere. Its halves are harmless by themselves; only its end is searched for. */
 export const halves = ['falcon-', 'zebra'] as const

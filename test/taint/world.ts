@@ -19,12 +19,12 @@ import {
   ToolError,
   type UserInput,
 } from '../../src/index.js'
-import type { ShieldPoint, ShieldsOptions } from '../../src/shields/index.js'
+import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
 import { redacted } from '../../src/inspect/index.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
-import { memoryStore } from '../../src/stores/memory-store.js'
-import type { SessionStore } from '../../src/stores/store.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { cli } from '../cli/support.js'
 import { httpServer, json } from '../mcp/http-server.js'
 import { open } from '../mcp/support.js'

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { printable } from '../../format/words.js'
-import { replay } from '../../sessions/replay.js'
+import { printable } from '../../core/format/words.js'
+import { replay } from '../../core/sessions/replay.js'
 import { type GuardReplay, type ReplayedFinding, replayGuards } from '../../testing/replay-guards.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'

@@ -1,9 +1,9 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
-import { formatEvents } from '../../format/format-events.js'
-import { type Paint, painter } from '../../format/paint.js'
-import { summary } from '../../format/summary.js'
+import { formatEvents } from '../../core/format/format-events.js'
+import { type Paint, painter } from '../../core/format/paint.js'
+import { summary } from '../../core/format/summary.js'
 import type { Renderer } from './renderer.js'
 
 export interface HumanOptions {

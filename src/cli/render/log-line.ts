@@ -1,9 +1,9 @@
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { LogEntry } from '../../sessions/log-entry.js'
+import type { LogEntry } from '../../core/sessions/log/log-entry.js'
 import { isoTime } from './ago.js'
-import { callName, shownArguments } from '../../format/call-words.js'
-import { messageText } from '../../format/message-text.js'
-import { shorten } from '../../format/words.js'
+import { callName, shownArguments } from '../../core/format/call-words.js'
+import { messageText } from '../../core/format/message-text.js'
+import { shorten } from '../../core/format/words.js'
 
 /** A record of a session's log. */
 export interface NumberedEntry {

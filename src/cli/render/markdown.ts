@@ -1,8 +1,8 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import { timestamp } from './ago.js'
-import { messageText } from '../../format/message-text.js'
+import { messageText } from '../../core/format/message-text.js'
 import { toolNames } from './transcript.js'
-import { printable } from '../../format/words.js'
+import { printable } from '../../core/format/words.js'
 
 export interface MarkdownHead {
   id: string

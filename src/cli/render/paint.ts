@@ -1,4 +1,4 @@
-export { type Paint, painter, type Style } from '../../format/paint.js'
+export { type Paint, painter, type Style } from '../../core/format/paint.js'
 
 /** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
 export function wantsColor(

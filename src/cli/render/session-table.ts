@@ -1,8 +1,8 @@
 import type { SessionRow, SessionState } from '../session-row.js'
 import { ago } from './ago.js'
-import type { Paint, Style } from '../../format/paint.js'
-import { styleOf } from '../../format/summary.js'
-import { count, money, shorten } from '../../format/words.js'
+import type { Paint, Style } from '../../core/format/paint.js'
+import { styleOf } from '../../core/format/summary.js'
+import { count, money, shorten } from '../../core/format/words.js'
 
 const heads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
 const numeric: ReadonlySet<string> = new Set(['messages', 'tokens', 'cost'])

@@ -1,8 +1,8 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
-import { callName, shownArguments } from '../../format/call-words.js'
-import { messageText } from '../../format/message-text.js'
-import type { Paint } from '../../format/paint.js'
-import { firstLine, printable, shorten } from '../../format/words.js'
+import { callName, shownArguments } from '../../core/format/call-words.js'
+import { messageText } from '../../core/format/message-text.js'
+import type { Paint } from '../../core/format/paint.js'
+import { firstLine, printable, shorten } from '../../core/format/words.js'
 
 /** A conversation for people: who said what, with calls and their results on a line each. */
 export function transcript(

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { refusal } from '../../config/check.js'
+import { refusal } from '../../core/config/check.js'
 
 /** Which addresses a URL may lead to. */
 export interface AddressPolicy {

@@ -1,4 +1,4 @@
-import { StatewrightError } from '../../errors.js'
+import { StatewrightError } from '../../core/base/errors.js'
 
 /** Why an attachment cannot be loaded. */
 export type AttachmentErrorCode =

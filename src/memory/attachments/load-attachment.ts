@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { abortable } from '../../providers/openai/abortable.js'
+import { abortable } from '../../core/models/openai/abortable.js'
 import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
 import { AttachmentError } from './attachment-error.js'
 import { convertHtml, convertPdf } from './convert.js'

@@ -1,6 +1,6 @@
-import { check } from '../../config/check.js'
-import { list, that } from '../../config/kind.js'
-import { anyText, count, section, text, whole } from '../../config/values.js'
+import { check } from '../../core/config/check.js'
+import { list, that } from '../../core/config/kind.js'
+import { anyText, count, section, text, whole } from '../../core/config/values.js'
 import { type AddressPolicy, addressPolicy } from './address-policy.js'
 import type { AttachmentOptions } from './attachment.js'
 

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { StatewrightError } from '../../errors.js'
+import { StatewrightError } from '../../core/base/errors.js'
 
 /**
  * The file of a package that only some need, for a thread that loads it itself.

@@ -1,4 +1,4 @@
-import { abortable } from '../../providers/openai/abortable.js'
+import { abortable } from '../../core/models/openai/abortable.js'
 
 /** Does `work` within `ms`; its signal aborts when the time is over or `outer` aborts, and it is waited for no longer. */
 export async function withDeadline<Result>(

@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
-import { StoreError } from '../store-error.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
 
 /** How long a write waits for other processes' writes, which take microseconds. */
 const busyMs = 5000

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { StoreError } from '../store-error.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
 
 /** What SQLite or the file system throws, as an error that says what to do. `file` is the database. */
 export function fileError(error: unknown, file: string): StoreError {

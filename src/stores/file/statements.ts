@@ -1,6 +1,6 @@
 import type Database from 'libsql'
-import type { WholeRange } from '../read-range.js'
-import type { Lease, LogRecord } from '../store.js'
+import type { WholeRange } from '../../core/sessions/store/read-range.js'
+import type { Lease, LogRecord } from '../../core/sessions/store/store.js'
 import { closeDatabase } from './database.js'
 
 /** A session's row, as far as it says who may write. */

@@ -1,5 +1,5 @@
-import { ConfigError, StatewrightError } from '../../errors.js'
-import { StoreError, type StoreErrorCode } from '../store-error.js'
+import { ConfigError, StatewrightError } from '../../core/base/errors.js'
+import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 
 /** Where the sessions are, for people: never a user or a password. */
 export function placeOf(options: object): string {

@@ -1,6 +1,6 @@
-import { isGone } from '../holder.js'
-import type { LogRecord, SessionEntry } from '../store.js'
-import { summaryOf } from '../summary-text.js'
+import { isGone } from '../../core/sessions/store/holder.js'
+import type { LogRecord, SessionEntry } from '../../core/sessions/store/store.js'
+import { summaryOf } from '../../core/sessions/store/summary-text.js'
 
 export interface SessionRow {
   token: string | null

@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from 'pg'
-import { StoreError } from '../store-error.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
 
 const schemaVersion = 1
 

@@ -2,7 +2,7 @@ import { initialGuardrails } from '../../../guards/state.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { resolveConfig } from '../../config/schema.js'
+import { resolveConfig } from '../../core/config/schema.js'
 import { early } from './alphabet.js'
 
 const quiet = {

@@ -4,7 +4,7 @@ import type { RunResult } from '../../../machines/agent/outcome.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { HumanRenderer } from '../../../src/cli/render/human.js'
 import { wantsColor } from '../../../src/cli/render/paint.js'
-import { defaultConfig } from '../../../src/config/defaults.js'
+import { defaultConfig } from '../../../src/core/config/defaults.js'
 
 const { limits } = defaultConfig
 

@@ -16,7 +16,7 @@ import {
   type ModelProvider,
   openaiChat,
 } from '../../../src/index.js'
-import { StoreError } from '../../../src/stores/store-error.js'
+import { StoreError } from '../../../src/core/sessions/store/store-error.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import type { ReplayHarness, ReplayPath, RestingState } from '../../../src/testing/index.js'
 import { agreement } from './agreement.js'

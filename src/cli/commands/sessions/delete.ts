@@ -5,8 +5,8 @@ import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions } from '../../options.js'
-import { count, shorten } from '../../../format/words.js'
-import type { SessionEntry } from '../../../stores/store.js'
+import { count, shorten } from '../../../core/format/words.js'
+import type { SessionEntry } from '../../../core/sessions/store/store.js'
 import { onlyId, sessionOptionSpecs } from './options.js'
 
 const options = {

@@ -1,6 +1,6 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { readSession } from '../../../sessions/read-session.js'
+import { readSession } from '../../../core/sessions/log/read-session.js'
 import { badUsage, CliError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'

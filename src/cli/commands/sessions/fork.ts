@@ -1,5 +1,5 @@
-import { systemClock } from '../../../runtime/clock.js'
-import { fork } from '../../../sessions/fork.js'
+import { systemClock } from '../../../core/base/clock.js'
+import { fork } from '../../../core/sessions/fork.js'
 import { badUsage } from '../../cli-error.js'
 import type { Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'

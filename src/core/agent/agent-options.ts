@@ -1,0 +1,208 @@
+import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
+import type { AgentInput } from '../../../machines/agent/context.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { AnyTools, RunResult } from '../../../machines/agent/outcome.js'
+import type { Tokenizer } from '../context/tokenizer.js'
+import type { Retriever } from '../memory/retriever.js'
+import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
+import type { Replayed } from '../sessions/replay.js'
+import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { OutputOptions } from '../structured/structured-output.js'
+import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
+import type { StandardJsonSchema } from '../tools/standard-schema.js'
+import type { Tool } from '../tools/tool.js'
+import type { ToolEntry } from '../tools/tool-set.js'
+import type { OptionsFor } from '../tools/tool-types.js'
+import type { PriceOverrides } from '../models/prices/prices.js'
+import type { UserGuard } from '../user-guards/guard.js'
+import type { Clock } from '../base/clock.js'
+import type { AsToolOptions } from '../sub-agents/as-tool.js'
+import type { Task } from '../sub-agents/task-schema.js'
+import type { Inspector } from '../run/guarded-inspector.js'
+import type { RunInput } from '../run/history.js'
+import type { Journal } from '../sessions/journal.js'
+import type { AgentMachine } from '../live/journaled.js'
+import type { Run } from '../run/run.js'
+import type { Session } from '../sessions/session.js'
+import type { RunAttachment } from '../run/with-attachments.js'
+
+/**
+ * What `createAgent` takes: the options below, and the sections of the configuration (`limits`, `budget`, `retry`,
+ * `context`, `toolCalls`, `guardrails`, …).
+ *
+ * `Schema`: of the output; `never` for an agent that answers in free text. `Tools`: the list of them.
+ */
+export interface AgentOptions<
+  Schema extends InputSchema = InputSchema,
+  Tools extends readonly ToolEntry[] = readonly ToolEntry[],
+> extends AgentConfigInput {
+  /** The model: `openaiChat(…)`, or a provider of your own. */
+  model: ModelProvider
+  /** The system prompt. Default: none. */
+  instructions?: string
+  /** What the model may call: tools, named groups of them, MCP servers, and other agents (`asTool`). */
+  tools?: Tools
+  /**
+   * What the answer has to be: a zod object, any other Standard Schema that can say its JSON Schema, or a plain JSON
+   * Schema of an object. `result.object` is the answer, validated. See docs/structured-output.md.
+   */
+  output?: Schema | OutputOptions<Schema>
+  /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
+  guards?: readonly UserGuard[]
+  /** Sampling parameters of every request. */
+  sampling?: Sampling
+  /** Whether the model may (`auto`, the default), must or must not call tools, or which one it has to call. */
+  toolChoice?: ToolChoice
+  /** Merged into every request body last; `null` removes a key. */
+  extraBody?: JsonObject
+  /**
+   * Prices of models that the built-in table does not know, or knows wrongly. `null`: nobody asks what a run costs, so
+   * the table (80 kB in a page) is never loaded, and `usage.cost` is null.
+   */
+  prices?: PriceOverrides | null
+  /** Time for tests. Default: the system's. */
+  clock?: Clock
+  /** Told everything that XState tells inspectors, of every run. See `statewright/inspect` for Stately's. */
+  inspect?: Inspector
+  /**
+   * Where sessions are kept, so that they outlive the process: `memoryStore()`, `fileStore()`, `postgresStore()`, or
+   * one of your own. Default: none; sessions live in memory, as long as the agent does.
+   */
+  store?: SessionStore
+  /** What looks at the content that goes into a run, into a tool, out of a tool, and out of the run. */
+  shields?: ShieldsOptions
+  /** Asked about each user message before the model is; what it finds rides on the turn's requests, as data. */
+  memory?: Retriever
+  /** Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded when needed. */
+  tokenizer?: Tokenizer
+}
+
+/**
+ * What a run may be given beside its input.
+ *
+ * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
+ */
+export interface RunOptions {
+  /** A session, or the id of one: in the agent's store, or kept in its memory. Default: a new one. */
+  session?: Session | string
+  /** Documents that go with the input, marked as data: what `loadAttachment` gave. */
+  attachments?: readonly RunAttachment[]
+  /** Cancels the run when it aborts. */
+  signal?: AbortSignal
+  /** Override the agent's limits, key by key; `null` or 0 switches one off, as in the configuration. */
+  limits?: AgentConfigInput['limits']
+  /**
+   * The app's own object, handed to `execute`, `needsApproval`, shields and guards; never to the model or the journal.
+   * Needed where the `execute` of a tool wants one.
+   */
+  context?: unknown
+  /** Where the run's events are written ahead: `memoryJournal()`, or one of your own. Not beside a `store`. */
+  journal?: Journal
+  /** In place of the agent's. */
+  inspect?: Inspector
+}
+
+/** What a run may be given that is brought back: what no store can keep. */
+export interface ResumeOptions {
+  /** Cancels the run when it aborts. */
+  signal?: AbortSignal
+  /** The app's own object, handed to `execute`. */
+  context?: unknown
+  /** In place of the agent's. */
+  inspect?: Inspector
+}
+
+/**
+ * `Output` is what `result.object` is, `Tools` what its tools are called and given, `Context` what they want as
+ * `context`: where they want one, `run` and `resume` demand it.
+ */
+export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
+  /**
+   * Starts a run: iterate it for its events, or await its `result`.
+   *
+   * @example
+   * const run = agent.run('What changed last week?', { session: 'ann' })
+   * const { state, output } = await run.result
+   * @throws {ConfigError} `missing_api_key`, `invalid_config` for limits
+   * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store; with one, `result` rejects
+   */
+  run(input: RunInput, ...options: OptionsFor<RunOptions, Context>): Run<Output, Tools>
+  /**
+   * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
+   * that was interrupted goes on by itself: finished results are kept, an unfinished model call is made again, an
+   * unfinished tool call runs again only if its tool is `readOnly` or `idempotent` (see `toolCalls.onInterrupted`).
+   * One that rests is at rest: answer it, or `resume()` it. One that has ended is returned as it ended.
+   *
+   * @example
+   * const run = await agent.resume('ann')
+   * for (const call of (await run.result).pending ?? []) run.approve(call)
+   * @throws {StoreError} `unknown_session`, `session_busy` (with who has it), `corrupt_log`, `newer_log`, …
+   * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
+   */
+  resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
+  /**
+   * A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing.
+   *
+   * @example const { run, messages } = await agent.replay('ann', { to: 12 })
+   * @throws {StoreError} `unknown_session`, `corrupt_log`, …
+   * @throws {UsageError} `no_store`, `invalid_option` for a record that there is not
+   */
+  replay(sessionId: string, options?: { to?: number }): Promise<Replayed>
+  /**
+   * A new session that begins where another stood after record `at`; default: where it stands. Resolves with its id:
+   * `resume` it, or run something else in it. The other session is left as it is.
+   *
+   * @example const run = await agent.resume(await agent.fork('ann', 12))
+   * @throws as `replay`
+   */
+  fork(sessionId: string, at?: number): Promise<string>
+  /**
+   * A session of the store, to be taken elsewhere: for `input()`, or to be kept as `session.toJSON()`. Calls that wait for
+   * somebody are closed in it; the store keeps it as it is.
+   *
+   * @example const input = agent.input('And now?', { session: await agent.readSession('ann') })
+   * @throws {StoreError} `unknown_session`, `corrupt_log`, …
+   * @throws {UsageError} `no_store`
+   */
+  readSession(sessionId: string): Promise<Session>
+  /**
+   * Forgets a session that runs have named by its id: out of the store or, without one, out of the agent's memory, where
+   * it would stay for as long as the agent. False when there was none.
+   *
+   * @example await agent.forget('ann')
+   * @throws {StoreError | UsageError} `session_busy` while a run has it
+   */
+  forget(sessionId: string): Promise<boolean>
+  /**
+   * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
+   * your own. Its input is a text, messages, or what `input()` returns.
+   *
+   * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
+   */
+  readonly machine: AgentMachine
+  /**
+   * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store: what is
+   * there comes with `readSession`. Only `run()` writes back to it.
+   *
+   * @throws {UsageError} `invalid_option` for the id of a session where there is a store
+   */
+  input(input: RunInput, ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>): AgentInput
+  /**
+   * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
+   * `run()`; without an output schema, the result as it is.
+   */
+  withObject(result: RunResult): Promise<RunResult<Output, Tools>>
+  /** The whole configuration, defaults filled in; frozen. */
+  readonly config: AgentConfig
+  /**
+   * This agent as a tool of another: a call runs it, as a child of the run that calls, on that run's budget. Throws a
+   * ConfigError for what cannot be a tool.
+   *
+   * @example
+   * const lead = createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
+   */
+  asTool<Schema extends InputSchema = StandardJsonSchema<Task>, const Name extends string = string>(
+    options: AsToolOptions<Schema, Name>,
+  ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>>
+}

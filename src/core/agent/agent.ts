@@ -1,0 +1,384 @@
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentInput, NewMessage } from '../../../machines/agent/context.js'
+import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { resolveRequestOptions } from '../config/request-options.js'
+import { overrideLimits, resolveConfig } from '../config/schema.js'
+import { ConfigError } from '../base/errors.js'
+import { lazily } from '../base/lazily.js'
+import {
+  nothingToResume,
+  refuseJournal,
+  refuseStored,
+  refuseUnfinished,
+  storeOrThrow,
+  unknownSession,
+} from '../sessions/refusals.js'
+import type { SessionState } from '../sessions/session-state.js'
+import { checkedMemory } from '../memory/checked-memory.js'
+import { shieldSet } from '../shields/shield-set.js'
+import { checkedSessionId } from '../sessions/store/session-id.js'
+import { checkedStore } from '../sessions/store/checked-store.js'
+import { withTimeLimit } from '../sessions/store/time-limit.js'
+import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
+import { withObject } from '../structured/with-object.js'
+import type { InputSchema } from '../tools/input-schema.js'
+import { type ToolEntry, toolSet } from '../tools/tool-set.js'
+import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
+import { createPriceBook } from '../models/prices/prices.js'
+import { guardSet } from '../user-guards/guard-set.js'
+import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
+import { backOff } from '../effects/back-off.js'
+import { deadline } from '../effects/deadline.js'
+import {
+  consultGuards,
+  fitContext,
+  partialUsage,
+  requestModel,
+  retrieve,
+  runTools,
+  screenCalls,
+  screenInput,
+  screenOutput,
+  screenResults,
+} from '../effects/lazy.js'
+import { checkedRunOptions } from './checked-run-options.js'
+import { systemClock } from '../base/clock.js'
+import { abandon } from '../sub-agents/abandon.js'
+import { asTool } from '../sub-agents/as-tool.js'
+import type { ChildHost } from '../sub-agents/open-child.js'
+import { checkedInspector } from '../run/guarded-inspector.js'
+import { featuresOf } from './features-of.js'
+import { type Conversation, readConversation, sessionNotEmpty, withHistory } from '../run/history.js'
+import { journaled } from '../live/journaled.js'
+import type { Binding } from '../live/live.js'
+import { newId } from '../base/new-id.js'
+import type { Parts } from '../live/parts.js'
+import { refuseMissingTokenizer } from '../run/refuse-missing-tokenizer.js'
+import { refuseUnknownPrice } from '../models/prices/refuse-unknown-price.js'
+import { type Origin, Run, type RunParts } from '../run/run.js'
+import { createSession, Session } from '../sessions/session.js'
+import { withAttachments } from '../run/with-attachments.js'
+
+/** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
+const optionNames = [
+  'model',
+  'instructions',
+  'tools',
+  'guards',
+  'sampling',
+  'toolChoice',
+  'extraBody',
+  'prices',
+  'clock',
+  'inspect',
+  'store',
+  'tokenizer',
+  'shields',
+  'memory',
+  'output',
+]
+
+/** Only those who have a store need them. */
+const loadSessions = lazily(() => import('../sessions/log/index.js'))
+
+/**
+ * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
+ * unknown price is found when a run starts.
+ *
+ * @example
+ * const agent = createAgent({
+ *   model: openaiChat({ model: 'gpt-5-mini' }),
+ *   instructions: 'You are a careful analyst.',
+ *   tools: [add],
+ *   limits: { maxSteps: 20, timeoutMs: 300_000, costLimit: 2 },
+ * })
+ * const { state, output } = await agent.run('What is 19 + 23?').result
+ * @throws {ConfigError} `invalid_config`, `invalid_tool`, `duplicate_tool`, `invalid_guard`, `invalid_shield`, …: it names
+ * the key and says what is allowed
+ */
+export function createAgent<
+  Schema extends InputSchema = never,
+  const Tools extends readonly ToolEntry[] = readonly ToolEntry[],
+>(options: AgentOptions<Schema, Tools>): Agent<OutputOf<Schema>, ToolsOf<Tools>, ContextOf<Tools>>
+export function createAgent(options: AgentOptions): Agent {
+  const {
+    model,
+    instructions,
+    tools,
+    guards,
+    sampling,
+    toolChoice,
+    extraBody,
+    prices,
+    clock,
+    inspect,
+    store: given,
+    tokenizer,
+    shields,
+    memory,
+    output,
+    ...rest
+  } = options
+  if (typeof model?.request !== 'function') {
+    throw new ConfigError(
+      'invalid_config',
+      "model must be a ModelProvider, such as openaiChat({ model: '…' }).",
+      'model',
+    )
+  }
+  checkedInspector(inspect)
+  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
+    throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
+  }
+  checkedStore(given)
+  const set = toolSet(tools ?? [])
+  const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
+  const parts: Parts = {
+    model,
+    instructions: asked.instructions ?? null,
+    tools: set,
+    guards: guardSet(guards ?? []),
+    shields: shieldSet(shields),
+    memory: checkedMemory(memory),
+    sampling: asked.sampling ?? {},
+    toolChoice: asked.toolChoice,
+    extraBody: asked.extraBody ?? {},
+    prices: createPriceBook(prices),
+    config: resolveConfig(rest, undefined, optionNames),
+    clock: clock ?? systemClock,
+    ...(tokenizer && { tokenizer }),
+    ...(output !== undefined && { output: structuredOutput(output) }),
+  }
+  const store = given && withTimeLimit(given, parts.config.storeTimeoutMs, parts.clock)
+  const sessions = new Map<string, Session>()
+  const bindings = new WeakMap<object, Binding>()
+
+  const sessionOf = (session: Session | string | undefined): Session => {
+    if (session === undefined) return createSession()
+    if (session instanceof Session) return session
+    const id = checkedSessionId(session)
+    const kept = sessions.get(id) ?? new Session(id)
+    // A store remembers; without one, the agent does.
+    if (!store) sessions.set(id, kept)
+    return kept
+  }
+
+  const configOf = ({ limits }: RunOptions): AgentConfig =>
+    limits === undefined ? parts.config : overrideLimits(parts.config, limits)
+
+  const bind = (
+    runId: string,
+    sessionId: string,
+    state: SessionState,
+    input: NewMessage[],
+    { config }: { config: AgentConfig },
+    binding: Binding,
+  ): AgentInput => {
+    const bound: AgentInput = {
+      now: parts.clock.now(),
+      runId,
+      sessionId,
+      config,
+      tools: binding.store ? set.traits : withoutLogs(set.traits),
+      features: featuresOf(parts, config),
+      ...state,
+      input,
+    }
+    bindings.set(bound, binding)
+    return bound
+  }
+
+  const machine = journaled(
+    agentMachine.provide({
+      actors: {
+        requestModel: requestModel(parts),
+        runTools: runTools(parts),
+        consultGuards: consultGuards(parts),
+        screenInput: screenInput(parts),
+        screenCalls: screenCalls(parts),
+        screenResults: screenResults(parts),
+        screenOutput: screenOutput(parts),
+        retrieve: retrieve(parts),
+        fitContext: fitContext(parts),
+        backOff,
+        deadline,
+      },
+    }),
+    {
+      clock: parts.clock,
+      open: (input) => {
+        const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
+        if (binding) return { input: input as AgentInput, binding }
+        const { id, state } = createSession()
+        const said = readConversation(input, parts.clock.now())
+        return {
+          input: bind(newId(), id, withHistory(state, said, id), said.said, { config: parts.config }, {}),
+          binding: {},
+        }
+      },
+      reopen: (snapshot) => bindings.get(snapshot) ?? {},
+      partial: (text, context) => ({ text, usage: partialUsage(parts, context, text) }),
+      abandon: (live, context, call) => void abandon(live, context, call, set),
+    },
+  )
+
+  /** What has to be known before anything is sent. */
+  const ready = async ({ config, usage }: AgentInput): Promise<void> => {
+    await refuseUnknownPrice(parts, config, usage)
+    await refuseMissingTokenizer(parts, config)
+    await parts.output?.ready?.()
+  }
+
+  const run = (handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run =>
+    new Run({ machine, clock: parts.clock, tools: set, withObject: complete, ...handle })
+
+  const complete = (result: RunResult) => withObject(parts.output, result)
+
+  /** A run of a session in the store begins where its log ends. */
+  const begin = async (
+    runId: string,
+    session: Session,
+    said: Conversation,
+    options: { config: AgentConfig; context: unknown },
+  ): Promise<Origin> => {
+    const { context } = options
+    const kept = storeOrThrow(store)
+    const { openSession } = await loadSessions()
+    const { log, standing } = await openSession(kept, session.id, {
+      clock: parts.clock,
+      holder: `run ${runId}`,
+      name: session.name,
+    })
+    try {
+      refuseUnfinished(standing, session.id)
+      if (standing.head > 0 && said.history.length > 0) throw sessionNotEmpty(session.id)
+      const state = standing.head === 0 ? withHistory(session.state, said, session.id) : standing.state
+      const bound = bind(runId, session.id, state, said.said, options, { context, journal: log, store: kept })
+      await ready(bound)
+      log.bring(state)
+      return { input: bound, log }
+    } catch (error) {
+      await log.close()
+      throw error
+    }
+  }
+
+  const host: ChildHost = {
+    config: parts.config,
+    clock: parts.clock,
+    tools: set,
+    bind,
+    rebind: (snapshot, binding) => void bindings.set(snapshot, binding),
+    ready,
+    run,
+  }
+
+  return {
+    machine,
+    config: parts.config,
+    asTool: (how) => asTool(host, how),
+    withObject: async (result) => complete(result),
+    input: (input, given) => {
+      const options = checkedRunOptions(given)
+      if (store && typeof options.session === 'string') refuseStored(options.session)
+      const { id, state } = sessionOf(options.session)
+      const { context, journal } = options
+      const said = readConversation(input, parts.clock.now())
+      return bind(
+        newId(),
+        id,
+        withHistory(state, said, id),
+        said.said,
+        { config: configOf(options) },
+        { context, journal },
+      )
+    },
+    run: (input, given) => {
+      const options = checkedRunOptions(given)
+      model.check?.()
+      const { signal, context, journal } = options
+      const inspector = checkedInspector(options.inspect ?? inspect)
+      const { history, said } = readConversation(input, parts.clock.now())
+      const conversation = { history, said: withAttachments(said, options.attachments) }
+      const session = sessionOf(options.session)
+      const runId = newId()
+      const config = configOf(options)
+      const handle = { runId, session, signal, inspect: inspector }
+      if (store) {
+        refuseJournal(journal)
+        checkedSessionId(session.id)
+        return run({ ...handle, origin: begin(runId, session, conversation, { config, context }) })
+      }
+      try {
+        session.acquire(runId)
+        const state = withHistory(session.state, conversation, session.id)
+        const input = bind(runId, session.id, state, conversation.said, { config }, { context, journal })
+        const { limits, context: fitting } = config
+        const waits = limits.costLimit > 0 || fitting.window > 0 || parts.output?.ready !== undefined
+        return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
+      } catch (error) {
+        // The session is another run's, or does not take this one: said as with a store.
+        return run({ ...handle, origin: Promise.reject(error) })
+      }
+    },
+    resume: async (sessionId, { signal, context, inspect: own } = {}) => {
+      const inspector = checkedInspector(own ?? inspect)
+      const kept = storeOrThrow(store)
+      const id = checkedSessionId(sessionId)
+      const holder = `a resumed run`
+      const { machineStateOf, openSession, toldBefore } = await loadSessions()
+      const { log, standing } = await openSession(kept, id, { clock: parts.clock, holder })
+      if (standing.run === null) {
+        await log.close()
+        throw standing.head === 0 ? unknownSession(id) : nothingToResume(id)
+      }
+      try {
+        // A run that has ended needs no model any more.
+        if (standing.run.status === 'active') {
+          model.check?.()
+          await refuseMissingTokenizer(parts, standing.run.context.config)
+        }
+      } catch (error) {
+        await log.close()
+        throw error
+      }
+      const snapshot = machineStateOf(standing.run)
+      bindings.set(snapshot, { context, journal: log, told: toldBefore(standing), store: kept })
+      const session = new Session(id, standing.name)
+      session.update(standing.run.context)
+      const { runId } = standing.run.context
+      return run({ runId, session, origin: { snapshot, log }, signal, inspect: inspector })
+    },
+    replay: async (sessionId, { to } = {}) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { replay } = await loadSessions()
+      return replay(kept, id, to)
+    },
+    readSession: async (sessionId) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { readSession } = await loadSessions()
+      return readSession(kept, id)
+    },
+    forget: async (sessionId) => {
+      const id = checkedSessionId(sessionId)
+      if (store) return store.delete(id)
+      sessions.get(id)?.acquire('that forgets it')
+      return sessions.delete(id)
+    },
+    fork: async (sessionId, at) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { fork } = await loadSessions()
+      return fork(kept, id, at, parts.clock)
+    },
+  }
+}
+
+/** Without a store no sub-agent has a log from which a call of it could go on. */
+function withoutLogs(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {
+  if (!Object.values(traits).some(({ delegate }) => delegate)) return traits
+  return Object.fromEntries(
+    Object.entries(traits).map(([name, { delegate: _delegate, ...rest }]) => [name, rest]),
+  )
+}

@@ -1,0 +1,127 @@
+import { ConfigError } from '../base/errors.js'
+import type { Kind, Path } from './kind.js'
+import { keyPaths, keysAt } from './known-keys.js'
+import { nearest } from './nearest.js'
+
+/** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
+export interface Problem {
+  path: string
+  sentence: string
+}
+
+export interface CheckOptions {
+  /** Options that stand beside the checked keys, for "did you mean". */
+  beside?: readonly string[]
+  /** Whether the value at this path stays out of messages because it may be a secret. */
+  isSecret?: (path: string) => boolean
+}
+
+/** Holds the input against the kind. Throws one ConfigError with every problem; `what` names the input in it. */
+export function check<Value, Taken>(
+  kind: Kind<Value, Taken>,
+  input: unknown,
+  what: string,
+  options: CheckOptions = {},
+): Value {
+  const problems = new Map<string, Problem>()
+  let read: Value
+  try {
+    read = kind.read(input, [], (at, phrase) => {
+      const path = pathOf(at)
+      if (problems.has(path)) return
+      const sentence =
+        phrase === null
+          ? unknownKey(at, kind, options.beside ?? [])
+          : `${path === '' ? 'It' : path} must be ${phrase}${options.isSecret?.(path) === true ? '' : ` (is ${show(valueAt(input, at))})`}.`
+      problems.set(path, { path, sentence })
+    })
+  } catch (error) {
+    // Only an input that fights back gets here: a getter that throws, a revoked proxy.
+    throw refusal(what, [{ path: '', sentence: 'It cannot be read; use plain objects.' }], { cause: error })
+  }
+  if (problems.size > 0) throw refusal(what, [...problems.values()])
+  return read
+}
+
+export function refusal(what: string, problems: readonly Problem[], options?: ErrorOptions): ConfigError {
+  const lines = problems.map(({ sentence }) => `  ${sentence}`)
+  return new ConfigError(
+    'invalid_config',
+    [`Invalid ${what}:`, ...lines].join('\n'),
+    problems[0]?.path || undefined,
+    options,
+  )
+}
+
+function unknownKey(at: Path, kind: Kind, beside: readonly string[]): string {
+  const path = at.slice(0, -1)
+  const key = String(at.at(-1))
+  const siblings = [...keysAt(kind, path), ...(path.length === 0 ? beside : [])]
+  const meant = nearest(key, siblings)
+  return `${pathOf(at)} is not a known key. ${
+    meant === undefined ? (elsewhere(key, kind) ?? known(siblings)) : didYouMean(pathOf([...path, meant]))
+  }`
+}
+
+/** A key that stands under another section: `maxSteps` at the top. */
+function elsewhere(key: string, kind: Kind): string | undefined {
+  // Reversed, so that of two keys with one name the first is meant.
+  const byName = new Map(
+    keyPaths(kind)
+      .toReversed()
+      .map((path) => [path.slice(path.lastIndexOf('.') + 1), path]),
+  )
+  const path = byName.get(nearest(key, [...byName.keys()]) ?? '')
+  return path === undefined ? undefined : didYouMean(path)
+}
+
+function didYouMean(path: string): string {
+  return `Did you mean ${path}?`
+}
+
+function known(keys: readonly string[]): string {
+  return `Known here: ${keys.join(', ')}.`
+}
+
+/** `prices["gpt-5"].inputPerMillion`, `messages[0].role` */
+function pathOf(keys: Path): string {
+  return keys.reduce<string>((path, key) => {
+    if (typeof key === 'number') return `${path}[${key}]`
+    const name = String(key)
+    if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(cut(name))}]`
+    return path === '' ? name : `${path}.${name}`
+  }, '')
+}
+
+function valueAt(input: unknown, path: Path): unknown {
+  return path.reduce<unknown>((value, key) => (isObject(value) ? Reflect.get(value, key) : undefined), input)
+}
+
+/** A value for people: short, and never an exception. */
+function show(value: unknown): string {
+  if (value === null) return 'null'
+  switch (typeof value) {
+    case 'undefined':
+      return 'missing'
+    case 'string':
+      return `'${cut(value)}'`
+    case 'object':
+      return Array.isArray(value) ? 'a list' : 'an object'
+    case 'number':
+    case 'boolean':
+    case 'bigint':
+      return String(value)
+    default:
+      return `a ${typeof value}`
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+/** On one line, and not too long. */
+function cut(value: string): string {
+  const text = value.slice(0, 100).replaceAll(/\s+/g, ' ')
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}

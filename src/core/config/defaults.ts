@@ -1,0 +1,97 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import { deepFreeze } from './freeze.js'
+
+/** What holds when nothing is said. Every key is explained where it is declared: `AgentConfig`. */
+export const defaultConfig: AgentConfig = deepFreeze({
+  limits: {
+    maxSteps: 50,
+    timeoutMs: 0,
+    tokenBudget: 0,
+    outputTokens: 0,
+    costLimit: 0,
+    onLimit: 'stop',
+  },
+  budget: {
+    scope: 'session',
+    countCached: true,
+    onOvershoot: 'exceeded',
+    finishBatch: false,
+    preflight: false,
+    onUnknownPrice: 'error',
+    onMissingUsage: 'estimate',
+  },
+  retry: {
+    maxAttempts: 3,
+    rateLimitAttempts: 6,
+    baseDelayMs: 1_000,
+    maxDelayMs: 60_000,
+    maxRetryAfterMs: 600_000,
+  },
+  stream: true,
+  streamIdleMs: 120_000,
+  storeTimeoutMs: 60_000,
+  contentIdleMs: 600_000,
+  completion: { onMissingEnd: 'retry', maxOutputRepairs: 2 },
+  context: { window: 0, strategy: 'compact' },
+  toolCalls: {
+    concurrency: 8,
+    timeoutMs: 600_000,
+    maxResultChars: 50_000,
+    onInterrupted: 'result',
+  },
+  interactive: false,
+  guardrails: {
+    maxTokensRecoveries: 2,
+    maxRepeatedToolSteps: 3,
+    reserveTokens: 512,
+    reserveCostFraction: 0.1,
+    progress: {
+      stale: { nudgeAt: 2, blockAt: 4, haltAt: 20 },
+      mixed: { nudgeAt: 4, blockAt: 6, haltAt: 20 },
+      mostly: { of: 20, nudgeAt: 11, haltAt: 16 },
+      beside: { nudgeAt: 3, blockAt: 5, haltAt: 7 },
+      recurring: { nudgeAt: 6, blockAt: 7, haltAt: 14 },
+      sameOutput: {
+        longChars: 500,
+        long: { nudgeAt: 5, haltAt: 10 },
+        short: { nudgeAt: 6, haltAt: 16 },
+        shortWrites: { nudgeAt: 12, haltAt: 25 },
+        varied: 1 / 3,
+      },
+      failing: { nudgeAt: 7, haltAt: 11 },
+      failingTool: { nudgeAt: 8, haltAt: 20 },
+      sameError: { nudgeAt: 5, haltAt: 8 },
+      unknownTools: { nudgeAt: 2, haltAt: 6 },
+      refused: { nudgeAt: 3, haltAt: 8 },
+      policyDenied: { nudgeAt: 1, haltAt: 2 },
+      transient: { nudgeAt: 6, haltAt: 10 },
+      duplicates: { blockAt: 5 },
+      waiting: { ms: 3000, chars: 300, weight: 1 / 3 },
+      memory: 64,
+      onHalt: 'pause',
+      lastWords: true,
+    },
+    repeatedCall: null,
+    repeatedOutput: null,
+    cycle: null,
+    failing: null,
+    terminalDelegation: { onHalt: 'error' },
+    emptyAnswer: { reprompts: 2, retries: 1 },
+  },
+})
+
+/** The guards that are off unless a key of them is given, as they are then. */
+export const guardsOffByDefault = deepFreeze({
+  repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
+  repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
+  cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
+  failing: {
+    identical: 3,
+    any: 6,
+    transientIdentical: 8,
+    transientAny: 12,
+    policyDenied: 2,
+    onRepeat: 'halt',
+    onHalt: 'error',
+  },
+} satisfies Partial<AgentConfig['guardrails']>)

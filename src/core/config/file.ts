@@ -1,0 +1,54 @@
+import type { AgentConfigInput } from '../../../machines/agent/config.js'
+import { check, refusal } from './check.js'
+import { defaultConfig } from './defaults.js'
+import { deepFreeze } from './freeze.js'
+import { jsonFault } from './json-fault.js'
+import { mergeConfig } from './merge.js'
+import { type ModelSection, mayBeSecret, modelSection } from './model-section.js'
+import { type PriceTable, priceTable } from './price-table.js'
+import { type RequestOptions, requestSections } from './request-options.js'
+import { agentSections } from './sections.js'
+import { anyText, section } from './values.js'
+
+/**
+ * What a configuration file says: an agent without its tools. Secrets are never part of it; `model.apiKeyEnv` names
+ * the environment variable that holds the key.
+ */
+export interface ConfigFile extends AgentConfigInput, RequestOptions {
+  /** Where an editor finds the schema. */
+  $schema?: string | undefined
+  /** The model, and where it is. Left out: the command line's options and the environment say. */
+  model?: ModelSection | undefined
+  /** Prices of models that the built-in table does not know, or knows wrongly. */
+  prices?: PriceTable | undefined
+}
+
+const configFile = section({
+  $schema: anyText(),
+  model: modelSection,
+  ...requestSections,
+  prices: priceTable,
+  ...agentSections,
+})
+
+/**
+ * The file's settings, checked and deep-frozen: as they were written, defaults not filled in (`resolveConfig` does).
+ *
+ * Throws a ConfigError (`invalid_config`) that names the file: for text that is not JSON with line and column, else
+ * with every problem, one a line.
+ */
+export function parseConfigFile(text: string, fileName: string): ConfigFile {
+  const what = `configuration in ${fileName}`
+  // Some editors put a byte order mark in front.
+  const json = text.replace(/^\uFEFF/, '')
+  const fault = jsonFault(json)
+  if (fault !== undefined) {
+    const sentence = `Line ${fault.line}, column ${fault.column}: ${fault.sentence}`
+    throw refusal(what, [{ path: '', sentence }])
+  }
+  const written: unknown = JSON.parse(json)
+  const given = check(configFile, written, what, { isSecret: mayBeSecret })
+  // What no single key shows: settings that contradict each other.
+  mergeConfig(given, defaultConfig, what)
+  return deepFreeze(given)
+}

@@ -1,0 +1,74 @@
+import { type ReasoningForm, reasoningForms } from '../models/openai/echo-reasoning.js'
+import { either, map, optional, where } from './kind.js'
+import { anyText, choice, count, flag, record, text } from './values.js'
+
+/** The model of a configuration file: `openaiChat`'s options, as far as they are plain data and no secret. */
+export interface ModelSection {
+  /** The model, as the provider names it. With Azure, the deployment. */
+  model: string
+  /** The provider, for people and for prices. Default: known from the base URL. */
+  provider?: string | undefined
+  /** Where the API is, up to and including `/v1`. */
+  baseURL?: string | undefined
+  /** The environment variable that holds the key. Left out: OPENAI_API_KEY, unless `baseURL` leads elsewhere. */
+  apiKeyEnv?: string | undefined
+  /** OpenAI's organization that requests are billed to. */
+  organization?: string | undefined
+  /** OpenAI's project that requests belong to. */
+  project?: string | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+  /** Added to the URL of every request (Azure's `api-version`, for example). */
+  query?: Record<string, string> | undefined
+  /** Milliseconds until the headers of an answer have to be there. */
+  timeoutMs?: number | undefined
+  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
+  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
+  /** Whether, or as what, earlier reasoning is sent back. */
+  echoReasoning?: boolean | ReasoningForm | undefined
+}
+
+const noSecret = 'put the key into an environment variable and name that in model.apiKeyEnv'
+
+/** Parameters of a request by name, none of which may be a secret. */
+const parameters = (what: string) =>
+  where(
+    map(text(), 'an object of texts'),
+    (given) => !Object.keys(given).some(namesSecret),
+    `${what} without secrets: ${noSecret}`,
+  )
+
+const url = 'an http(s) URL without user, password, query and fragment'
+const variable =
+  'the name of an environment variable in capitals, such as OPENAI_API_KEY; the key itself stays out of files'
+
+const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
+
+export const modelSection = record({
+  model: text("the provider's name of a model"),
+  provider: optional(text()),
+  baseURL: optional(where(anyText(url), isPlainUrl, url)),
+  apiKeyEnv: optional(where(anyText(variable), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variable)),
+  organization: optional(text()),
+  project: optional(text()),
+  headers: optional(parameters('headers')),
+  query: optional(parameters('query parameters')),
+  timeoutMs: optional(count(1)),
+  maxTokensField: optional(choice('max_tokens', 'max_completion_tokens')),
+  echoReasoning: optional(either([flag(), choice(...reasoningForms)], echoPhrase)),
+})
+
+/** Whether what stands here may be a secret that somebody put into the wrong place: it is not to be shown. */
+export function mayBeSecret(path: string): boolean {
+  return /^model\.(baseURL|apiKeyEnv|headers|query)/.test(path)
+}
+
+function namesSecret(name: string): boolean {
+  return /auth|key|token|secret|password|cookie/i.test(name)
+}
+
+function isPlainUrl(given: string): boolean {
+  if (!URL.canParse(given)) return false
+  const { protocol, username, password, search, hash } = new URL(given)
+  return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '')
+}

@@ -1,0 +1,98 @@
+import type { AgentConfigInput } from '../../../machines/agent/config.js'
+import { ConfigError } from '../base/errors.js'
+import { nearest } from './nearest.js'
+
+const noGuards = {
+  progress: null,
+  repeatedCall: null,
+  repeatedOutput: null,
+  cycle: null,
+  failing: null,
+  terminalDelegation: null,
+} as const
+
+const openhuman = {
+  limits: { maxSteps: 10 },
+  guardrails: {
+    progress: null,
+    maxRepeatedToolSteps: 3,
+    repeatedCall: { haltAt: 'reached', counts: 'unchanged', onRepeat: 'halt', onHalt: 'pause' },
+    repeatedOutput: { rounds: 4, strict: true, onHalt: 'pause' },
+    cycle: null,
+    failing: {
+      identical: 3,
+      any: 6,
+      transientIdentical: 8,
+      transientAny: 12,
+      policyDenied: 2,
+      onRepeat: 'halt',
+      onHalt: 'pause',
+    },
+    terminalDelegation: { onHalt: 'pause' },
+  },
+} as const satisfies AgentConfigInput
+
+/**
+ * The loops that Statewright learned from, each as a plain configuration to spread into `createAgent`. Where a source
+ * contradicts itself, the preset does what its document promises; the README's table says what was chosen.
+ *
+ * @example createAgent({ ...presets.openhuman, model, tools })
+ */
+export const presets = /* @__PURE__ */ known({
+  /** The 4th identical batch is not executed, whatever its results; budgets trip right after the response. */
+  aar: {
+    limits: { maxSteps: 50, timeoutMs: 0 },
+    budget: { scope: 'session', onOvershoot: 'exceeded', finishBatch: false },
+    completion: { onMissingEnd: 'accept' },
+    guardrails: {
+      ...noGuards,
+      maxTokensRecoveries: 2,
+      maxRepeatedToolSteps: 3,
+      reserveTokens: 512,
+      reserveCostFraction: 0.1,
+      repeatedCall: { haltAt: 'next', counts: 'all', onRepeat: 'halt', onHalt: 'error' },
+    },
+  },
+
+  /** Halts right after the 3rd identical successful batch and the 4th identical output, as a resumable checkpoint. */
+  openhuman,
+
+  /** The same guards for dispatched tasks and skills, with the lifted cap as an explicit number. */
+  openhumanTask: { ...openhuman, limits: { maxSteps: 200 } },
+
+  /**
+   * `max_infer_iters`: exactly N inferences a turn, 10 unless you say otherwise; the calls of the last one still run. A
+   * truncated answer is the answer, and there is no guard of its own. Shields are no plain data: give them beside the
+   * preset, as `shields: { input, output }`. A violation ends the turn with its message (`BLOCKED`).
+   */
+  llamaStack: {
+    limits: { maxSteps: 10 },
+    guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
+  },
+
+  /** Limits of one invocation: turns, tokens, output tokens; the batch in flight completes, a natural end wins. */
+  strands: {
+    limits: { maxSteps: null },
+    budget: { scope: 'run', onOvershoot: 'complete', finishBatch: true },
+    guardrails: { ...noGuards, emptyAnswer: null },
+  },
+} as const satisfies Record<string, AgentConfigInput>)
+
+/** To spread what is not there is no mistake to JavaScript: a mistyped name would give the defaults in silence. */
+function known<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
+  return new Proxy(all, {
+    get(_, name) {
+      // Inspectors and matchers ask for other things, whose names begin otherwise or are methods of every object.
+      if (typeof name === 'string' && /^[a-z]\w*$/i.test(name) && !(name in all) && !asked.has(name)) {
+        const names = Object.keys(all)
+        const meant = nearest(name, names)
+        const hint = meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${meant}'?`
+        throw new ConfigError('invalid_config', `There is no preset '${name}'. ${hint}`, `presets.${name}`)
+      }
+      return Reflect.get(all, name) as unknown
+    },
+  })
+}
+
+/** What is asked of any object by whoever awaits, writes or compares it. */
+const asked: ReadonlySet<string> = new Set(['then', 'toJSON', 'asymmetricMatch', 'nodeType', 'tagName'])

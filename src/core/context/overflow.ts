@@ -1,0 +1,35 @@
+import type { ContextStrategy } from '../../../machines/agent/fit.js'
+import { ModelError, type ModelRequest } from '../models/provider.js'
+import type { TokenCounter } from './count-tokens.js'
+import { leastSize } from './plan-gap.js'
+import type { Situation } from './situation.js'
+
+/** A request that no fit makes small enough: says how much it needs, and what takes it. */
+export function contextOverflow(
+  situation: Situation,
+  strategy: ContextStrategy,
+  request: ModelRequest,
+  counter: TokenCounter,
+): ModelError {
+  const { fixed, sizes, window } = situation
+  const whole = strategy === 'none'
+  const needed = whole ? sizes.reduce((sum, size) => sum + size, fixed) : leastSize(situation)
+  const tools = counter.tools(request)
+  const taken = [
+    `${fixed - tools} for instructions`,
+    `${tools} for tools`,
+    `${needed - fixed} for ${whole ? 'messages' : 'the newest message and what it cannot go without'}`,
+  ]
+  const advice = whole
+    ? 'Raise it, or choose another context.strategy.'
+    : 'Raise it, or shorten what takes most.'
+  return new ModelError({
+    kind: 'context_overflow',
+    code: 'context_overflow',
+    message: `The request needs ${needed} tokens, more than the ${window} of context.window: ${taken.join(', ')}. ${advice}`,
+    status: null,
+    retryAfterMs: null,
+    partialText: '',
+    usage: null,
+  })
+}

@@ -1,0 +1,137 @@
+import { type AnyActorRef, fromCallback, fromPromise } from 'xstate'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Consultation } from '../../../machines/agent/consultation.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { FitOutput } from '../../../machines/agent/fit.js'
+import type { ModelOutput } from '../../../machines/agent/response.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { stepIdOf } from '../../../machines/agent/step-id.js'
+import type { TokenCounter } from '../context/count-tokens.js'
+import { lazily } from '../base/lazily.js'
+import { agentOf, type Live } from '../live/live.js'
+import type { Parts } from '../live/parts.js'
+import { describe } from '../base/plain-error.js'
+import type { Batch } from './run-tools.js'
+import type * as Work from './work.js'
+
+/**
+ * The actors that a run works with. An agent has to be there at once, what its runs do has not: their code is loaded
+ * when the first of them starts, so that a page, or a program that only looks up a session, begins without it.
+ */
+
+let code: typeof Work | undefined
+const work = lazily(async () => (code = await import('./work.js')))
+const screening = lazily(() => import('./screening.js'))
+const fitting = lazily(() => import('../run/fitting.js'))
+
+/** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
+export interface ActorScope {
+  signal: AbortSignal
+  self: AnyActorRef
+  live: Live
+  context: AgentContext
+}
+
+/** A promise actor whose code is loaded when it is first needed. */
+function loaded<Output>(work: (scope: ActorScope) => Promise<Output>) {
+  return fromPromise<Output>(({ signal, self }) => {
+    const { live, context } = agentOf(self)
+    return work({ signal, self, live, context })
+  })
+}
+
+/**
+ * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
+ * failure as plain data.
+ */
+export const requestModel = (parts: Parts) =>
+  fromPromise<ModelOutput, { conclude: boolean }>(async ({ input: { conclude }, signal, self }) => {
+    const { live, context } = agentOf(self)
+    const stream = live.openStream(stepIdOf(context), context.attempt)
+    const code = await work()
+    return code.requestModel(parts, { conclude, signal, self, live, context, stream })
+  })
+
+/**
+ * Carries out the started calls of the batch. A callback actor, because what it sends after a stop is dropped; it has
+ * no signal of its own, so it owns an AbortController.
+ */
+export const runTools = (parts: Parts) =>
+  fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
+    const { live, context, parent: agent } = agentOf(self)
+    const controller = new AbortController()
+    const { signal } = controller
+    let batch: Batch | undefined
+    const carryOut = async (): Promise<void> => {
+      try {
+        const code = await work()
+        if (signal.aborted) return
+        batch = code.runTools(parts, { live, context, agent, self, signal, sendBack })
+        await batch.done
+      } catch (error) {
+        // Only code that could not be loaded: a batch fails in its results.
+        const result = {
+          status: 'error',
+          errorKind: 'transient',
+          content: describe(error),
+          durationMs: 0,
+        } as const
+        for (const { id } of context.calls) sendBack({ type: 'TOOL_RESULT', callId: id, result })
+      }
+      sendBack({ type: 'BATCH_DONE' })
+    }
+    void carryOut()
+    return () => {
+      // Aborting costs an exception with its stack; after the last result there is nobody to hear it.
+      if (batch?.stop() ?? true) controller.abort()
+    }
+  })
+
+/** Shows the shields what the user has said. */
+export const screenInput = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenInput(parts, scope))
+
+/** Shows the shields the arguments of the calls at hand. */
+export const screenCalls = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenCalls(parts, scope))
+
+/** Shows the shields the results that have come. */
+export const screenResults = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenResults(parts, scope))
+
+/** Shows the shields an answer as a whole. */
+export const screenOutput = (parts: Parts) =>
+  loaded(async (scope) => (await screening()).screenOutput(parts, scope))
+
+/** What an answer has cost that is stopped midway; null before there is the code that could have asked for one. */
+export const partialUsage = (parts: Parts, context: AgentContext, text: string): Usage | null =>
+  code?.partialUsage(parts, context, text) ?? null
+
+/** Asks memory about what the user said. */
+export const retrieve = (parts: Parts) => loaded(async (scope) => (await work()).retrieve(parts, scope))
+
+/** Asks the user's own guards about the batch at hand. */
+export const consultGuards = (parts: Parts) =>
+  fromPromise<Consultation, { on: 'calls' | 'results' }>(async ({ input: { on }, signal, self }) => {
+    const { live, context } = agentOf(self)
+    const code = await work()
+    return code.consultGuards(parts, { on, signal, live, context })
+  })
+
+/**
+ * Makes the next request fit `context.window`. A fit stays as it is until the request outgrows the window again. Rejects
+ * with a plain failure: `context_overflow` when no fit is small enough, `missing_package` without a tokenizer.
+ */
+export const fitContext = (parts: Parts) => {
+  let counter: Promise<TokenCounter> | undefined
+  return fromPromise<FitOutput>(async ({ signal, self }) => {
+    const { live, context } = agentOf(self)
+    const { counterOf, fitted, plainly } = await fitting()
+    try {
+      counter ??= counterOf(parts)
+      return await fitted({ parts, live, context, signal, self }, await counter)
+    } catch (error) {
+      throw plainly(error)
+    }
+  })
+}

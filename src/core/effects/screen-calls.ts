@@ -1,0 +1,61 @@
+import { type CallScreening, withheldName } from '../../../machines/agent/screening.js'
+import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
+import type { ActorScope } from './lazy.js'
+import type { Parts } from '../live/parts.js'
+import { shieldCall } from './shield-call.js'
+import { screen } from './shielding.js'
+import { callStepId } from './call-step-id.js'
+
+/** Shows the shields the arguments of the calls at hand. */
+export async function screenCalls(
+  parts: Parts,
+  { signal, self, live, context }: ActorScope,
+): Promise<CallScreening[]> {
+  await live.flushed()
+  signal.throwIfAborted()
+  const calls = uncheckedCalls(context)
+  for (const { id: callId } of calls) {
+    const stepId = `${callStepId(context, callId)}.toolInput`
+    live.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
+  }
+  signal.throwIfAborted()
+  return Promise.all(
+    calls.map(async ({ id: callId, name: toolName, arguments: text }) => {
+      const look = (content: string) =>
+        screen(parts, { live, context, signal }, 'toolInput', content, { callId, toolName })
+      const screening = { ...(await look(text)), callId }
+      if (parts.tools.get(toolName) !== undefined) return screening
+      // A name that is no tool's is what the model says, like its arguments.
+      const named = await look(toolName)
+      if (named.action !== 'block' && named.action !== 'redact') return screening
+      return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
+    }),
+  )
+}
+
+/** Shows the shields the results that have come. */
+export async function screenResults(
+  parts: Parts,
+  { signal, self, live, context }: ActorScope,
+): Promise<CallScreening[]> {
+  await live.flushed()
+  signal.throwIfAborted()
+  const come = context.calls.filter((call) => call.unscreened)
+  for (const { id: callId } of come) {
+    const stepId = `${callStepId(context, callId)}.toolOutput`
+    live.steps.start(self, callShield({ stepId, point: 'toolOutput', callId }))
+  }
+  signal.throwIfAborted()
+  return Promise.all(
+    come.map(async ({ id: callId, name: toolName, result }) => ({
+      ...(await screen(parts, { live, context, signal }, 'toolOutput', result?.content ?? '', {
+        callId,
+        toolName,
+      })),
+      callId,
+    })),
+  )
+}
+
+const callShield = (step: { stepId: string; point: 'toolInput' | 'toolOutput'; callId: string }) =>
+  shieldCall(step, (screenings: CallScreening[]) => screenings.filter(({ callId }) => callId === step.callId))

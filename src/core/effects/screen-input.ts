@@ -1,0 +1,72 @@
+import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
+import type { InputScreening, Screening } from '../../../machines/agent/screening.js'
+import { stepIdOf } from '../../../machines/agent/step-id.js'
+import { unscreenedInput } from '../../../machines/agent/unscreened.js'
+import type { ActorScope } from './lazy.js'
+import type { Parts } from '../live/parts.js'
+import { readablePart } from '../run/readable-part.js'
+import { screen } from './shielding.js'
+import { shieldCall } from './shield-call.js'
+
+/** Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together. */
+export async function screenInput(
+  parts: Parts,
+  { signal, self, live, context }: ActorScope,
+): Promise<InputScreening[]> {
+  await live.flushed()
+  signal.throwIfAborted()
+  const messages = unscreenedInput(context)
+  const stepId = `${stepIdOf(context)}.input`
+  live.steps.start(
+    self,
+    shieldCall({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
+  )
+  signal.throwIfAborted()
+  const look: Look = (text) => screen(parts, { live, context, signal }, 'input', text)
+  const looks = messages.map(async ({ content }, index) =>
+    (await screeningsOf(content, look)).map((screening) => ({ ...screening, index })),
+  )
+  return (await Promise.all(looks)).flat()
+}
+
+type Look = (text: string) => Promise<Screening>
+type PartScreening = Omit<InputScreening, 'index'>
+
+async function screeningsOf(content: UserMessage['content'], look: Look): Promise<PartScreening[]> {
+  if (typeof content === 'string') return [{ ...(await look(content)), part: null }]
+  const looks = content.map(async (one, part) => {
+    const text = readablePart(one)
+    return text === '' ? [] : [{ ...(await look(text)), part }]
+  })
+  const screenings = (await Promise.all(looks)).flat()
+  // Each message is shown, one without words included: what nobody has looked at counts as blocked.
+  if (screenings.length === 0) return [{ ...(await look('')), part: null }]
+  const seen = screenings.some(({ action }) => action === 'block')
+    ? screenings
+    : await together(screenings, content, look)
+  // Of a message that is refused nothing goes on, be it as harmless as it may by itself.
+  return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
+}
+
+/** What is harmless in each of two texts can be forbidden where one follows the other, right away or on the next line. */
+async function together(
+  screenings: PartScreening[],
+  content: readonly ContentPart[],
+  look: Look,
+): Promise<PartScreening[]> {
+  const texts = screenings.filter(({ part }) => part !== null && content[part]?.type === 'text')
+  const [first, ...others] = texts
+  if (first === undefined || others.length === 0) return screenings
+  for (const between of ['', '\n']) {
+    // oxlint-disable-next-line no-await-in-loop -- the second look is not needed where the first finds something
+    const joined = await look(texts.map((text) => text.content).join(between))
+    if (joined.action === 'block') return [...screenings, { ...joined, part: null }]
+    if (joined.action === 'redact') {
+      const merged = { ...joined, findings: [...first.findings, ...joined.findings], part: first.part }
+      // It spans them, so they go on as one.
+      const emptied = others.map((text) => ({ ...text, action: 'redact' as const, content: '' }))
+      return [...screenings.filter((one) => !texts.includes(one)), merged, ...emptied]
+    }
+  }
+  return screenings
+}

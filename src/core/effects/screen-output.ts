@@ -1,0 +1,58 @@
+import type { OutputScreening, Screening } from '../../../machines/agent/screening.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { readOutput } from '../structured/read-output.js'
+import type { ActorScope } from './lazy.js'
+import type { Parts } from '../live/parts.js'
+import { shieldCall } from './shield-call.js'
+import { screen } from './shielding.js'
+
+/**
+ * Shows the shields an answer as a whole, with the pieces that it continues; what of it was held back is shown when they
+ * have cleared it.
+ */
+export async function screenOutput(
+  parts: Parts,
+  { signal, self, live, context }: ActorScope,
+): Promise<OutputScreening> {
+  await live.flushed()
+  signal.throwIfAborted()
+  const stepId = `${context.held?.stepId ?? context.runId}.output`
+  live.steps.start(
+    self,
+    shieldCall({ stepId, point: 'output' }, (screening: Screening) => [screening]),
+  )
+  signal.throwIfAborted()
+  const { held, spoken, pieces } = context
+  const answer = (spoken?.text ?? '') + (held?.text ?? '')
+  const screening = continuing(pieces, await screen(parts, { live, context, signal }, 'output', answer))
+  signal.throwIfAborted()
+  live.showCleared(screening.action === 'block' ? '' : screening.content)
+  return screening.action === 'redact'
+    ? { ...screening, ...(await problemOf(screening, parts, context)) }
+    : screening
+}
+
+/** What does not fit the output schema is told of the answer as it was cleared. Redacting makes no answer wrong. */
+async function problemOf(
+  { content }: Screening,
+  { output }: Parts,
+  { held, outputProblem }: AgentContext,
+): Promise<Pick<OutputScreening, 'outputProblem'>> {
+  if (output === undefined || (held?.outputProblem ?? outputProblem) === null) return {}
+  const reading = await readOutput(content, output.validate, output.schema)
+  return { outputProblem: reading.ok ? null : reading.problem }
+}
+
+/** What is said of the whole, of its last piece: what comes after the others. They have been shown, so they stay as they are. */
+function continuing(pieces: string, screening: Screening): Screening {
+  const { action, content, message } = screening
+  if (action === 'block') return screening
+  if (content.startsWith(pieces)) return { ...screening, content: content.slice(pieces.length) }
+  const why = message ?? 'A shield refused the answer.'
+  return {
+    ...screening,
+    action: 'block',
+    content: '',
+    message: `${why} It begins in a piece that was shown before, so it cannot be redacted.`,
+  }
+}

@@ -1,0 +1,27 @@
+import type { Step, Violation } from '../../../machines/agent/announcements.js'
+import type { Screening } from '../../../machines/agent/screening.js'
+import type { Work } from '../live/open-steps.js'
+
+type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
+
+/** A look of the shields at one point; `screeningsOf` picks what it came to from what its actor brings. */
+export function shieldCall<Output>(
+  step: Omit<ShieldStep, 'stepType'>,
+  screeningsOf: (output: Output) => readonly Screening[],
+): Work<'shield_call', Output> {
+  return {
+    step: { stepType: 'shield_call', ...step },
+    ending: (output) => ({ payload: { violation: output && violationIn(screeningsOf(output)) } }),
+  }
+}
+
+const gravity = ['block', 'redact', 'warn'] as const
+
+function violationIn(screenings: readonly Screening[]): Violation | null {
+  const action = gravity.find((one) => screenings.some((screening) => screening.action === one))
+  if (action === undefined) return null
+  const gravest = screenings.find((screening) => screening.action === action)
+  const findings = screenings.flatMap((screening) => screening.findings)
+  const objecting = findings.filter((finding) => finding.action !== 'allow').map(({ shield }) => shield)
+  return { action, message: gravest?.message ?? null, shields: [...new Set(objecting)] }
+}

@@ -1,0 +1,30 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
+import { runShields } from '../shields/run-shields.js'
+import type { ShieldScene } from '../shields/shield.js'
+import type { Live } from '../live/live.js'
+import type { Parts } from '../live/parts.js'
+
+/** Shows a text to the shields of one point, on the run's own clock. What they block goes no further than here. */
+export async function screen(
+  { shields }: Parts,
+  { live, context, signal }: { live: Live; context: AgentContext; signal: AbortSignal },
+  point: ShieldPoint,
+  content: string,
+  scene: Pick<ShieldScene, 'callId' | 'toolName'> = {},
+): Promise<Screening> {
+  const { timeoutMs, failOpen } = shields
+  const { clock, binding } = live
+  const { messages } = context
+  const outcome = await runShields(shields[point], content, {
+    ...scene,
+    point,
+    signal,
+    clock,
+    timeoutMs,
+    failOpen,
+    messages,
+    context: binding.context,
+  })
+  return outcome.action === 'block' ? { ...outcome, content: '' } : outcome
+}

@@ -1,0 +1,6 @@
+/** What most runs work with, in one piece: loaded when the first actor of them starts. */
+export { partialUsage } from '../live/partial-usage.js'
+export { consultGuards } from './consult-guards.js'
+export { requestModel } from './request-model.js'
+export { retrieve } from './retrieve.js'
+export { runTools } from './run-tools.js'

@@ -1,0 +1,62 @@
+import type { Announcement } from '../../../machines/agent/announcements.js'
+
+/** Emits, or defers emitting until the machine's transition has been applied. */
+export type Defer = (emit: () => void) => void
+
+/**
+ * One attempt's streamed answer. Whatever happens, it announces exactly one chunk with `finished: true`; what arrives
+ * after that is dropped. A later attempt first tells readers to forget what the step has shown so far.
+ */
+export class AnswerStream {
+  readonly stepId: string
+  readonly attempt: number
+  #text = ''
+  #open = true
+  #reset: boolean
+  readonly #emit: (announcement: Announcement) => void
+
+  constructor(stepId: string, attempt: number, emit: (announcement: Announcement) => void) {
+    this.stepId = stepId
+    this.attempt = attempt
+    this.#reset = attempt > 1
+    this.#emit = emit
+  }
+
+  /** What it has brought so far. */
+  get text(): string {
+    return this.#text
+  }
+
+  write(text: string, reasoning: string): void {
+    if (!this.#open || (text === '' && reasoning === '')) return
+    this.#text += text
+    this.#emit(this.#chunk(text, reasoning, false))
+  }
+
+  /** Takes back what it has shown, and shows this. */
+  restate(text: string): void {
+    this.#reset = true
+    this.#text = text
+    if (this.#open && text !== '') this.#emit(this.#chunk(text, '', false))
+  }
+
+  close(defer: Defer): void {
+    if (!this.#open) return
+    this.#open = false
+    const chunk = this.#chunk('', '', true)
+    defer(() => {
+      this.#emit(chunk)
+    })
+  }
+
+  #chunk(text: string, reasoning: string, finished: boolean): Announcement {
+    const { stepId, attempt } = this
+    const chunk: Announcement = { type: 'stream_chunk', stepId, attempt, text, finished }
+    if (reasoning !== '') chunk.reasoning = reasoning
+    if (this.#reset) {
+      chunk.reset = true
+      this.#reset = false
+    }
+    return chunk
+  }
+}

@@ -1,0 +1,48 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { HoldBack } from '../shields/hold-back.js'
+import type { AnswerStream } from './answer-stream.js'
+import type { Live } from './live.js'
+import type { Parts } from './parts.js'
+import { screen } from '../effects/shielding.js'
+
+/** Where the deltas of an answer go. */
+export interface DeltaSink {
+  write(text: string, reasoning: string): void
+  /** No delta comes any more: what was not released by now waits for the whole answer to be cleared. */
+  finish(): Promise<void>
+}
+
+/** The stream as it is, or, where output shields are on, only what they have cleared of it; never its reasoning. */
+export function deltaSink(
+  parts: Parts,
+  stream: AnswerStream,
+  scene: { live: Live; context: AgentContext; signal: AbortSignal },
+): DeltaSink {
+  if (!scene.context.features.outputShields) {
+    return {
+      write: (text, reasoning) => {
+        stream.write(text, reasoning)
+      },
+      finish: () => done,
+    }
+  }
+  const { spoken, pieces } = scene.context
+  const held = new HoldBack({
+    window: parts.shields.holdBack,
+    ...(spoken && { continues: { text: spoken.text, released: pieces } }),
+    check: (text) => screen(parts, scene, 'output', text),
+    release: (text) => {
+      stream.write(text, '')
+    },
+  })
+  return {
+    write: (text) => {
+      if (text !== '') held.write(text)
+    },
+    finish: async () => {
+      await held.finish()
+    },
+  }
+}
+
+const done = Promise.resolve()

@@ -1,0 +1,165 @@
+import type { AnyActorRef, StateMachine } from 'xstate'
+import type { agentMachine } from '../../../machines/agent.machine.js'
+import { isHeld } from '../../../machines/agent/conditions.js'
+import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/events.js'
+import type { PendingCall } from '../../../machines/agent/results.js'
+import { holdsUncleared } from '../../../machines/agent/uncleared.js'
+import type { Clock } from '../base/clock.js'
+import { abandonedCalls } from '../sub-agents/abandon.js'
+import type { RunInput } from '../run/history.js'
+import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
+import { plainError } from '../base/plain-error.js'
+
+/** The agent machine, which also takes what a user says as its input: a text, or messages. */
+export type AgentMachine =
+  typeof agentMachine extends StateMachine<
+    infer Context,
+    infer Event,
+    infer Children,
+    infer Actors,
+    infer Actions,
+    infer Guards,
+    infer Delays,
+    infer Value,
+    infer Tags,
+    AgentInput,
+    infer Output,
+    infer Emitted,
+    infer Meta,
+    infer Schema
+  >
+    ? StateMachine<
+        Context,
+        Event,
+        Children,
+        Actors,
+        Actions,
+        Guards,
+        Delays,
+        Value,
+        Tags,
+        AgentInput | RunInput,
+        Output,
+        Emitted,
+        Meta,
+        Schema
+      >
+    : never
+
+export interface JournaledOptions {
+  clock: Clock
+  /** What a caller passes as `input`, as the machine's own input and the run's binding. */
+  open(input: unknown): { input: AgentInput; binding: Binding }
+  /** What a run that is restored from this snapshot is bound to. */
+  reopen(snapshot: object): Binding
+  /** An answer that was stopped midway, with an estimate of what it cost. */
+  partial(text: string, context: AgentContext): PartialAnswer
+  /** Ends a sub-agent that is nowhere but in the store. */
+  abandon(live: Live, context: AgentContext, call: PendingCall): void
+}
+
+/**
+ * The agent machine with a write-ahead journal: an event is made plain, stamped with the time, appended, then applied.
+ * What it starts runs after `transition()` returns and awaits `journal.flushed()`, so no effect precedes its durable
+ * cause. It works embedded in other machines, where an inspector does not.
+ */
+export function journaled(plain: AgentMachine, options: JournaledOptions): AgentMachine {
+  const { clock } = options
+  const machine = plain.provide({})
+  // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
+  const { transition, getInitialSnapshot, restoreSnapshot, start, provide } = machine
+
+  return Object.assign(machine, {
+    provide: ((implementations) =>
+      journaled(provide.call(machine, implementations) as AgentMachine, options)) as AgentMachine['provide'],
+
+    getInitialSnapshot: ((scope, given) => {
+      const { input, binding } = options.open(given)
+      const live = new Live(scope as unknown as Scope, input.runId, clock, binding, input)
+      setLive(scope.self as AnyActorRef, live)
+      return getInitialSnapshot(live.scope as unknown as typeof scope, input)
+    }) as AgentMachine['getInitialSnapshot'],
+
+    restoreSnapshot: ((snapshot, scope) => {
+      const { runId } = (snapshot as unknown as { context: { runId: string } }).context
+      const live = new Live(scope as unknown as Scope, runId, clock, options.reopen(snapshot), null)
+      setLive(scope.self as AnyActorRef, live)
+      // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
+      const childless = { ...snapshot, children: {} }
+      return restoreSnapshot(childless as unknown as typeof snapshot, live.scope as unknown as typeof scope)
+    }) as AgentMachine['restoreSnapshot'],
+
+    start: (snapshot: Parameters<typeof start>[0], scope: Scope) => {
+      const live = liveOf(scope.self)
+      live?.begin()
+      live?.tellFound(snapshot.context)
+      start(snapshot)
+    },
+
+    transition: ((snapshot, event, scope) => {
+      const live = liveOf(scope.self as AnyActorRef)
+      // A pure `transition()` runs on an actor that never starts: nothing to stamp, nothing to log.
+      if (!live?.started) return transition(snapshot, event, scope)
+      // The closing chunk and the ends of steps are announced with what the event leads to, and first: whoever reacts to
+      // them finds the answer in the transcript.
+      const isOver = endsRequest.has(event.type) && !isHeld({ context: snapshot.context, event })
+      const text = isOver ? live.closeStream(scope.defer) : ''
+      live.endSteps(event, scope.defer)
+      if ((event.type as string) === 'xstate.stop') {
+        live.endChildren([])
+        return transition(snapshot, event, scope)
+      }
+      const isCut = text !== '' && snapshot.context.held === null && stopsRequest.has(event.type)
+      const cut = isCut ? options.partial(text, snapshot.context) : undefined
+      // Sub-agents are stopped before the run is: what they have used belongs to it.
+      const usage = stopsRequest.has(event.type) ? live.stopChildren() : null
+      const sealed = seal(
+        event,
+        snapshot.context.features,
+        clock.now(),
+        cut ?? (usage && { text: '', usage }) ?? undefined,
+      )
+      live.binding.journal?.append({ type: 'event', event: sealed })
+      live.heard(event)
+      const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
+      live.binding.journal?.reached?.(next)
+      const abandoned = abandonedCalls(live, snapshot.context, next.context, sealed)
+      live.endChildren(next.context.calls)
+      for (const call of abandoned) options.abandon(live, snapshot.context, call)
+      return next
+    }) as AgentMachine['transition'],
+  })
+}
+
+/** Events that cut a request off: what had arrived of the answer is kept. */
+const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
+
+/** Events that end a request in progress: its outcome, or somebody from outside. */
+const endsRequest: ReadonlySet<string> = new Set([
+  'xstate.done.actor.model',
+  'xstate.error.actor.model',
+  'xstate.done.actor.conclusion',
+  'xstate.error.actor.conclusion',
+  'xstate.done.actor.outputShields',
+  'xstate.error.actor.outputShields',
+  'CANCEL',
+  'DEADLINE',
+  'RESUMED',
+  'STORE_FAILED',
+  'xstate.stop',
+])
+
+/** The event as the journal keeps it: plain JSON, with the time. */
+function seal(
+  event: AgentMachineEvent,
+  features: Features,
+  now: number,
+  partial: PartialAnswer | undefined,
+): AgentMachineEvent {
+  const sealed = { now, ...event } as AgentMachineEvent
+  if (holdsUncleared(event, features)) Object.assign(sealed, { withheld: true })
+  if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
+  if (partial) Object.assign(sealed, { partial })
+  return sealed
+}

@@ -1,0 +1,224 @@
+import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
+import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
+import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import { questionsOf } from '../../../machines/agent/questions.js'
+import { answerableCalls } from '../../../machines/agent/result-of.js'
+import type { PendingCall } from '../../../machines/agent/results.js'
+import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { Child } from '../sub-agents/child.js'
+import { AnswerStream, type Defer } from './answer-stream.js'
+import type { Clock } from '../base/clock.js'
+import { OpenSteps } from './open-steps.js'
+import { storeFailed } from '../sessions/store-failed.js'
+import { frozen } from '../base/frozen.js'
+import type { Journal } from '../sessions/journal.js'
+import { newId } from '../base/new-id.js'
+
+/** What the app gives one run, besides its input: never seen by the model or the journal. */
+export interface Binding {
+  journal?: Journal | undefined
+  /** The app's own object, handed to `execute`. */
+  context?: unknown
+  /** How many events other processes have told of the run: its numbers go on from there. */
+  told?: number
+  /** Where the run's log is kept, and those of its sub-agents. */
+  store?: SessionStore
+  /** How deep the run is nested: absent for one that people started. */
+  depth?: number
+  /** How deep runs below it may be nested. */
+  maxDepth?: number
+}
+
+/** The scope of any actor; which events it knows is the machine's own business. */
+export type Scope = ActorScope<never, AnyEventObject>
+
+/**
+ * The side of a running agent actor that is not state: its clock, its journal and the answer that is being streamed.
+ * Looked up by the actor itself, never by a run id. Only this file and journaled.ts know XState's actor scope.
+ */
+export class Live {
+  /** The scope that the machine runs in: what it emits gets its stamp here. */
+  readonly scope: Scope
+  readonly clock: Clock
+  readonly binding: Binding
+  readonly #runId: string
+  /** What the run starts from; null when it is restored. */
+  readonly #input: AgentInput | null
+  #started = false
+  #seq: number
+  /** Makes the ids of a restored run's events differ from those of any other process. */
+  readonly #origin: string
+  /** What somebody who comes late has to know: the last change of state, and what has been asked since. */
+  #present: AgentEvent[] = []
+  #hasTold = false
+  #stream: AnswerStream | null = null
+  #steps: OpenSteps | undefined
+  #children: Map<string, Child> | undefined
+  #onHeard = (_event: AgentMachineEvent): void => undefined
+
+  constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
+    this.#runId = runId
+    this.#input = input
+    this.#seq = binding.told ?? 0
+    this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
+    binding.journal?.counting?.(() => this.#seq)
+    this.clock = clock
+    this.binding = binding
+    this.scope = {
+      ...scope,
+      emit: (announcement) => {
+        this.begin()
+        const event = frozen(this.#stamp(announcement as unknown as Announcement))
+        this.#remember(event)
+        scope.emit(event)
+      },
+    }
+  }
+
+  get started(): boolean {
+    return this.#started
+  }
+
+  /**
+   * The input is logged before anything of the run is seen or done. XState never starts a machine that is final from
+   * the first, but lets it emit: so the first event, too, is a beginning.
+   */
+  begin(): void {
+    if (this.#started) return
+    this.#started = true
+    if (this.#input) this.binding.journal?.append({ type: 'start', input: this.#input })
+  }
+
+  /** Tells of each event that the machine has taken; the very object that was sent. */
+  onHeard(listener: (event: AgentMachineEvent) => void): void {
+    this.#onHeard = listener
+  }
+
+  heard(event: AgentMachineEvent): void {
+    this.#onHeard(event)
+  }
+
+  /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */
+  readonly emit = (announcement: Announcement): void => {
+    this.scope.emit(announcement)
+  }
+
+  /**
+   * Settles when what has happened so far is durable. No effect starts before; when it cannot be made durable, none
+   * starts at all, and the run ends.
+   */
+  flushed(): Promise<void> | undefined {
+    return this.binding.journal?.flushed()?.catch((error: unknown) => {
+      this.scope.self.send(storeFailed(error))
+      // Whoever waits here is stopped by what was just told.
+      return new Promise<never>(() => undefined)
+    })
+  }
+
+  openStream(stepId: string, attempt: number): AnswerStream {
+    this.#stream = new AnswerStream(stepId, attempt, this.emit)
+    return this.#stream
+  }
+
+  /** The answer is cleared: what of it has not been shown yet is shown. What should not have been is taken back. */
+  showCleared(text: string): void {
+    const shown = this.#stream?.text ?? ''
+    if (text.startsWith(shown)) this.#stream?.write(text.slice(shown.length), '')
+    else this.#stream?.restate(text)
+  }
+
+  /** Ends the answer that is being streamed, if there is one; returns the text that it had brought. */
+  closeStream(defer: Defer): string {
+    const stream = this.#stream
+    this.#stream = null
+    stream?.close(defer)
+    return stream?.text ?? ''
+  }
+
+  /** What is being worked on, as far as it is announced. */
+  get steps(): OpenSteps {
+    return (this.#steps ??= new OpenSteps(this.clock, this.emit))
+  }
+
+  /** Completes the steps that an event ends: before what else it leads to is announced. */
+  endSteps(event: AgentMachineEvent, defer: Defer): void {
+    this.#steps?.endWith(event, this.scope.self as AnyActorRef, defer)
+  }
+
+  /** The sub-agents of the batch at hand, by the ids of their calls. */
+  get children(): Map<string, Child> {
+    return (this.#children ??= new Map())
+  }
+
+  /** Stops the sub-agents that work, all but one, and returns what they have used and nobody has been told. */
+  stopChildren(except?: Child): Usage | null {
+    let sum: Usage | null = null
+    for (const child of this.#children?.values() ?? []) {
+      if (child === except) continue
+      if (child.isUnderWay) child.cancel()
+      const usage = child.takeUsage()
+      sum = sum && usage ? addUsage(sum, usage) : (sum ?? usage)
+    }
+    return sum
+  }
+
+  /** A sub-agent ends when its call is closed, at the latest. */
+  endChildren(calls: readonly PendingCall[]): void {
+    for (const [callId, child] of this.#children ?? []) {
+      if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
+      this.#children?.delete(callId)
+      child.cancel()
+    }
+  }
+
+  /** For somebody who comes late: where the run stands, and the questions that are open, as they were told. */
+  present(context: AgentContext): readonly AgentEvent[] {
+    const open = answerableCalls(context)
+    return this.#present.filter(
+      (event) =>
+        event.type !== 'approval_requested' ||
+        open.some(({ callId, fingerprint }) => callId === event.callId && fingerprint === event.fingerprint),
+    )
+  }
+
+  /** A restored run tells how it was found, and asks again: nobody has heard this process so far. */
+  tellFound(context: AgentContext): void {
+    if (this.#input || this.#hasTold || context.state === null) return
+    this.#hasTold = true
+    const { state: to, reason } = context
+    this.emit({ type: 'state_changed', from: null, to, reason })
+    if (to === 'WAITING_FOR_INPUT') for (const question of questionsOf(context)) this.emit(question)
+  }
+
+  #stamp(announcement: Announcement): AgentEvent {
+    const runId = this.#runId
+    const seq = ++this.#seq
+    return { ...announcement, id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() }
+  }
+
+  #remember(event: AgentEvent): void {
+    if (event.type === 'state_changed') this.#present = [event]
+    else if (event.type === 'approval_requested') this.#present.push(event)
+  }
+}
+
+const lives = new WeakMap<AnyActorRef, Live>()
+
+export function setLive(actor: AnyActorRef, live: Live): void {
+  lives.set(actor, live)
+}
+
+export function liveOf(actor: AnyActorRef): Live | undefined {
+  return lives.get(actor)
+}
+
+/** For an invoked actor: the agent that invoked it, and the context that the agent stands in now. */
+export function agentOf(child: AnyActorRef): { live: Live; context: AgentContext; parent: AnyActorRef } {
+  // oxlint-disable-next-line no-underscore-dangle -- XState has no other way to ask for the parent
+  const parent = child._parent
+  const live = parent && lives.get(parent)
+  if (!parent || !live) throw new Error('This actor runs only inside agent.machine.')
+  return { live, parent, context: (parent.getSnapshot() as { context: AgentContext }).context }
+}

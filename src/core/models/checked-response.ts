@@ -1,0 +1,54 @@
+import type { Json } from '../../../machines/agent/json.js'
+import type { ToolCall } from '../../../machines/agent/messages.js'
+import type { ModelResponse } from '../../../machines/agent/response.js'
+import { newId } from '../base/new-id.js'
+import { checkedUsage } from './checked-usage.js'
+import { plainExtra } from './plain-extra.js'
+
+/**
+ * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
+ * answer, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
+ * is to be echoed is plain JSON.
+ */
+export function checkedResponse(response: ModelResponse): ModelResponse {
+  const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
+  const details = Array.isArray(given.reasoningDetails) ? detailsOf(given.reasoningDetails) : []
+  return {
+    text: textOf(given.text),
+    reasoning: textOf(given.reasoning),
+    refusal: typeof given.refusal === 'string' ? given.refusal : null,
+    toolCalls: Array.isArray(given.toolCalls) ? uniqueCalls(given.toolCalls as Partial<ToolCall>[]) : [],
+    finishReason: typeof given.finishReason === 'string' ? given.finishReason : null,
+    complete: given.complete !== false,
+    usage: checkedUsage(given.usage),
+    model: typeof given.model === 'string' ? given.model : null,
+    ...(details.length > 0 && { reasoningDetails: details }),
+  }
+}
+
+function detailsOf(given: readonly unknown[]): Json[] {
+  return given.map(plainExtra).filter((detail) => detail !== undefined)
+}
+
+function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
+  const taken = new Set<string>()
+  return calls.map((call, i) => {
+    const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
+    // Unique in the session, too: people, logs and the model itself name a call by it.
+    let id = textOf(call?.id) || `call_${newId().replaceAll('-', '').slice(0, 24)}`
+    while (taken.has(id)) id = `${id}_${i + 1}`
+    taken.add(id)
+    const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
+    const extra = plainExtra(call?.extra_content)
+    return {
+      id,
+      type: 'function',
+      function: { name: textOf(name), arguments: text },
+      ...(extra !== undefined && { extra_content: extra }),
+    }
+  })
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

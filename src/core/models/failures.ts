@@ -1,0 +1,221 @@
+import { cut } from '../../../guards/cut.js'
+import { evidence, scrub } from '../../../guards/evidence.js'
+import type { FailureKind, ModelFailure } from '../../../machines/agent/response.js'
+import { isContextOverflow } from './context-overflow.js'
+import { checkedFailure } from './checked-failure.js'
+import { type ErrorBody, isMarkup, readErrorBody, wordOf } from './error-body.js'
+import { ModelError } from './provider.js'
+import { headerOf } from './header-of.js'
+import { retryAfterMs } from './retry-after.js'
+
+/**
+ * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has
+ * (`status`, `headers`, `code`, `cause`), never by its class, so that any client and any provider fits.
+ * `now` (milliseconds since the epoch) is what a Retry-After date is counted from. Never throws.
+ */
+export function toModelFailure(error: unknown, now: number = Date.now()): ModelFailure {
+  const failure = readFailure(error, now)
+  const code = plainCode(failure.code)
+  return code === failure.code ? failure : { ...failure, code }
+}
+
+/** A code is a word for programs: whatever else a provider puts there, it is short and holds no secret. */
+function plainCode(code: string): string {
+  return cut(scrub(cut(code, 1000)), 100)
+}
+
+function readFailure(error: unknown, now: number): ModelFailure {
+  try {
+    if (error instanceof ModelError) return checkedFailure(error.failure)
+    const status = numberAt(error, 'status')
+    if (status !== null) return httpFailure(status, bodyOf(error), at(error, 'headers'), now)
+    return connectionFailure(error) ?? unknownFailure(error)
+  } catch {
+    // An error whose fields throw when they are read.
+    return failure('fatal', 'unknown', 'The provider failed with an error that cannot be read.')
+  }
+}
+
+/** The failure that an error object inside a stream or a body of status 200 stands for. */
+export function bodyFailure(body: unknown): ModelFailure {
+  const error = readErrorBody(body)
+  if (error.status !== null) return httpFailure(error.status, error, undefined, 0)
+  return {
+    ...failure(
+      kindOfWords(error),
+      error.code || error.type || 'provider_error',
+      sentence('The provider broke off its answer', error.message),
+    ),
+    retryAfterMs: error.retryAfterMs,
+  }
+}
+
+function httpFailure(status: number, error: ErrorBody, headers: unknown, now: number): ModelFailure {
+  const kind = kindOf(status, error)
+  const advice = kind === 'fatal' ? fatalAdvice(status) : kind === 'context_overflow' ? overflowAdvice : ''
+  const target = status >= 300 && status <= 399 ? headerOf(headers, 'location') : ''
+  const redirect = target === '' ? '' : `it redirects to ${target}`
+  const said = redirect || error.message || 'the provider gave no reason'
+  return {
+    ...failure(
+      kind,
+      error.code || error.type || `http_${status}`,
+      sentence(`Status ${status}`, said, advice),
+    ),
+    status,
+    retryAfterMs: retryAfterMs(headers, now) ?? error.retryAfterMs,
+  }
+}
+
+function kindOf(status: number, { code, type, message }: ErrorBody): FailureKind {
+  if (isContextOverflow(status, code, type, message)) return 'context_overflow'
+  const words = `${code} ${type}`
+  if (misgenerated.test(code)) return 'transient'
+  if (status === 429) return accountWords.test(words) ? 'fatal' : 'rate_limit'
+  if (status === 408 || status === 409 || status === 425 || status >= 500) return 'transient'
+  return /overloaded/i.test(words) ? 'transient' : 'fatal'
+}
+
+function kindOfWords({ code, type, message }: ErrorBody): FailureKind {
+  const words = `${code} ${type}`
+  if (isContextOverflow(null, code, type, message)) return 'context_overflow'
+  if (misgenerated.test(code)) return 'transient'
+  if (accountWords.test(words)) return 'fatal'
+  if (/rate_?limit|too_?many_?requests|throttl/i.test(words)) return 'rate_limit'
+  if (/invalid|auth|permission|denied|not_?found|forbidden|unsupported|content_?(filter|policy)/i.test(words))
+    return 'fatal'
+  return 'transient'
+}
+
+/** An account that is exhausted or closed: no wait mends it. */
+const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
+
+/** The model wrote a call that the server could not read (Groq): the next attempt may do better. */
+const misgenerated = /^tool_use_failed$|^output_parse_failed$/
+
+const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
+
+function fatalAdvice(status: number): string {
+  if (status >= 300 && status <= 399)
+    return 'Redirects are not followed: set the base URL to where the API is.'
+  if (status === 401)
+    return 'Check the API key (option apiKey, or OPENAI_API_KEY) and that it belongs to this base URL.'
+  if (status === 402 || status === 429) return "Check the plan and the balance of the provider's account."
+  if (status === 403) return 'Check that the API key may use this model and that the region is allowed.'
+  if (status === 404) return 'Check the model name and the base URL (it usually ends in /v1).'
+  if (status === 405) return 'Check the base URL (it usually ends in /v1).'
+  return 'Check the model name, the API key and the parameters of the request (sampling, extraBody, tools).'
+}
+
+/** The parsed body where our client put it, else what the openai client made of it. */
+function bodyOf(error: unknown): ErrorBody {
+  const body = readErrorBody(at(error, 'body') ?? at(error, 'error'))
+  const text = textAt(error, 'message').replace(/^\d{3} (status code \(no body\))?/, '')
+  return {
+    ...body,
+    code: body.code || wordOf(at(error, 'code')),
+    type: body.type || wordOf(at(error, 'type')),
+    message: body.message || (isMarkup(text) ? 'it answered with a web page' : text),
+  }
+}
+
+/** Words by which browsers and clients say that there is no connection, where no code says it. */
+const connectionWords =
+  /^connection error|fetch failed|failed to fetch|load failed|networkerror|network (error|connection)|^terminated$|premature close|socket hang up|other side closed|connection (was )?(reset|refused|closed|aborted|lost)/i
+const timeoutWords = /timed? ?out/i
+const connectionCodes =
+  /^(ECONN|ETIMEDOUT|ESOCKET|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|UND_ERR_|ERR_SOCKET|ERR_STREAM_PREMATURE|ERR_HTTP2|ERR_NETWORK)/
+const certificateCodes = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/
+
+function connectionFailure(error: unknown): ModelFailure | null {
+  const chain = causes(error)
+  const codes = chain.map((cause) => textAt(cause, 'code'))
+  const certificate = codes.find((code) => certificateCodes.test(code))
+  if (certificate !== undefined) {
+    const message = `The provider's TLS certificate is not accepted (${certificate}). Check the base URL, or trust the certificate.`
+    return failure('fatal', certificate, message)
+  }
+  const names = chain.map((cause) => textAt(cause, 'name'))
+  const messages = chain.map((cause) => (typeof cause === 'string' ? cause : textAt(cause, 'message')))
+  const code = codes.find((code) => connectionCodes.test(code))
+  const timedOut = names.includes('TimeoutError') || messages.some((message) => timeoutWords.test(message))
+  if (timedOut || /TIMEOUT|ETIMEDOUT/.test(code ?? '')) {
+    return failure(
+      'transient',
+      'timeout',
+      `The provider did not answer in time${code === undefined ? '' : ` (${code})`}.`,
+    )
+  }
+  if (names.includes('AbortError') || messages.includes('Request was aborted.'))
+    return failure('transient', 'aborted', 'The request was aborted before its end.')
+  if (code === undefined && !messages.some((message) => connectionWords.test(message))) return null
+  const reason = code ?? messages.findLast((message) => message !== '')
+  return failure(
+    'transient',
+    'connection',
+    sentence(
+      'The connection to the provider failed',
+      reason ?? '',
+      'Check the base URL and the network if this stays.',
+    ),
+  )
+}
+
+function unknownFailure(error: unknown): ModelFailure {
+  const code = textAt(error, 'code')
+  const said = textAt(error, 'message') || (typeof error === 'string' ? error : '')
+  const words: ErrorBody = { ...readErrorBody(undefined), code, type: textAt(error, 'type'), message: said }
+  const kind = isContextOverflow(null, code, words.type, said)
+    ? 'context_overflow'
+    : code === ''
+      ? 'fatal'
+      : kindOfCode(words)
+  return failure(
+    kind,
+    code || 'unknown',
+    said === '' ? 'The provider failed with an error without words.' : evidence(said),
+  )
+}
+
+/** A code without a status counts only where its words are plain. */
+function kindOfCode(words: ErrorBody): FailureKind {
+  if (/overloaded|unavailable|server_error/i.test(words.code)) return 'transient'
+  const kind = kindOfWords(words)
+  return kind === 'transient' ? 'fatal' : kind
+}
+
+/** The error and what it was caused by, nearest first. */
+function causes(error: unknown): unknown[] {
+  const chain: unknown[] = []
+  for (let cause = error; cause != null && chain.length < 8; cause = at(cause, 'cause')) chain.push(cause)
+  return chain
+}
+
+function failure(kind: FailureKind, code: string, message: string): ModelFailure {
+  return { kind, code, message, status: null, retryAfterMs: null, partialText: '', usage: null }
+}
+
+/** `What: why. Advice`, cut and without secrets. */
+function sentence(what: string, why: string, advice = ''): string {
+  const said =
+    why === ''
+      ? `${what}.`
+      : /[.!?…]$/.test(why.trimEnd())
+        ? `${what}: ${why.trimEnd()}`
+        : `${what}: ${why.trimEnd()}.`
+  return advice === '' ? evidence(said) : `${evidence(said)} ${advice}`
+}
+
+function at(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined
+}
+
+function textAt(value: unknown, key: string): string {
+  const text = at(value, key)
+  return typeof text === 'string' ? text : ''
+}
+
+function numberAt(value: unknown, key: string): number | null {
+  const number = at(value, key)
+  return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
+}

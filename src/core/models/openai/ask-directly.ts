@@ -1,0 +1,38 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { OwnClient } from './client.js'
+import type { ExchangeOptions } from './exchange.js'
+import type { NodeHttp } from './node-http.js'
+import { post } from './post.js'
+import { decoded, readStream, textOf } from './read-stream.js'
+
+/**
+ * One request over Node's HTTP, with the address and the headers that the client would send: less than half of what the client
+ * costs on `fetch`, and free of the limits that Node's `fetch` has of its own (300 s for headers and between two pieces).
+ * @throws what the client would throw for a status or a connection; else like `readAnswer`
+ */
+export async function askDirectly(
+  node: NodeHttp,
+  client: OwnClient,
+  body: Uint8Array,
+  { abort, ...callbacks }: ExchangeOptions,
+): Promise<ModelResponse> {
+  const outgoing = await client.outgoing()
+  const sent = post(node, outgoing, body, abort)
+  callbacks.onSent?.()
+  const response = await sent
+  callbacks.onActivity('keep_alive')
+  const stream = decoded(response, node)
+  const { statusCode = 0, headers } = response
+  if (statusCode >= 200 && statusCode <= 299)
+    return await readStream(stream, outgoing.url, { ...callbacks, signal: abort })
+  throw client.statusError(statusCode, await textOf(stream), plain(headers))
+}
+
+function plain(headers: IncomingHttpHeaders): Headers {
+  return new Headers(
+    Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+      value === undefined ? [] : [value].flat().map((one) => [name, one]),
+    ),
+  )
+}

@@ -1,0 +1,69 @@
+import { ConfigError } from '../../base/errors.js'
+import { isHttp, namesUser, noUser, type OpenAIChatOptions } from './options.js'
+
+export const officialURL = 'https://api.openai.com/v1'
+
+/**
+ * Refuses what no request could be made with, before one is made: a key that is missing, or one that a page would show
+ * to everybody. A client of the user's own answers for itself.
+ * @throws ConfigError `missing_api_key`, `browser_key`
+ */
+export function checkCredentials(options: OpenAIChatOptions): void {
+  if (options.client !== undefined) return
+  if (isMissing(options)) {
+    throw new ConfigError(
+      'missing_api_key',
+      'There is no API key. Set OPENAI_API_KEY, or the apiKey option of openaiChat; for a server that needs none, set baseURL.',
+      'apiKey',
+    )
+  }
+  if (isBrowser() && options.dangerouslyAllowBrowser !== true && bringsSecret(options)) {
+    throw new ConfigError(
+      'browser_key',
+      'openaiChat was given a key in a browser, where everyone who opens the page can read it. Leave it out and set ' +
+        'baseURL to a server of your own that adds it, or accept the risk with dangerouslyAllowBrowser: true.',
+      'dangerouslyAllowBrowser',
+    )
+  }
+}
+
+/** Whether a page may hold the client: it says so, or there is nothing to be stolen. */
+export function isAllowedInBrowser(options: OpenAIChatOptions): boolean {
+  return options.dangerouslyAllowBrowser ?? !bringsSecret(options)
+}
+
+/** The base URL of a client that is not built yet: the option, the environment, OpenAI's. */
+export function baseURLOf({ client, baseURL }: OpenAIChatOptions): string {
+  if (client !== undefined) return isHttp(client.baseURL) ? client.baseURL : officialURL
+  if (baseURL !== undefined) return baseURL
+  const fromEnvironment = environment().OPENAI_BASE_URL?.trim()
+  if (!fromEnvironment) return officialURL
+  const refuse = (what: string): never => {
+    throw new ConfigError('invalid_option', `OPENAI_BASE_URL ${what}`, 'OPENAI_BASE_URL')
+  }
+  if (!isHttp(fromEnvironment)) return refuse('must be an http(s) URL.')
+  return namesUser(fromEnvironment) ? refuse(noUser) : fromEnvironment
+}
+
+/** OpenAI wants a key; a server of one's own may need none. */
+function isMissing(options: OpenAIChatOptions): boolean {
+  const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = environment()
+  const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())
+  return !isThere && new URL(baseURLOf(options)).host === new URL(officialURL).host
+}
+
+function bringsSecret({ apiKey, headers = {} }: OpenAIChatOptions): boolean {
+  return Boolean(apiKey) || Object.keys(headers).some((name) => /auth|key|token|secret|cookie/i.test(name))
+}
+
+/** As the `openai` client sees it. */
+function isBrowser(): boolean {
+  const scope: { window?: { document?: unknown }; navigator?: unknown } = globalThis
+  return scope.window?.document !== undefined && scope.navigator !== undefined
+}
+
+/** The environment where there is one; browsers and workers have none. */
+function environment(): Record<string, string | undefined> {
+  const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
+  return scope.process?.env ?? {}
+}

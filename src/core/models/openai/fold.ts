@@ -1,0 +1,163 @@
+import type { JsonObject } from '../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { bodyFailure } from '../failures.js'
+import { ModelError } from '../provider.js'
+import { readContent, readReasoning } from './content.js'
+import { type Delta, noDelta } from './delta.js'
+import { refuseTooLarge } from './limits.js'
+import { asList, asObject, asText } from '../as-json.js'
+import { createReasoningDetails, type ReasoningDetails } from './reasoning-details.js'
+import { createThinkSplitter } from './think-tags.js'
+import { createToolCalls, type ToolCalls } from './tool-calls.js'
+import { readUsage } from './usage.js'
+
+export interface Fold {
+  /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
+  readonly progress: number
+  /**
+   * Takes one parsed `chat.completion.chunk`, or a `chat.completion` (`whole`: it is all that comes); returns what it adds
+   * to the shown answer. Whatever is neither adds nothing.
+   * @throws ModelError when the chunk is, or carries, an error object.
+   */
+  push(chunk: unknown, whole?: boolean): Delta
+  /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
+  lose(): void
+  /** What was held back until now. Call it once, when nothing more comes. */
+  flush(): Delta
+  /** What has come so far. `ended` says that the provider announced the end by other means than a finish reason. */
+  response(ended: boolean): ModelResponse
+}
+
+/** Chat Completions chunks, folded into one answer. */
+export function createFold(): Fold {
+  let text = ''
+  let reasoning = ''
+  let refusal = ''
+  let finishReason: string | null = null
+  let usage: TokenUsage | null = null
+  let model: string | null = null
+  let lost = false
+  let progress = 0
+  let size = 0
+  // Most answers have neither calls nor details.
+  let calls: ToolCalls | null = null
+  /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
+  let oldCall: ToolCalls | null = null
+  let details: ReasoningDetails | null = null
+  const think = createThinkSplitter()
+
+  function add(delta: Delta): Delta {
+    text += delta.text
+    reasoning += delta.reasoning
+    return delta
+  }
+
+  function refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
+    const body = isError(chunk) ? chunk : choice
+    if (body === null || !isError(body)) return
+    const said =
+      body.finish_reason === 'error' && !body.error ? { message: 'its finish reason is "error"' } : body
+    throw new ModelError({ ...bodyFailure(said), partialText: text, usage })
+  }
+
+  function pushDelta(delta: JsonObject): Delta {
+    const content = delta.content == null ? noDelta : readContent(delta.content)
+    const shown = think.push(content.text)
+    const thoughts = readReasoning(delta) + content.reasoning + shown.reasoning
+    if (delta.refusal != null) refusal += asText(delta.refusal)
+    if (delta.reasoning_details != null) (details ??= createReasoningDetails()).push(delta.reasoning_details)
+    size += content.text.length + thoughts.length
+    if (delta.tool_calls != null) size += (calls ??= createToolCalls()).push(delta.tool_calls)
+    if (delta.function_call != null) {
+      oldCall ??= createToolCalls()
+      size += oldCall.push([{ index: 0, function: delta.function_call }])
+    }
+    refuseTooLarge(size)
+    progress = size + refusal.length + (calls?.length ?? 0) + (oldCall?.length ?? 0) + (details?.length ?? 0)
+    return add({ text: shown.text, reasoning: thoughts })
+  }
+
+  /** Some have a message beside the delta: the whole answer so far, or all of it where nothing else says it. */
+  function pushChoice(choice: JsonObject, whole: boolean): Delta {
+    const delta = asObject(choice.delta)
+    const message = wholeMessage(choice.message)
+    const [first, second] = whole ? [message, delta] : [delta, message]
+    const added = first === null ? noDelta : pushDelta(first)
+    const isLast = whole || first === null || Boolean(choice.finish_reason)
+    return progress > 0 || second === null || !isLast ? added : pushDelta(second)
+  }
+
+  return {
+    get progress() {
+      return progress + (finishReason === null ? 0 : 1)
+    },
+
+    push(value, whole = false) {
+      const chunk = asObject(value)
+      if (chunk === null) return noDelta
+      const choice = firstChoice(chunk.choices)
+      model ??= asText(chunk.model) || null
+      usage =
+        readUsage(chunk.usage) ??
+        readUsage(choice?.usage) ??
+        readUsage(asObject(chunk.x_groq)?.usage) ??
+        usage
+      refuseErrors(chunk, choice)
+      if (choice === null) return noDelta
+      const added = pushChoice(choice, whole)
+      finishReason = asText(choice.finish_reason) || finishReason
+      return added
+    },
+
+    lose() {
+      lost ||= finishReason === null
+    },
+
+    flush: () => add(think.flush()),
+
+    response(ended) {
+      const reasoningDetails = details?.result() ?? []
+      const toolCalls = calls?.result() ?? []
+      return {
+        text,
+        reasoning,
+        refusal: refusal || null,
+        toolCalls: toolCalls.length > 0 ? toolCalls : (oldCall?.result() ?? []),
+        finishReason,
+        complete: !lost && (ended || finishReason !== null),
+        usage,
+        model,
+        ...(reasoningDetails.length > 0 && { reasoningDetails }),
+      }
+    },
+  }
+}
+
+/** A `message` as the one delta of its answer: its calls are told apart by their place. */
+function wholeMessage(message: unknown): JsonObject | null {
+  const delta = asObject(message)
+  if (delta?.tool_calls == null) return delta
+  return {
+    ...delta,
+    tool_calls: asList(delta.tool_calls).flatMap((call, index): JsonObject[] => {
+      const entry = asObject(call)
+      return entry === null ? [] : [{ ...entry, index }]
+    }),
+  }
+}
+
+/** One answer is asked for: further choices are ignored. */
+function firstChoice(choices: unknown): JsonObject | null {
+  for (const item of asList(choices)) {
+    const choice = asObject(item)
+    if (choice !== null && (choice.index == null || choice.index === 0)) return choice
+  }
+  return null
+}
+
+function isError(body: JsonObject): boolean {
+  return (
+    Boolean(body.error) || body.object === 'error' || body.type === 'error' || body.finish_reason === 'error'
+  )
+}

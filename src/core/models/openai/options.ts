@@ -1,0 +1,99 @@
+import type { OpenAI } from 'openai'
+import { ConfigError } from '../../base/errors.js'
+import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
+
+/**
+ * Where the model is and how to talk to it.
+ *
+ * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
+ */
+export interface OpenAIChatOptions {
+  /** The model, as the provider names it. With Azure, the deployment. */
+  model: string
+  /** Where the API is, up to and including `/v1`. Default: OPENAI_BASE_URL, else `https://api.openai.com/v1`. */
+  baseURL?: string | undefined
+  /**
+   * The key, or a function that returns a fresh one for each request. Default: OPENAI_API_KEY. A server of one's own
+   * (`baseURL`) may need none.
+   */
+  apiKey?: string | (() => Promise<string>) | undefined
+  /** A client of one's own, `AzureOpenAI` included. It brings its own address, key and headers. */
+  client?: OpenAI | undefined
+  /** The provider, for people and for prices. Default: known from the base URL. */
+  provider?: string | undefined
+  /** OpenAI's organization that requests are billed to. Default: OPENAI_ORG_ID. */
+  organization?: string | undefined
+  /** OpenAI's project that requests belong to. Default: OPENAI_PROJECT_ID. */
+  project?: string | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+  /** Added to the URL of every request (Azure's `api-version`, for example). */
+  query?: Record<string, string> | undefined
+  /**
+   * Milliseconds until the headers of an answer have to be there. Default: the client's own, 10 minutes. The body is up to
+   * `streamIdleMs` and `contentIdleMs`. Redirects are refused.
+   */
+  timeoutMs?: number | undefined
+  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
+  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
+  /**
+   * Whether assistant messages are sent back with their reasoning, and in which form: as the field `reasoning_content` or
+   * `reasoning`, or as a `thinking` part of the content. True: in the provider's own form, else as `reasoning_content`
+   * with tool calls. Default: where the provider refuses the request without it (DeepSeek, Moonshot) or reads it (Z.ai and
+   * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
+   */
+  echoReasoning?: boolean | ReasoningForm | undefined
+  /**
+   * Makes the requests. Default: Node's own HTTP with the agents of the process (`https.globalAgent`), which costs less than half;
+   * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
+   */
+  fetch?: typeof globalThis.fetch | undefined
+  /**
+   * Allows a browser to hold a key; anyone who opens the page can read it. Without a key, a page needs no permission:
+   * set `baseURL` to a server of your own.
+   */
+  dangerouslyAllowBrowser?: boolean | undefined
+}
+
+const ownClient = 'The client has its own address and key'
+
+/** @throws ConfigError for options that no request could be made with. */
+export function checkOptions(options: OpenAIChatOptions): void {
+  const { model, client, baseURL, apiKey, timeoutMs, echoReasoning } = options
+  if (typeof model !== 'string' || model.trim() === '') {
+    throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
+  }
+  if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
+    throw invalid('client', `cannot stand beside baseURL or apiKey. ${ownClient}: set them there.`)
+  }
+  if (client !== undefined && typeof (client as Partial<OpenAI>).chat?.completions?.create !== 'function') {
+    throw invalid('client', 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().')
+  }
+  if (baseURL !== undefined && !isHttp(baseURL)) {
+    throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
+  }
+  if (baseURL !== undefined && namesUser(baseURL)) throw invalid('baseURL', noUser)
+  if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
+    throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
+  }
+  const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
+  if (!echoes.includes(echoReasoning)) {
+    throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
+  }
+}
+
+export function isHttp(url: unknown): url is string {
+  return typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+}
+
+/** Whether it has a user or a password in it, with which no request can be made. */
+export function namesUser(url: string): boolean {
+  const { username, password } = new URL(url)
+  return username !== '' || password !== ''
+}
+
+export const noUser = 'must have no user and password in it: use apiKey, or headers.'
+
+function invalid(option: string, what: string): ConfigError {
+  return new ConfigError('invalid_option', `openaiChat: ${option} ${what}`, option)
+}

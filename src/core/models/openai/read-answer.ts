@@ -1,0 +1,50 @@
+import type { ModelResponse } from '../../../../machines/agent/response.js'
+import { createAnswerReader, type ReadAnswerOptions } from './answer-reader.js'
+import { closingMs } from './limits.js'
+
+/**
+ * Reads the answer that fetch has brought.
+ * @throws ModelError with the partial text; the signal's reason when it aborts.
+ */
+export async function readAnswer(
+  response: Response,
+  options: ReadAnswerOptions & { signal: AbortSignal },
+): Promise<ModelResponse> {
+  const { signal } = options
+  const answer = createAnswerReader(response.url, options)
+  if (response.body === null) return answer.finish()
+  const reader = response.body.getReader()
+  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    const decoder = new TextDecoder()
+    while (!answer.ended) {
+      const { done, value } = await reader.read()
+      // A cancelled reader ends like a finished one.
+      signal.throwIfAborted()
+      if (done) break
+      answer.push(decoder.decode(value, { stream: true }))
+    }
+    answer.push(decoder.decode())
+    const response = answer.finish()
+    if (answer.ended) void drain(reader)
+    return response
+  } catch (error) {
+    if (!signal.aborted) cancel()
+    throw answer.failure(error)
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+/** Reads on to the end of the body, so that the connection can be used again; nobody waits for it. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const giveUp = setTimeout(() => void reader.cancel().catch(() => undefined), closingMs)
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is whole; what happens to its connection is of no interest.
+  } finally {
+    clearTimeout(giveUp)
+  }
+}

@@ -1,0 +1,46 @@
+import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { asObject } from '../as-json.js'
+
+/**
+ * A provider's `usage` object as counts. Null when it reports nothing: absent, null, or the zeros that some servers
+ * put on every chunk until the last.
+ */
+export function readUsage(value: unknown): TokenUsage | null {
+  const usage = asObject(value)
+  if (usage === null) return null
+  const prompt = count(usage.prompt_tokens ?? usage.input_tokens)
+  const completion = count(usage.completion_tokens ?? usage.output_tokens)
+  if (prompt + completion === 0) return null
+
+  const inputDetails = asObject(usage.prompt_tokens_details ?? usage.input_tokens_details)
+  const outputDetails = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
+  // DeepSeek counts cache hits in a field of its own, Moonshot beside the totals.
+  const cached = count(inputDetails?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens)
+  const reasoningTokens = count(outputDetails?.reasoning_tokens ?? usage.reasoning_tokens)
+
+  // Some leave reasoning out of completion_tokens (xAI, Gemini), or sound out of prompt_tokens (Mistral), but neither out
+  // of the total nor out of the bill.
+  const apart = Math.max(0, count(usage.total_tokens) - prompt - completion)
+  const audio = count(inputDetails?.audio_tokens ?? usage.audio_tokens)
+  const inputApart = reasoningTokens === apart ? 0 : promptApart(prompt, apart, audio, cached)
+  const inputTokens = prompt + inputApart
+  const outputTokens = completion + apart - inputApart
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    cachedInputTokens: Math.min(cached, inputTokens),
+    reasoningTokens: Math.min(reasoningTokens, outputTokens),
+  }
+}
+
+/** Of the tokens that are only in the total, those of the input: a detail that is all of them, or no part of the prompt. */
+function promptApart(prompt: number, apart: number, ...details: number[]): number {
+  return (
+    details.find((tokens) => tokens > 0 && (tokens === apart || (tokens > prompt && tokens < apart))) ?? 0
+  )
+}
+
+function count(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0
+}

@@ -1,0 +1,24 @@
+import type { Json } from '../../../machines/agent/json.js'
+
+/** How deep what is sent may be nested: some servers stop reading a request soon after this. */
+export const deepest = 100
+
+/**
+ * What a provider wants back, as plain JSON without ties to whoever made it. Undefined for what JSON cannot hold (a
+ * BigInt, a cycle) and for what is nested too deeply to be sent: it is left out.
+ */
+export function plainExtra(value: unknown): Json | undefined {
+  try {
+    const text: string | undefined = JSON.stringify(value)
+    const plain = text === undefined ? undefined : (JSON.parse(text) as Json)
+    return plain === undefined || isDeeper(plain, deepest) ? undefined : plain
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a value that was read from JSON is nested deeper than so many levels. */
+export function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1))
+}

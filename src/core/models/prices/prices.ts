@@ -1,0 +1,98 @@
+import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { type ModelPrice, type PriceTable, resolvePriceTable } from '../../config/price-table.js'
+import { ConfigError } from '../../base/errors.js'
+import { withoutDate } from './model-name.js'
+import { catalogPrice, loadCatalog } from './price-catalog.js'
+
+/**
+ * The cost of one response in USD; null when it is not known, undefined to leave it to the built-in catalog. What is
+ * not a number from 0, or an exception, counts as not known.
+ */
+export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
+
+/** Prices of one's own, which come before the built-in catalog: a table, or a function. */
+export type PriceOverrides = PriceTable | PriceFunction
+
+export interface PriceBook {
+  /**
+   * What one response costs, in USD; null when the price is not known. Never rejects.
+   *
+   * Cached input is a part of the input, and cheaper where the provider makes it so. `at` is when the request was made,
+   * in milliseconds since the epoch (default: now): some providers are cheaper at night.
+   *
+   * Models on one's own machine (Ollama, vLLM) have no known price: give `{ inputPerMillion: 0, outputPerMillion: 0 }`
+   * for what costs nothing.
+   */
+  price(provider: string, model: string, usage: TokenUsage, at?: number): Promise<number | null>
+  /** Loads the catalog, so that `knownPrice` can look into it. Never rejects. */
+  load(): Promise<void>
+  /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
+  knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
+}
+
+/**
+ * A price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded when a price is first asked for that the
+ * overrides do not have; with `null` in their place it never is, and no price is known. Throws a ConfigError (`invalid_config`) for a table with anything but prices from 0.
+ *
+ * @example
+ * const prices = createPriceBook({ 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } })
+ * await prices.price('vllm', 'my-model', usage)
+ */
+export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
+  if (overrides === null) return noPrices
+  const own = typeof overrides === 'function' ? totally(overrides) : byTable(overrides)
+  return {
+    load: loadCatalog,
+    price: async (provider, model, usage, at = Date.now()) => {
+      const cost = own(provider, model, usage)
+      if (cost !== undefined) return cost
+      await loadCatalog()
+      return catalogPrice(provider, model, usage, at)
+    },
+    knownPrice: (provider, model, usage, at = Date.now()) => {
+      const cost = own(provider, model, usage)
+      return cost === undefined ? catalogPrice(provider, model, usage, at) : cost
+    },
+  }
+}
+
+const noPrices: PriceBook = {
+  load: () => Promise.resolve(),
+  price: () => Promise.resolve(null),
+  knownPrice: () => null,
+}
+
+function byTable(overrides: unknown): PriceFunction {
+  if (typeof overrides !== 'object') {
+    throw new ConfigError(
+      'invalid_config',
+      'prices must be an object with a price for each model, or a function.',
+      'prices',
+    )
+  }
+  const table = new Map(Object.entries(resolvePriceTable(overrides)))
+  return (_provider, model, usage) => {
+    const price = table.get(model) ?? table.get(withoutDate(model))
+    return price && costOf(usage, price)
+  }
+}
+
+function costOf(usage: TokenUsage, price: ModelPrice): number {
+  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
+  const input = (usage.inputTokens - cached) * price.inputPerMillion
+  const cachedInput = cached * (price.cachedInputPerMillion ?? price.inputPerMillion)
+  return (input + cachedInput + usage.outputTokens * price.outputPerMillion) / 1_000_000
+}
+
+function totally(price: PriceFunction): PriceFunction {
+  return (provider, model, usage) => {
+    try {
+      const cost = price(provider, model, usage)
+      return cost === undefined || (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0)
+        ? cost
+        : null
+    } catch {
+      return null
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import type { AgentConfig } from '../../../../machines/agent/config.js'
+import type { Usage } from '../../../../machines/agent/usage.js'
+import { ConfigError } from '../../base/errors.js'
+import type { Parts } from '../../live/parts.js'
+
+/** A cost limit means nothing where nobody knows what was or will be spent: such a run does not start. */
+export async function refuseUnknownPrice(
+  { model, prices }: Parts,
+  { limits, budget }: AgentConfig,
+  session: Usage,
+): Promise<void> {
+  if (limits.costLimit === 0 || budget.onUnknownPrice !== 'error') return
+  if (budget.scope === 'session' && session.cost === null) {
+    throw new ConfigError(
+      'unknown_price',
+      'limits.costLimit is set, but this session has used tokens before whose price is not known. ' +
+        "Start a new session, count this run alone with budget.scope: 'run', or use limits.tokenBudget instead.",
+      'limits.costLimit',
+    )
+  }
+  const tokens = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
+  if ((await prices.price(model.provider, model.model, tokens)) !== null) return
+  throw new ConfigError(
+    'unknown_price',
+    `limits.costLimit is set, but the price of '${model.model}' (${model.provider}) is not known. ` +
+      `Give it in prices: { '${model.model}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
+      `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
+    'limits.costLimit',
+  )
+}

@@ -1,0 +1,146 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+
+/** A tool as the model sees it. */
+export interface ToolSpec {
+  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  name: string
+  /** What it does and when to use it. */
+  description: string
+  /** JSON Schema of the input. */
+  parameters: JsonObject
+}
+
+/** `required`: some tool has to be called; `{ name }`: this one. */
+export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
+
+/**
+ * Sampling parameters. What is left out is left to the provider.
+ *
+ * @example createAgent({ model, sampling: { temperature: 0, maxTokens: 4_000, reasoningEffort: 'low' } })
+ */
+export interface Sampling {
+  /** 0 to 2: how freely tokens are drawn. */
+  temperature?: number
+  /** 0 to 1: the share of probability that tokens are drawn from. */
+  topP?: number
+  /** Output tokens a response. */
+  maxTokens?: number
+  /** -2 to 2: how much a token counts against itself for each time that it has come. */
+  frequencyPenalty?: number
+  /** -2 to 2: how much a token counts against itself once it has come. */
+  presencePenalty?: number
+  /** A whole number, for answers that can be repeated where the provider can. */
+  seed?: number
+  /** Texts at which the answer ends. */
+  stop?: string | string[]
+  /** How long a reasoning model thinks. */
+  reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
+}
+
+/** JSON that the answer has to be. */
+export interface ResponseFormat {
+  /** What the format is called, for the provider. */
+  name: string
+  /** JSON Schema of the answer. */
+  schema: JsonObject
+  /** Whether the provider can be told to enforce the schema. */
+  strict: boolean
+}
+
+/** Everything that one request to a model is made of. */
+export interface ModelRequest {
+  /** The system prompt; not part of the transcript. */
+  instructions: string | null
+  /** The transcript. The same array elements come again on the next request: cache by identity. */
+  messages: readonly Message[]
+  /** Guidance of the guards that rides on this one request, as a last message; never stored. */
+  nudges: readonly string[]
+  /** What the model may call, in the order in which they were given. */
+  tools: readonly ToolSpec[]
+  /** Absent: the provider's default. */
+  toolChoice?: ToolChoice
+  /** Absent: the answer is free text. */
+  responseFormat?: ResponseFormat
+  /** What is left out is left to the provider. */
+  sampling: Sampling
+  /** Merged into the request body last. */
+  extraBody: JsonObject
+  /** Whether the answer is to come in pieces. */
+  stream: boolean
+}
+
+/** What a provider is told to stop by, and what it tells while it works. */
+export interface ModelRequestOptions {
+  /** Aborts when the run is cancelled or out of time, or the answer too slow: stop then. */
+  signal: AbortSignal
+  /** Call it once the request is on its way: what can be done while the answer is awaited is done then. */
+  onSent?: () => void
+  /** Called for every piece of a streamed answer. Never throws. */
+  onDelta: (text: string, reasoning: string) => void
+  /**
+   * Call it whenever something of the answer arrives, for `streamIdleMs` and `contentIdleMs`; with `keep_alive` when it is
+   * nothing of the answer itself (headers, comments, empty pieces). Never throws.
+   */
+  onActivity: (kind?: 'content' | 'keep_alive') => void
+}
+
+/**
+ * A model behind the loop. Write one to use an API that speaks no Chat Completions.
+ *
+ * `request` makes exactly one attempt: no retries of its own, no timers. It resolves with a whole answer (with
+ * `complete: false` when the stream closed without an end) and rejects with a `ModelError` or any other error,
+ * which the runtime classifies by its status, code and words. It stops as soon as `signal` aborts.
+ *
+ * @example
+ * const parrot: ModelProvider = {
+ *   provider: 'mine',
+ *   model: 'parrot-1',
+ *   request: async ({ messages }) => {
+ *     const said = messages.at(-1)?.content
+ *     const text = typeof said === 'string' ? said : ''
+ *     const rest = { reasoning: '', refusal: null, toolCalls: [], usage: null, model: null }
+ *     return { text, finishReason: 'stop', complete: true, ...rest }
+ *   },
+ * }
+ */
+export interface ModelProvider {
+  /** The provider, for people and for prices: `openai`, `azure`, `deepseek`, … */
+  readonly provider: string
+  /** The model that is asked for. */
+  readonly model: string
+  /**
+   * Whether `responseFormat` is heeded: also in requests that have tools, or only in those that have none. Absent:
+   * nobody knows, so an output schema is asked for by a tool.
+   */
+  readonly structuredOutput?: StructuredOutputSupport
+  /**
+   * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as
+   * things are, because a key is missing for example. Absent: nothing is looked at.
+   */
+  check?(): void
+  /** One attempt at one answer. */
+  request(request: ModelRequest, options: ModelRequestOptions): Promise<ModelResponse>
+}
+
+export type StructuredOutputSupport = 'beside_tools' | 'alone'
+
+/**
+ * A request that failed, with everything that the loop wants to know about it: what a `ModelProvider` rejects with.
+ * `kind` decides whether it is tried again.
+ */
+export class ModelError extends Error {
+  override readonly name = 'ModelError'
+  /** What went wrong, as plain data. */
+  readonly failure: ModelFailure
+
+  constructor(failure: ModelFailure, options?: ErrorOptions) {
+    super(failure.message, options)
+    this.failure = failure
+  }
+
+  get code(): string {
+    return this.failure.code
+  }
+}

@@ -1,0 +1,85 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { CallInQuestion, PendingAnswer } from '../../../machines/agent/outcome.js'
+import { answerableCall, answerableCalls } from '../../../machines/agent/result-of.js'
+import { UsageError } from '../base/errors.js'
+
+/** What an answer to a call may carry. */
+export interface AnswerOptions {
+  /** As `pending` and `approval_requested` told it. */
+  fingerprint?: string | undefined
+}
+
+/** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
+export type AskedCall = string | (Pick<CallInQuestion, 'callId' | 'fingerprint'> & { name?: string })
+
+/** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */
+export type EditOf<Tools, Call> = [Tools] extends [never]
+  ? unknown
+  : [OwnName<Call>] extends [never]
+    ? unknown
+    : Tools[OwnName<Call> & keyof Tools]
+
+/** A sub-agent's tools go by names of their own. */
+type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : never
+
+/** @throws {UsageError} `invalid_input` for what names no call */
+export function answerTo(
+  call: AskedCall,
+  options: AnswerOptions = {},
+): { callId: string; fingerprint?: string | undefined } {
+  if (typeof call === 'string') return { callId: call, fingerprint: options.fingerprint }
+  const { callId, fingerprint } = (call ?? {}) as { callId?: unknown; fingerprint?: string }
+  if (typeof callId === 'string') return { callId, fingerprint: options.fingerprint ?? fingerprint }
+  throw new UsageError(
+    'invalid_input',
+    "An answer names its call: pass its callId, or the call itself as result.pending or 'approval_requested' tells of it.",
+    'callId',
+  )
+}
+
+/**
+ * The call that waits for this answer, at a rest of the run or while other calls are carried out.
+ * @throws {UsageError} `already_answered` for a second answer, `unknown_call` when no call of this id waits for one,
+ * `stale_answer` when it is not the one that was meant
+ */
+export function awaitedCall(
+  context: AgentContext | undefined,
+  callId: string,
+  needs: PendingAnswer['needs'],
+  { fingerprint }: AnswerOptions = {},
+): PendingAnswer {
+  const asked = context && answerableCall(context, callId, needs)
+  if (asked === undefined) throw notAwaited(context, callId, needs)
+  if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
+    throw new UsageError(
+      'stale_answer',
+      `The answer to call '${callId}' was meant for other arguments. It asks now for ${asked.name}(${asked.arguments}): ask again.`,
+      callId,
+    )
+  }
+  return asked
+}
+
+function notAwaited(
+  context: AgentContext | undefined,
+  callId: string,
+  needs: PendingAnswer['needs'],
+): UsageError {
+  const waiting = (context ? answerableCalls(context) : []).filter((call) => call.needs === needs)
+  const others =
+    waiting.length > 0
+      ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
+      : `The run is ${context?.state ?? 'RUNNING'} and no call waits for such an answer.`
+  return context && wasAnswered(context, callId)
+    ? new UsageError('already_answered', `Call '${callId}' has its answer already. ${others}`, callId)
+    : new UsageError('unknown_call', `Call '${callId}' does not wait for this answer. ${others}`, callId)
+}
+
+/** A call of the batch at hand, or a question of a sub-agent in it, that somebody has answered. */
+function wasAnswered({ calls }: AgentContext, callId: string): boolean {
+  return calls.some(({ id, needs, result, approved, questions = [] }) => {
+    const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined
+    if (id === callId) return isDone || approved === true
+    return questions.some((question) => `${id}/${question.callId}` === callId && question.answer)
+  })
+}

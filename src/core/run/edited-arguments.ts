@@ -1,0 +1,54 @@
+import type { PendingAnswer } from '../../../machines/agent/outcome.js'
+import { UsageError } from '../base/errors.js'
+import { fitArguments, readJson } from '../tools/fit-arguments.js'
+import type { Tool } from '../tools/tool.js'
+import type { ToolSet } from '../tools/tool-set.js'
+
+/** Arguments that a person has given instead of the model's, as JSON text. */
+export interface Edit {
+  text: string
+  /** Set when the tool checks asynchronously: what is wrong with them, or null. */
+  problem?: Promise<UsageError | null>
+}
+
+/**
+ * What a person has changed is refused to that person: the model has not written it, and could not mend it.
+ * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
+ */
+export function editedArguments(value: unknown, call: PendingAnswer, tools: ToolSet): Edit {
+  const text = jsonOf(value)
+  if (text === undefined)
+    throw refused(call, `The edited input of call '${call.callId}' cannot be written as JSON.`)
+  const tool = toolOf(call, tools)
+  // Whoever runs it says that it does not exist.
+  if (tool === undefined) return { text }
+  const parsed = fitArguments(tool, readJson(text))
+  if (parsed instanceof Promise) {
+    return { text, problem: parsed.then((late) => (late.ok ? null : refused(call, late.message))) }
+  }
+  if (!parsed.ok) throw refused(call, parsed.message)
+  return { text }
+}
+
+function refused(call: PendingAnswer, problem: string): UsageError {
+  return new UsageError(
+    'invalid_input',
+    `approve('${call.callId}'): the edited input is refused, and the call waits on. ${problem}`,
+    call.callId,
+  )
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}
+
+/** The tool of a call, which may be that of a sub-agent. */
+function toolOf({ name, path = [] }: PendingAnswer, tools: ToolSet): Tool | undefined {
+  let known: ToolSet | undefined = tools
+  for (const through of path) known = known?.get(through)?.delegate?.tools
+  return known?.get(name)
+}

@@ -1,0 +1,178 @@
+import type { Observable } from 'rxjs'
+import type { Actor } from 'xstate'
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { AgentState } from '../../../machines/agent/outcome.js'
+import { EventQueue } from './event-queue.js'
+import { GuardedObservable } from './guarded-observable.js'
+import type { AgentMachine } from '../live/journaled.js'
+import { liveOf } from '../live/live.js'
+import { describe } from '../base/plain-error.js'
+import type { Rest } from './rest.js'
+
+interface Listener {
+  next(event: AgentEvent): void
+  complete(): void
+  /** The run was refused: the warning is for those who take no errors. */
+  refused(error: unknown, warning: AgentEvent): void
+}
+
+/** What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else. */
+export class EventHub {
+  #actor: Actor<AgentMachine> | undefined
+  readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
+  readonly #listeners = new Set<Listener>()
+  #events: Observable<AgentEvent> | undefined
+  #text: Observable<string> | undefined
+  #state: Observable<AgentState> | undefined
+  #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
+  readonly #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] = []
+  #isTelling = false
+  /** Whether the terminal event has been told. */
+  #hasEnded = false
+
+  constructor(rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
+    this.#rest = rest
+  }
+
+  /** Begins to listen. Who subscribed before hears everything from the start. */
+  follow(actor: Actor<AgentMachine>): void {
+    this.#actor = actor
+    actor.on('*', (event) => {
+      const told = event as AgentEvent
+      if (told.type === 'session_ended') this.#hasEnded = true
+      this.#tell((listener) => {
+        listener.next(told)
+      })
+    })
+  }
+
+  /**
+   * To everybody who listens now, one piece of news after the other: what a listener does about one of them may bring
+   * the next, and the others have not heard the first yet.
+   */
+  #tell(news: (listener: Listener) => void): void {
+    this.#news.push({ news, to: [...this.#listeners] })
+    if (this.#isTelling) return
+    this.#isTelling = true
+    try {
+      for (let next = this.#news.shift(); next; next = this.#news.shift()) {
+        for (const listener of next.to) if (this.#listeners.has(listener)) next.news(listener)
+      }
+    } finally {
+      this.#isTelling = false
+    }
+  }
+
+  /** Made when somebody asks: most runs are only awaited. */
+  get events$(): Observable<AgentEvent> {
+    this.#events ??= this.#observe((event, next) => {
+      next(event)
+    })
+    return this.#events
+  }
+
+  get text$(): Observable<string> {
+    this.#text ??= this.#observe((event, next) => {
+      if (event.type === 'stream_chunk' && event.text !== '') next(event.text)
+    })
+    return this.#text
+  }
+
+  get state$(): Observable<AgentState> {
+    this.#state ??= this.#observe((event, next) => {
+      if (event.type === 'state_changed') next(event.to)
+    })
+    return this.#state
+  }
+
+  /** The run has reached its final state. */
+  complete(): void {
+    this.#end = 'completed'
+    this.#tell((listener) => {
+      this.#listeners.delete(listener)
+      listener.complete()
+    })
+  }
+
+  /** The run was refused before its start. */
+  fail(error: unknown, warning: AgentEvent): void {
+    this.#end = { error, warning }
+    this.#tell((listener) => {
+      this.#listeners.delete(listener)
+      listener.refused(error, warning)
+    })
+  }
+
+  /** The events up to the next rest. A consumer that stops early leaves the run alone. */
+  iterate(): AsyncIterator<AgentEvent, undefined> {
+    const undo: (() => void)[] = []
+    const queue = new EventQueue<AgentEvent>(() => {
+      for (const stop of undo) stop()
+    })
+    undo.push(
+      this.#attach({
+        next: (event) => {
+          queue.push(event)
+        },
+        // The last event is not the end: the result may still have to become durable.
+        complete: () => undefined,
+        refused: (error) => {
+          queue.end({ error })
+        },
+      }),
+      this.#rest.onReach(() => {
+        queue.end()
+      }),
+    )
+    if (this.#rest.isReached) queue.end()
+    return queue
+  }
+
+  #observe<T>(select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
+    return new GuardedObservable<T>(this.#reporter(), (subscriber) =>
+      this.#attach({
+        next: (event) => {
+          select(event, (value) => {
+            subscriber.next(value)
+          })
+        },
+        complete: () => {
+          subscriber.complete()
+        },
+        refused: (error, warning) => {
+          select(warning, (value) => {
+            subscriber.next(value)
+          })
+          subscriber.error(error)
+        },
+      }),
+    )
+  }
+
+  /** Late listeners get the run's state first. */
+  #attach(listener: Listener): () => void {
+    const live = this.#actor && liveOf(this.#actor)
+    const context = this.#actor?.getSnapshot().context
+    if (live?.started && context) for (const event of live.present(context)) listener.next(event)
+    if (this.#end === 'completed') listener.complete()
+    else if (this.#end === 'open') this.#listeners.add(listener)
+    else listener.refused(this.#end.error, this.#end.warning)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /**
+   * What a subscriber throws becomes one `warning`; a subscriber that throws at every event is not told of it forever.
+   * After the terminal event there is nothing.
+   */
+  #reporter(): (thrown: unknown) => void {
+    const reported = new Set<string>()
+    return (thrown) => {
+      const message = `A subscriber threw: ${describe(thrown)}`
+      if (this.#hasEnded || reported.has(message) || reported.size >= 10) return
+      reported.add(message)
+      if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import type { Actor } from 'xstate'
+import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
+import type { AgentMachine } from '../live/journaled.js'
+import { liveOf } from '../live/live.js'
+import { storeFailed } from '../sessions/store-failed.js'
+
+/**
+ * The only way into a run: events of our own making, in the order in which they came. What is said before the actor
+ * exists waits for it. At a rest the session is anybody's: before the run goes on it has to be ours again, as we left
+ * it.
+ */
+export class Gate {
+  #actor: Actor<AgentMachine> | undefined
+  #log: SessionLog | undefined
+  #waiting: PublicEvent[] = []
+  /** Said, and not heard by the machine yet. */
+  readonly #ahead = new Set<PublicEvent>()
+  #isWaking = false
+
+  /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
+  get ahead(): Iterable<PublicEvent> {
+    return this.#ahead
+  }
+
+  /** The actor takes what it is sent before its start, and hears it then. */
+  open(actor: Actor<AgentMachine>, log: SessionLog | undefined): void {
+    this.#actor = actor
+    this.#log = log
+    liveOf(actor)?.onHeard((event) => {
+      this.#ahead.delete(event as PublicEvent)
+    })
+    for (const event of this.#waiting.splice(0)) actor.send(event)
+  }
+
+  /** The log has failed. Whoever waits for it to wake hears of it there, where a CANCEL comes first. */
+  fail(failure: unknown): void {
+    if (!this.#isWaking) this.#actor?.send(storeFailed(failure))
+  }
+
+  send(event: PublicEvent): void {
+    this.#ahead.add(event)
+    this.#pass(event)
+  }
+
+  #pass(event: PublicEvent): void {
+    if (this.#actor && !this.#isWaking) this.#deliver(this.#actor, event)
+    else this.#waiting.push(event)
+  }
+
+  #deliver(actor: Actor<AgentMachine>, event: PublicEvent): void {
+    const awake = this.#log?.isResting ? this.#log.wake() : undefined
+    if (awake) void this.#deliverLater(actor, event, awake)
+    else actor.send(event)
+  }
+
+  async #deliverLater(actor: Actor<AgentMachine>, event: PublicEvent, awake: Promise<void>): Promise<void> {
+    this.#isWaking = true
+    try {
+      await awake
+      actor.send(event)
+    } catch (error) {
+      // Cancelling always wins, if only here.
+      actor.send(event.type === 'CANCEL' ? event : storeFailed(error))
+    }
+    this.#isWaking = false
+    for (const next of this.#waiting.splice(0)) this.#pass(next)
+  }
+}

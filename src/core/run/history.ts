@@ -1,0 +1,277 @@
+import type { NewMessage } from '../../../machines/agent/context.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
+import { UsageError } from '../base/errors.js'
+import { plainExtra } from '../models/plain-extra.js'
+import type { SessionState } from '../sessions/session-state.js'
+import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
+
+/** What a run takes: what the user says, or the conversation so far with what the user says at its end. */
+export type RunInput = UserInput | readonly HistoryMessage[]
+
+/**
+ * A message of a conversation that was kept elsewhere, in the Chat Completions shape: as a provider's answer has it, as
+ * `result.messages` has it, or as your own database does. Other keys are left out.
+ */
+export type HistoryMessage =
+  | (Stamp & { role?: 'user'; content: string | ContentPart[] })
+  | (Stamp & { role: 'system' | 'developer'; content: string | TextPart[] })
+  | (Stamp & {
+      role: 'assistant'
+      content?: string | (TextPart | RefusalPart)[] | null | undefined
+      tool_calls?: readonly HistoryCall[] | null | undefined
+      refusal?: string | null | undefined
+      /** What the model thought aloud; `reasoning_content` is read, too. */
+      reasoning?: string | null | undefined
+      reasoning_content?: string | null | undefined
+      reasoning_details?: readonly unknown[] | null | undefined
+    })
+  | (Stamp & { role: 'tool'; tool_call_id: string; content: string | TextPart[] })
+
+/** What may be given and need not: messages are numbered anew, and those without a time are of now. */
+interface Stamp {
+  id?: string | undefined
+  /** Milliseconds since the epoch. */
+  createdAt?: number | undefined
+  internal?: true | undefined
+  data?: JsonObject | undefined
+}
+
+interface HistoryCall {
+  id: string
+  type?: string | undefined
+  /** `arguments` is JSON text, as the model wrote it. */
+  function?: { name: string; arguments: string } | undefined
+  extra_content?: unknown
+}
+
+interface TextPart {
+  type: 'text'
+  text: string
+}
+
+interface RefusalPart {
+  type: 'refusal'
+  refusal: string
+}
+
+/** A run's input, read: the conversation before it, numbered from m1, and what the user says now. */
+export interface Conversation {
+  history: Message[]
+  said: NewMessage[]
+}
+
+/**
+ * Tells the earlier turns from what the user says now, which is everything after the last message that is not the
+ * user's. A UsageError `invalid_input` names the message, and says what is wrong with it.
+ */
+export function readConversation(input: unknown, now: number): Conversation {
+  const from = Array.isArray(input) ? input.findLastIndex(isEarlier) + 1 : 0
+  if (!Array.isArray(input) || from === 0) return { history: [], said: toMessages(input) }
+  const history = numbered(paired(input.slice(0, from).map(readMessage)), now)
+  if (from < input.length) {
+    return { history, said: input.slice(from).map((message, i) => toMessage(message, `input[${from + i}]`)) }
+  }
+  const at = `input[${from - 1}]`
+  throw wrong(at, "is the last message, and not the user's: end with what the model is to answer.")
+}
+
+/** What a run of a session starts from, with the turns that its input brings. They belong to a new session only. */
+export function withHistory(state: SessionState, { history }: Conversation, sessionId: string): SessionState {
+  if (history.length === 0) return state
+  if (state.messages.length === 0) return { ...state, messages: history }
+  throw sessionNotEmpty(sessionId)
+}
+
+export function sessionNotEmpty(sessionId: string): UsageError {
+  return new UsageError(
+    'session_not_empty',
+    `Session '${sessionId}' has a history already. Pass only what the user says now, or another session.`,
+    sessionId,
+  )
+}
+
+type Draft = Message extends infer Each
+  ? Each extends Message
+    ? Omit<Each, 'id' | 'createdAt'>
+    : never
+  : never
+type Fields = Record<string, unknown>
+
+/** A message as it was read; `at` is its index in the input. */
+interface Read {
+  draft: Draft
+  at: number
+  createdAt: number | undefined
+}
+
+function isEarlier(message: unknown): boolean {
+  const { role, internal } = (message ?? {}) as { role?: unknown; internal?: unknown }
+  return (role !== undefined && role !== 'user') || internal === true
+}
+
+function readMessage(given: unknown, index: number): Read {
+  const at = `input[${index}]`
+  if (typeof given !== 'object' || given === null) throw wrong(at, 'must be a message object.')
+  const message = plainCopy(given, at) as Fields
+  const { createdAt, internal, data } = message
+  const notes = {
+    ...(internal === true && { internal: true as const }),
+    ...(isRecord(data) && { data: data as JsonObject }),
+  }
+  const isTime = typeof createdAt === 'number' && createdAt >= 0
+  return {
+    draft: { ...readRole(message, at), ...notes },
+    at: index,
+    createdAt: isTime ? createdAt : undefined,
+  }
+}
+
+function readRole(message: Fields, at: string): Draft {
+  const { role = 'user', content } = message
+  switch (role) {
+    case 'user':
+      return { role, content: readContent(content, `${at}.content`) }
+    case 'system':
+    case 'developer':
+      return { role: 'system', content: readText(content, `${at}.content`) }
+    case 'assistant':
+      return readAnswer(message, at)
+    case 'tool':
+      return {
+        role,
+        tool_call_id: readId(message['tool_call_id'], `${at}.tool_call_id`),
+        content: readText(content, `${at}.content`),
+      }
+    default:
+      throw wrong(`${at}.role`, `is ${shown(role)}: it must be user, assistant, tool, system or developer.`)
+  }
+}
+
+function readAnswer(message: Fields, at: string): Draft {
+  const { content, tool_calls: given, reasoning_details: details } = message
+  if (message['function_call'] != null)
+    throw wrong(`${at}.function_call`, 'is the form of old: write it as tool_calls, with an id.')
+  const calls = readCalls(given ?? [], `${at}.tool_calls`)
+  const parts: (Fields | null)[] = Array.isArray(content) ? content : []
+  const isRefusal = (part: Fields | null) => part?.['type'] === 'refusal'
+  const refusal = textOrNull(message['refusal'] ?? parts.find(isRefusal)?.['refusal'], `${at}.refusal`)
+  const reasoning = textOrNull(message['reasoning'] ?? message['reasoning_content'], `${at}.reasoning`)
+  const words = Array.isArray(content) ? parts.filter((part) => !isRefusal(part)) : content
+  if (words == null && calls.length === 0 && refusal === null)
+    throw wrong(`${at}.content`, 'is missing, and there are no tool_calls.')
+  const echoed = (Array.isArray(details) ? details : [])
+    .map(plainExtra)
+    .filter((detail) => detail !== undefined)
+  return {
+    role: 'assistant',
+    content: words == null ? (calls.length > 0 ? null : '') : readText(words, `${at}.content`),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(refusal !== null && { refusal }),
+    ...(reasoning !== null && { reasoning }),
+    ...(echoed.length > 0 && { reasoning_details: echoed }),
+  }
+}
+
+function readCalls(given: unknown, at: string): ToolCall[] {
+  if (!Array.isArray(given)) throw wrong(at, 'must be a list of calls.')
+  const ids = new Set<string>()
+  return given.map((call: Fields | null, i): ToolCall => {
+    const here = `${at}[${i}]`
+    const { type = 'function', function: asked, extra_content: extra } = call ?? {}
+    if (type !== 'function')
+      throw wrong(here, `is of the type ${shown(type)}: only calls of functions are known.`)
+    const id = readId(call?.['id'], `${here}.id`)
+    if (ids.has(id)) throw wrong(`${here}.id`, `is ${shown(id)}, like that of another call of the message.`)
+    ids.add(id)
+    const { name, arguments: text } = (asked ?? {}) as Fields
+    if (typeof name !== 'string') throw wrong(`${here}.function.name`, 'must be a text.')
+    if (typeof text !== 'string')
+      throw wrong(
+        `${here}.function.arguments`,
+        'must be JSON text, as the model wrote it: JSON.stringify an object.',
+      )
+    const echoed = plainExtra(extra)
+    return {
+      id,
+      type: 'function',
+      function: { name, arguments: text },
+      ...(echoed !== undefined && { extra_content: echoed }),
+    }
+  })
+}
+
+/** Each call with its one result right after it, in call order; databases give them in the order of arrival. */
+function paired(messages: readonly Read[]): Read[] {
+  const ordered: Read[] = []
+  for (let i = 0; i < messages.length; ) {
+    const asked = messages[i] as Read
+    if (asked.draft.role === 'tool') throw orphan(asked.draft.tool_call_id, asked.at)
+    let end = i + 1
+    while (messages[end]?.draft.role === 'tool') end += 1
+    ordered.push(asked, ...inCallOrder(asked, messages.slice(i + 1, end)))
+    i = end
+  }
+  return ordered
+}
+
+function inCallOrder({ draft, at }: Read, results: readonly Read[]): Read[] {
+  const calls = (draft.role === 'assistant' && draft.tool_calls) || []
+  const byCall = new Map<string, Read>()
+  for (const result of results) {
+    const id = result.draft.role === 'tool' ? result.draft.tool_call_id : ''
+    if (byCall.has(id) || !calls.some((call) => call.id === id)) throw orphan(id, result.at)
+    byCall.set(id, result)
+  }
+  return calls.map((call, i) => {
+    const result = byCall.get(call.id)
+    if (result) return result
+    throw wrong(
+      `input[${at}].tool_calls[${i}]`,
+      `is the call ${shown(call.id)}, which has no result: a message of the role tool right after it.`,
+    )
+  })
+}
+
+function orphan(id: string, at: number): UsageError {
+  return wrong(`input[${at}]`, `is a result of the call ${shown(id)}, and no such call waits for one here.`)
+}
+
+function numbered(messages: readonly Read[], now: number): Message[] {
+  return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
+}
+
+function readText(content: unknown, at: string): string {
+  if (typeof content === 'string') return content
+  const parts: unknown[] = Array.isArray(content) ? content : [undefined]
+  const texts = parts.map((part) => {
+    const { type, text } = (part ?? {}) as Fields
+    if (type !== 'text' || typeof text !== 'string')
+      throw wrong(at, 'must be a text, or a list of text parts.')
+    return text
+  })
+  return texts.join('\n')
+}
+
+function readId(id: unknown, at: string): string {
+  if (typeof id !== 'string' || id === '') throw wrong(at, 'must be the id of a call.')
+  return id
+}
+
+function textOrNull(value: unknown, at: string): string | null {
+  if (value === undefined || value === null || value === '') return null
+  if (typeof value !== 'string') throw wrong(at, 'must be a text.')
+  return value
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function shown(value: unknown): string {
+  return `'${String(value)}'`
+}
+
+function wrong(at: string, what: string): UsageError {
+  return bad(`${at} ${what}`, at)
+}

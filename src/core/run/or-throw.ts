@@ -1,0 +1,115 @@
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { StatewrightError } from '../base/errors.js'
+
+/** A run that did not complete, as an exception. `result` has the transcript, the usage and the last words. */
+export class RunError extends StatewrightError {
+  override readonly name: string = 'RunError'
+  readonly result: RunResult
+
+  constructor(result: RunResult) {
+    super(
+      result.error?.code ?? result.reason,
+      result.error?.message ?? result.outputProblem ?? `The run ended ${result.state}: ${result.reason}.`,
+    )
+    this.result = result
+  }
+}
+
+/** ERROR by the provider, or by something inside. */
+export class ProviderError extends RunError {
+  override readonly name = 'ProviderError'
+}
+/** MAX_STEPS: all `limits.maxSteps` are used. */
+export class MaxStepsError extends RunError {
+  override readonly name = 'MaxStepsError'
+}
+/** BUDGET_EXCEEDED: `code` says which of `token_budget`, `output_tokens` and `cost_limit`. */
+export class BudgetExceededError extends RunError {
+  override readonly name = 'BudgetExceededError'
+}
+/** TIMED_OUT: the run took longer than `limits.timeoutMs`. */
+export class TimedOutError extends RunError {
+  override readonly name = 'TimedOutError'
+}
+/** CANCELLED: somebody called `cancel()`, or the signal aborted. */
+export class CancelledError extends RunError {
+  override readonly name = 'CancelledError'
+}
+/** A shield refused the input or the answer. */
+export class BlockedError extends RunError {
+  override readonly name = 'BlockedError'
+}
+/** A guard halted the run: in ERROR, or in PAUSED, from where it can go on. */
+export class GuardrailError extends RunError {
+  override readonly name = 'GuardrailError'
+}
+/** An agent with an output schema has given no object. */
+export class InvalidOutputError extends RunError {
+  override readonly name = 'InvalidOutputError'
+}
+/** The run rests and waits: for an approval, a client tool, a message, or to be resumed. */
+export class NotFinishedError extends RunError {
+  override readonly name = 'NotFinishedError'
+}
+
+/**
+ * The result of a completed run; throws for every other.
+ *
+ * @example const { output } = orThrow(await agent.run('What changed?').result)
+ * @throws {MaxStepsError} and the others of this module, by the state that the run rests in; each has the `result`
+ */
+export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
+  switch (result.state) {
+    case 'COMPLETED':
+      return result
+    case 'MAX_STEPS':
+      throw new MaxStepsError(result)
+    case 'BUDGET_EXCEEDED':
+      throw new BudgetExceededError(result)
+    case 'TIMED_OUT':
+      throw new TimedOutError(result)
+    case 'CANCELLED':
+      throw new CancelledError(result)
+    case 'BLOCKED':
+      throw new BlockedError(result)
+    case 'ERROR':
+      throw guards.has(result.reason) ? new GuardrailError(result) : providerOrOther(result)
+    default:
+      throw guards.has(result.reason) ? new GuardrailError(result) : new NotFinishedError(result)
+  }
+}
+
+/**
+ * The object of a run whose agent has an output schema; throws as `orThrow` does, and an `InvalidOutputError` for a run
+ * that completed without one: the model declined, was filtered, or was cut off.
+ *
+ * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
+ */
+export function objectOrThrow<Output>(result: RunResult<Output>): Output {
+  const { object } = orThrow(result)
+  if (object === undefined) throw new InvalidOutputError(result)
+  return object
+}
+
+function providerOrOther(result: RunResult): RunError {
+  if (result.reason === 'invalid_output') return new InvalidOutputError(result)
+  return provider.has(result.reason) ? new ProviderError(result) : new RunError(result)
+}
+
+const guards: ReadonlySet<string> = new Set([
+  'repeated_call',
+  'repeated_output',
+  'cycle',
+  'repeated_failure',
+  'policy_denied',
+  'no_progress',
+  'terminal_delegation',
+  'user_guard',
+])
+
+const provider: ReadonlySet<string> = new Set([
+  'provider_error',
+  'incomplete_response',
+  'empty_response',
+  'context_overflow',
+])

@@ -1,0 +1,23 @@
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import { StatewrightError } from '../base/errors.js'
+import { frozen } from '../base/frozen.js'
+import { describe } from '../base/plain-error.js'
+
+/** A run that was refused before its start has one event. */
+export function refusalEvent(runId: string, error: unknown, at: number): AgentEvent {
+  return frozen({ type: 'warning', ...wordsOf(error), id: `${runId}:1`, runId, seq: 1, at })
+}
+
+/** Nobody listens, awaits or iterates: the platform's own warnings are all that is left. */
+export function warnPlatform(error: unknown): void {
+  const { code, message } = wordsOf(error)
+  const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
+  const sentence = `A run was refused, and nobody awaits it: ${message}`
+  if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning', code })
+  // oxlint-disable-next-line no-console -- browsers have no other place
+  else console.warn(sentence)
+}
+
+function wordsOf(error: unknown): { code: string; message: string } {
+  return { code: error instanceof StatewrightError ? error.code : 'run_refused', message: describe(error) }
+}

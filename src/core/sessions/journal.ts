@@ -1,0 +1,41 @@
+import type { SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentInput } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+
+/** What a run is made of: its input, then its events. Folding them with `transition()` gives its state again. */
+export type JournalEntry = { type: 'start'; input: AgentInput } | { type: 'event'; event: AgentMachineEvent }
+
+/** A write-ahead log of one run. */
+export interface Journal {
+  /** Called before the entry is applied. Never throws. */
+  append(entry: JournalEntry): void
+  /**
+   * Settles once everything appended so far is durable; undefined when it already is. No effect starts before it. A
+   * rejection ends the run in ERROR (`store_error`).
+   */
+  flushed(): Promise<void> | undefined
+  /** Given a way to ask for the number of the run's last event. */
+  counting?(told: () => number): void
+  /** Told the state that the last entry has led to. */
+  reached?(snapshot: SnapshotFrom<typeof agentMachine>): void
+}
+
+/**
+ * Keeps the entries of one run in memory: for tests, and to look at a run afterwards.
+ *
+ * @example
+ * const journal = memoryJournal()
+ * await agent.run('What changed?', { journal }).result
+ * console.log(journal.entries.length)
+ */
+export function memoryJournal(): Journal & { readonly entries: readonly JournalEntry[] } {
+  const entries: JournalEntry[] = []
+  return {
+    entries,
+    append: (entry) => {
+      entries.push(entry)
+    },
+    flushed: () => undefined,
+  }
+}

@@ -1,0 +1,39 @@
+import type { AgentInput } from '../../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../../machines/agent/events.js'
+import type { SessionState } from '../session-state.js'
+
+/** The version of everything below. A log with a higher one is refused; there is no lower one yet. */
+export const logVersion = 1
+
+/** What a run starts from, but for what the log itself says: the session's state. So a start is small, too. */
+export type StartInput = Omit<AgentInput, keyof SessionState>
+
+/** The machine at one moment, as XState keeps it: plain JSON. */
+export interface MachineState {
+  status: 'active' | 'done' | 'error' | 'stopped'
+  value: unknown
+  context: object
+  [key: string]: unknown
+}
+
+/**
+ * What a session's log is made of, in this order: one `opened`, then a `start` and its `event`s for each run. A
+ * `snapshot` may stand anywhere after an event: it says what all before it comes to, so that reading can begin there.
+ */
+export type LogEntry = Content & {
+  /** The number of the run's last event when this was written: on the last of those that were written together. */
+  told?: number
+}
+
+type Content =
+  | {
+      type: 'opened'
+      version: number
+      name?: string
+      /** What the session had when it came here: stored elsewhere, or forked. */
+      state?: SessionState
+      forkedFrom?: { sessionId: string; seq: number }
+    }
+  | { type: 'start'; input: StartInput }
+  | { type: 'event'; event: AgentMachineEvent }
+  | { type: 'snapshot'; version: number; name?: string; runs: number; state: MachineState }

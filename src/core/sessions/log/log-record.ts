@@ -1,0 +1,69 @@
+import { sha256 } from '../../../../guards/sha256.js'
+import type { LogRecord } from '../store/store.js'
+import { StoreError } from '../store/store-error.js'
+import { type LogEntry, logVersion } from './log-entry.js'
+
+/** An entry that is not sealed yet. */
+export type Draft = Omit<LogRecord, 'check'>
+
+/** An entry as it stands now: it may change later, and what cannot be written throws at once. */
+export function draftRecord(seq: number, at: number, { type, ...rest }: LogEntry): Draft {
+  return { seq, at, type, data: JSON.stringify(rest) }
+}
+
+/** A record that tells when it is damaged. `told`: the number of the run's last event so far. */
+export function sealDraft({ seq, at, type, data: written }: Draft, told?: number): LogRecord {
+  const data = told === undefined ? written : withTold(written, told)
+  return { seq, at, type, data, check: checkOf(seq, at, type, data) }
+}
+
+export function sealRecord(seq: number, at: number, entry: LogEntry): LogRecord {
+  return sealDraft(draftRecord(seq, at, entry))
+}
+
+/** Entries are objects, and none is empty. */
+function withTold(data: string, told: number): string {
+  return `${data.slice(0, -1)},"told":${told}}`
+}
+
+/**
+ * What a record says.
+ * @throws {StoreError} `corrupt_log` for a record that is damaged or does not follow `after`, naming the last good one;
+ * `newer_log` for one that a newer Statewright wrote
+ */
+export function openRecord(record: LogRecord, after: number, sessionId: string): LogEntry {
+  const { seq, at, type, data, check } = record
+  if (seq !== after + 1) throw damaged(sessionId, after, `record ${after + 1} is missing`)
+  if (check !== checkOf(seq, at, type, data)) throw damaged(sessionId, after, `record ${seq} is damaged`)
+  let entry: LogEntry
+  try {
+    entry = { type, ...(JSON.parse(data) as object) } as LogEntry
+  } catch (error) {
+    throw damaged(sessionId, after, `record ${seq} is not JSON`, error)
+  }
+  const version = 'version' in entry ? entry.version : logVersion
+  if (version > logVersion) {
+    throw new StoreError(
+      'newer_log',
+      `Session '${sessionId}' was written with log version ${version}; this Statewright knows versions up to ` +
+        `${logVersion}. Open it with the newer Statewright that wrote it.`,
+      sessionId,
+    )
+  }
+  return entry
+}
+
+function checkOf(seq: number, at: number, type: string, data: string): string {
+  return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
+}
+
+/** What cannot be read, and up to where it can. */
+export function damaged(sessionId: string, lastGood: number, what: string, cause?: unknown): StoreError {
+  const remedy =
+    lastGood > 0
+      ? `Everything up to record ${lastGood} is good: agent.fork('${sessionId}', ${lastGood}) goes on from there.`
+      : 'No record before it is good: delete the session, or restore it from a backup.'
+  return new StoreError('corrupt_log', `The log of session '${sessionId}': ${what}. ${remedy}`, sessionId, {
+    cause,
+  })
+}

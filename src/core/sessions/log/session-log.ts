@@ -1,0 +1,352 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import type { Clock } from '../../base/clock.js'
+import type { Journal, JournalEntry } from '../journal.js'
+import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
+import { StoreError } from '../store/store-error.js'
+import { acquireLease, releaseLease } from './lease.js'
+import { type LogEntry, logVersion, type StartInput } from './log-entry.js'
+import { type Draft, draftRecord, sealDraft } from './log-record.js'
+import type { SessionState } from '../session-state.js'
+import { type FoldedRun, machineStateOf, type Standing } from '../standing.js'
+import { summaryOf } from '../summary.js'
+
+/** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
+export const leaseMs = 30_000
+
+/**
+ * A snapshot is taken when so many characters have come since the last one, and a quarter of its size: reading a log
+ * folds a fifth of it at most, and what snapshots cost stays in proportion to what is new.
+ */
+const snapshotAfter = 64_000
+
+export interface SessionLogParts {
+  store: SessionStore
+  lease: Lease
+  standing: Standing
+  clock: Clock
+  /** Who writes, in words for people. */
+  holder: string
+  /** The name of a session that does not exist yet. */
+  name: string | undefined
+}
+
+/**
+ * The log of one session, written ahead by one run. What is appended is gathered and becomes durable with the next
+ * `flushed()`, or at the end of the present turn of the event loop. Between two rests the session is ours alone; at a
+ * rest anybody may take it over.
+ */
+export class SessionLog implements Journal {
+  readonly sessionId: string
+  readonly #store: SessionStore
+  readonly #clock: Clock
+  readonly #holder: string
+  readonly #name: string | undefined
+  #lease: Lease
+  /** When the lease was last known to last for a full `leaseMs`. */
+  #renewedAt: number
+  #isHeld = true
+  /** True from a rest until the next entry: an answer can come while the rest is still being written. */
+  #mayRelease = false
+  #timer: unknown
+  #head: number
+  /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
+  #last: { seq: number; check: string }
+  #runs: number
+  #snapshotSize: number
+  #tailSize: number
+  #brought: SessionState | undefined
+  #pending: Draft[] = []
+  #summary: SessionSummary | undefined
+  #isDue = false
+  /** Whether a list of sessions knows that the run is under way. */
+  #isTold = false
+  /** The write that is under way; the next one begins after it. */
+  #writing: Promise<void> | undefined
+  #failure: StoreError | undefined
+  #onFailure = (_failure: StoreError): void => undefined
+  #told = (): number | undefined => undefined
+
+  constructor({ store, lease, standing, clock, holder, name }: SessionLogParts) {
+    this.sessionId = lease.sessionId
+    this.#store = store
+    this.#clock = clock
+    this.#lease = lease
+    this.#renewedAt = clock.now()
+    this.#holder = holder
+    this.#name = standing.name ?? name
+    this.#head = standing.head
+    this.#last = { seq: standing.head, check: standing.check }
+    this.#runs = standing.runs
+    this.#snapshotSize = standing.snapshotSize
+    this.#tailSize = standing.tailSize
+    this.#keep()
+  }
+
+  /** True between a rest and what wakes the run: anybody may write to the session. */
+  get isResting(): boolean {
+    return !this.#isHeld
+  }
+
+  /** Told at most once, when something could not be written: nothing is written from then on. */
+  onFailure(listener: (failure: StoreError) => void): void {
+    this.#onFailure = listener
+  }
+
+  /** What a session brings that is new to the store; written with its first entry. */
+  bring(state: SessionState): void {
+    if (state.messages.length > 0 || state.usage.totalTokens > 0) this.#brought = state
+  }
+
+  counting(told: () => number): void {
+    this.#told = told
+  }
+
+  append(entry: JournalEntry): void {
+    if (entry.type === 'event') {
+      this.write(entry)
+      return
+    }
+    const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
+    this.#runs += 1
+    if (this.#head === 0) this.write(this.#opening())
+    this.write({ type: 'start', input: input satisfies StartInput })
+  }
+
+  #opening(): LogEntry {
+    const named = this.#name === undefined ? {} : { name: this.#name }
+    return { type: 'opened', version: logVersion, ...named, ...(this.#brought && { state: this.#brought }) }
+  }
+
+  write(entry: LogEntry): void {
+    if (this.#failure) return
+    let record: Draft
+    try {
+      record = draftRecord(this.#head + 1, this.#clock.now(), entry)
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
+    this.#head = record.seq
+    this.#tailSize += record.data.length
+    this.#pending.push(record)
+    this.#mayRelease = false
+    if (this.#isDue) return
+    this.#isDue = true
+    queueMicrotask(() => {
+      this.flushed()?.catch(() => undefined)
+    })
+  }
+
+  /** Keeps the state that the last entry led to, where that saves enough reading. */
+  reached(run: FoldedRun): void {
+    if (this.#tailSize < Math.max(snapshotAfter, this.#snapshotSize / 4)) return
+    const size = this.#tailSize
+    this.write({
+      type: 'snapshot',
+      version: logVersion,
+      ...(this.#name !== undefined && { name: this.#name }),
+      runs: this.#runs,
+      state: machineStateOf(run),
+    })
+    this.#snapshotSize = this.#tailSize - size
+    this.#tailSize = 0
+  }
+
+  /** The run is under way: a list of sessions says so until its next rest. */
+  begun(context: AgentContext): void {
+    if (this.#isTold) return
+    this.#isTold = true
+    this.describe(context)
+  }
+
+  /** What a list of sessions tells of this one, from the next write on. */
+  describe(context: AgentContext): void {
+    this.#summary = summaryOf(context, this.#name, this.#runs)
+  }
+
+  flushed(): Promise<void> | undefined {
+    this.#isDue = false
+    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#writing) return this.#after(this.#writing)
+    if (this.#pending.length === 0 && this.#summary === undefined) return undefined
+    try {
+      const written = this.#writeAsHolder()
+      if (!written) return undefined
+      this.#writing = this.#settled(written)
+      return this.#writing
+    } catch (error) {
+      return Promise.reject(this.#fail(error))
+    }
+  }
+
+  async #settled(written: Promise<void>): Promise<void> {
+    try {
+      await written
+    } catch (error) {
+      throw this.#fail(error)
+    } finally {
+      this.#writing = undefined
+    }
+  }
+
+  /** Everything is durable, and the session free for whoever goes on. */
+  rest(context: AgentContext): Promise<void> | undefined {
+    if (this.#failure) return Promise.reject(this.#failure)
+    if (!this.#isHeld && this.#pending.length === 0) return undefined
+    this.#isTold = false
+    this.describe(context)
+    this.#mayRelease = true
+    return this.flushed()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
+  }
+
+  /** Unless the run has gone on meanwhile, or rests anew and tells of it first. */
+  #releaseAtRest(): Promise<void> | undefined {
+    const isWritten = this.#writing === undefined && this.#summary === undefined
+    return this.#mayRelease && isWritten ? this.#release() : undefined
+  }
+
+  close(): Promise<void> | undefined {
+    const flushed = this.flushed()
+    if (flushed) return flushed.finally(() => this.#release())
+    return this.#release()
+  }
+
+  /** The session is ours again, if nobody has written to it since. */
+  wake(): Promise<void> | undefined {
+    if (this.#failure) return Promise.reject(this.#failure)
+    try {
+      const lease = acquireLease(this.#store, this.sessionId, { holder: this.#holder, ttlMs: leaseMs })
+      return lease instanceof Promise ? this.#takeLater(lease) : this.#take(lease)
+    } catch (error) {
+      return Promise.reject(this.#fail(error))
+    }
+  }
+
+  async #takeLater(lease: Promise<Lease>): Promise<void> {
+    try {
+      await this.#take(await lease)
+    } catch (error) {
+      throw this.#fail(error)
+    }
+  }
+
+  #take(lease: Lease): Promise<void> | undefined {
+    this.#hold(lease)
+    const end = this.#store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
+    if (end instanceof Promise) return end.then((records) => this.#checkNothingNew(records))
+    this.#checkNothingNew(end)
+    return undefined
+  }
+
+  /** A session that was deleted and made anew can have as many records: they are others. */
+  #checkNothingNew(records: readonly LogRecord[]): void {
+    const { seq, check } = this.#last
+    if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) return
+    void this.#release()
+    throw new StoreError(
+      'out_of_order',
+      `Session '${this.sessionId}' has been taken over, or deleted: it does not end as this run left it. Look at it with ` +
+        `agent.resume('${this.sessionId}').`,
+      this.sessionId,
+    )
+  }
+
+  #after(writing: Promise<void>): Promise<void> {
+    return writing.then(() => this.flushed())
+  }
+
+  /** An answer that was given in the very moment of the rest comes when the session is free already. */
+  #writeAsHolder(): Promise<void> | undefined {
+    if (this.#isHeld) return this.#isLeaseOld() ? this.#renewAndWrite() : this.#write()
+    const awake = this.wake()
+    return awake ? awake.then(() => this.#write()) : this.#write()
+  }
+
+  #write(): Promise<void> | undefined {
+    const told = this.#told()
+    const last = this.#pending.length - 1
+    const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? told : undefined))
+    const summary = this.#summary
+    this.#pending = []
+    this.#summary = undefined
+    const end = records.at(-1)
+    if (end) this.#last = { seq: end.seq, check: end.check }
+    return this.#store.append(this.#lease, records, summary) as Promise<void> | undefined
+  }
+
+  /** A process that has slept for long may still be the only one that wants the session. */
+  #isLeaseOld(): boolean {
+    return this.#clock.now() - this.#renewedAt > leaseMs / 2
+  }
+
+  #renewAndWrite(): Promise<void> | undefined {
+    const lease = this.#store.renew(this.#lease, leaseMs)
+    if (!(lease instanceof Promise)) {
+      this.#hold(lease)
+      return this.#write()
+    }
+    return lease.then((renewed) => {
+      this.#hold(renewed)
+      return this.#write()
+    })
+  }
+
+  #hold(lease: Lease): void {
+    this.#lease = lease
+    this.#renewedAt = this.#clock.now()
+    this.#isHeld = true
+    this.#keep()
+  }
+
+  /** Renews the lease for as long as it is held: a tool may take hours in which nothing is written. */
+  #keep(): void {
+    this.#clock.clearTimeout(this.#timer)
+    this.#timer = this.#clock.setTimeout(() => {
+      void this.#renewInTime()
+    }, leaseMs / 3)
+    // A lease is no reason for a process to stay.
+    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+  }
+
+  async #renewInTime(): Promise<void> {
+    if (!this.#isHeld || this.#failure) return
+    const { token } = this.#lease
+    // A rest may have come in between, and another lease after it.
+    const isOurs = () => this.#isHeld && this.#lease.token === token
+    try {
+      const lease = await this.#store.renew(this.#lease, leaseMs)
+      if (isOurs()) this.#hold(lease)
+    } catch (error) {
+      if (!isOurs()) return
+      const isOver = this.#clock.now() - this.#renewedAt >= leaseMs
+      const isLost = error instanceof StoreError && error.code === 'lease_lost'
+      // While the lease lasts, a store that is away for a moment costs nothing.
+      if (isLost || isOver) this.#fail(error)
+      else this.#keep()
+    }
+  }
+
+  #release(): Promise<void> | undefined {
+    if (!this.#isHeld) return undefined
+    this.#isHeld = false
+    this.#clock.clearTimeout(this.#timer)
+    return releaseLease(this.#store, this.#lease)
+  }
+
+  #fail(error: unknown): StoreError {
+    if (this.#failure) return this.#failure
+    this.#failure =
+      error instanceof StoreError
+        ? error
+        : new StoreError(
+            'store_unavailable',
+            `Session '${this.sessionId}' could not be written: ${error instanceof Error ? error.message : String(error)}`,
+            this.sessionId,
+            { cause: error },
+          )
+    this.#pending = []
+    void this.#release()
+    this.#onFailure(this.#failure)
+    return this.#failure
+  }
+}

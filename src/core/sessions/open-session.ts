@@ -1,0 +1,42 @@
+import { StatewrightError } from '../base/errors.js'
+import type { Clock } from '../base/clock.js'
+import { describe } from '../base/plain-error.js'
+import { StoreError } from './store/store-error.js'
+import type { Lease, SessionStore } from './store/store.js'
+import { acquireLease, releaseLease } from './log/lease.js'
+import { leaseMs, SessionLog } from './log/session-log.js'
+import { type Standing, standingAfter } from './standing.js'
+
+export interface OpenSessionOptions {
+  clock: Clock
+  /** Who asks, in words for people. */
+  holder: string
+  /** The name of a session that does not exist yet. */
+  name?: string | undefined
+}
+
+/**
+ * Takes a session for one writer and reads where it stands.
+ * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `unknown_state`, `store_unavailable`
+ */
+export async function openSession(
+  store: SessionStore,
+  sessionId: string,
+  { clock, holder, name }: OpenSessionOptions,
+): Promise<{ log: SessionLog; standing: Standing }> {
+  let lease: Lease | undefined
+  try {
+    lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
+    const standing = standingAfter(await store.read(sessionId, { from: 'snapshot' }), sessionId)
+    return { log: new SessionLog({ store, lease, standing, clock, holder, name }), standing }
+  } catch (error) {
+    if (lease) await releaseLease(store, lease)
+    throw error instanceof StatewrightError ? error : unexpected(error, sessionId)
+  }
+}
+
+/** A store of one's own may throw anything. */
+function unexpected(error: unknown, sessionId: string): StoreError {
+  const message = `The session store failed with what is no StoreError: ${describe(error)}`
+  return new StoreError('store_unavailable', message, sessionId, { cause: error })
+}

@@ -1,0 +1,62 @@
+import { UsageError } from '../base/errors.js'
+import type { SessionStore } from './store/store.js'
+import { StoreError } from './store/store-error.js'
+import type { Standing } from './standing.js'
+
+/** What cannot be done with a session, and what to do instead. */
+
+export function storeOrThrow(store: SessionStore | undefined): SessionStore {
+  if (store) return store
+  throw new UsageError(
+    'no_store',
+    'This agent has no store, so no session outlives its runs: createAgent({ store: fileStore({ dir }) }).',
+    'store',
+  )
+}
+
+/** The log of a run that has not ended is its own: another run would come in between. */
+export function refuseUnfinished({ run }: Standing, sessionId: string): void {
+  if (run?.status !== 'active') return
+  throw new UsageError(
+    'unfinished_run',
+    `Session '${sessionId}' has a run that is ${run.context.state ?? 'RUNNING'}. ` +
+      `Go on with it, or cancel it: agent.resume('${sessionId}').`,
+    sessionId,
+  )
+}
+
+export function unknownSession(sessionId: string): StoreError {
+  return new StoreError(
+    'unknown_session',
+    `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`,
+    sessionId,
+  )
+}
+
+export function nothingToResume(sessionId: string): UsageError {
+  return new UsageError(
+    'nothing_to_resume',
+    `Session '${sessionId}' has no run yet: start one with agent.run(input, { session: '${sessionId}' }).`,
+    sessionId,
+  )
+}
+
+/** The store is the journal already. */
+export function refuseJournal(journal: unknown): void {
+  if (journal === undefined) return
+  throw new UsageError(
+    'invalid_option',
+    'A run is written to one log: give the agent a store, or the run a journal, but not both.',
+    'journal',
+  )
+}
+
+/** An actor of one's own neither reads nor writes the store: a conversation that is there would begin anew in silence. */
+export function refuseStored(sessionId: string): never {
+  throw new UsageError(
+    'invalid_option',
+    `agent.input() does not read the store, in which session '${sessionId}' is. Pass what it holds, session: await ` +
+      `agent.readSession('${sessionId}'), or run it there: agent.run(input, { session: '${sessionId}' }).`,
+    'session',
+  )
+}

@@ -1,0 +1,58 @@
+import type { Message } from '../../../machines/agent/messages.js'
+import type { RunAtWork, RunResult } from '../../../machines/agent/outcome.js'
+import { standingOf } from '../../../machines/agent/result-of.js'
+import { shownMessages } from '../../../machines/agent/unscreened.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { UsageError } from '../base/errors.js'
+import type { SessionStore } from './store/store.js'
+import type { MachineState } from './log/log-entry.js'
+import { unknownSession } from './refusals.js'
+import { machineStateOf, type Standing, standingAfter } from './standing.js'
+
+/** A session as it stood after one record of its log. */
+export interface Replayed {
+  /** The number of that record. */
+  at: number
+  name?: string
+  messages: readonly Message[]
+  /** Totals of all runs up to there. */
+  usage: Usage
+  /** The latest run: how it stood, as its `result` would have told. Null before the first. */
+  run: RunResult | RunAtWork | null
+  /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
+  snapshot: MachineState | null
+}
+
+/** The state of a session after record `to`; default: after the last one. Nothing is written. */
+export async function replay(store: SessionStore, sessionId: string, to?: number): Promise<Replayed> {
+  const { head, name, state, run } = await standingAt(store, sessionId, to)
+  return {
+    at: head,
+    ...(name !== undefined && { name }),
+    messages: run ? shownMessages(run.context) : state.messages,
+    usage: run?.context.usage.session ?? state.usage,
+    run: run ? standingOf(run.context) : null,
+    snapshot: run ? machineStateOf(run) : null,
+  }
+}
+
+/**
+ * @throws {StoreError} `unknown_session`
+ * @throws {UsageError} `invalid_option` for a record that the log does not have
+ */
+export async function standingAt(store: SessionStore, sessionId: string, to?: number): Promise<Standing> {
+  if (to !== undefined && (!Number.isSafeInteger(to) || to < 1)) {
+    throw new UsageError('invalid_option', `'to' must be the number of a record, from 1 (is ${to}).`, 'to')
+  }
+  const records = await store.read(sessionId, { from: 'snapshot', ...(to !== undefined && { to }) })
+  const last = records.at(-1)?.seq ?? 0
+  if (last === 0 && (await store.read(sessionId, { to: 1 })).length === 0) throw unknownSession(sessionId)
+  if (to !== undefined && to > last) {
+    throw new UsageError(
+      'invalid_option',
+      `Session '${sessionId}' has ${last} records; there is no ${to}.`,
+      'to',
+    )
+  }
+  return standingAfter(records, sessionId)
+}

@@ -1,0 +1,138 @@
+import { type GuardrailsState, initialGuardrails } from '../../../guards/state.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Fit } from '../../../machines/agent/fit.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import { shownMessages } from '../../../machines/agent/unscreened.js'
+import { noUsage, type Usage } from '../../../machines/agent/usage.js'
+import { UsageError } from '../base/errors.js'
+import type { SessionState } from './session-state.js'
+import { newId } from '../base/new-id.js'
+
+/** What a session keeps beside its messages; plain JSON. */
+export interface SessionMetadata {
+  /** What the guards remember. */
+  guardrails: GuardrailsState
+  /** Whether the session has had its one budget warning. */
+  warnedOfBudget: boolean
+  /** What requests leave out of the transcript; null while all of it fits. */
+  fit: Fit | null
+}
+
+/** A session as it is stored: plain JSON, for `restoreSession`. */
+export interface StoredSession {
+  /** Of its schema; a newer one is refused. */
+  version: typeof sessionVersion
+  /** Unique. */
+  id: string
+  /** For people. */
+  name?: string
+  /** The whole transcript; every call in it has its result. */
+  messages: Message[]
+  /** Totals of all runs. */
+  usage: Usage
+  /** What guards and limits have to remember. */
+  metadata: SessionMetadata
+}
+
+export const sessionVersion = 1
+
+/**
+ * A conversation over several runs: its transcript, its totals and the state of its guards. Without a store it lives in
+ * memory; keep `JSON.stringify(session)` to go on another day.
+ */
+export class Session {
+  /** Unique; a store keeps the session under it. */
+  readonly id: string
+  /** For people. */
+  readonly name: string | undefined
+  /** The transcript, as it stood at the last rest. */
+  messages: readonly Message[] = []
+  /** Totals of all runs. */
+  usage: Usage = noUsage
+  /** What guards and limits have to remember. */
+  metadata: SessionMetadata = { guardrails: initialGuardrails(), warnedOfBudget: false, fit: null }
+  #runId: string | null = null
+
+  constructor(id: string, name?: string) {
+    this.id = id
+    this.name = name
+  }
+
+  /** What the next run starts from. */
+  get state(): SessionState {
+    return { messages: [...this.messages], usage: this.usage, ...this.metadata }
+  }
+
+  /** One run at a time: a second one is refused until the first has ended. */
+  acquire(runId: string): void {
+    if (this.#runId !== null) {
+      throw new UsageError(
+        'session_busy',
+        `Session '${this.id}' is busy with run '${this.#runId}'. Wait for its final state, or cancel it.`,
+        this.id,
+      )
+    }
+    this.#runId = runId
+  }
+
+  /** Takes over what a run has come to. */
+  update(context: AgentContext): void {
+    this.messages = shownMessages(context)
+    this.usage = context.usage.session
+    const { guardrails, warnedOfBudget, fit } = context
+    this.metadata = { guardrails, warnedOfBudget, fit }
+  }
+
+  /** The next run may begin. */
+  /** The session is free, unless another run has it. */
+  release(runId: string): void {
+    if (this.#runId === runId) this.#runId = null
+  }
+
+  /**
+   * The session as it stood at the last rest of its run, to be stored and read by `restoreSession`. Calls that wait for
+   * somebody there are closed: whoever goes on from what is stored is not the run that they wait for.
+   */
+  toJSON(): StoredSession {
+    const { id, name, usage, metadata } = this
+    const messages = closeWaitingCalls(this.messages)
+    return { version: sessionVersion, id, ...(name !== undefined && { name }), messages, usage, metadata }
+  }
+}
+
+/**
+ * A new, empty session with an id of its own; `name` is for people.
+ *
+ * @example
+ * const session = createSession('Ann')
+ * await agent.run('My name is Ann.', { session }).result
+ * await agent.run('What is my name?', { session }).result
+ * @throws {UsageError} `invalid_session` for a name that is no text
+ */
+export function createSession(name?: string): Session {
+  if (name !== undefined && typeof name !== 'string')
+    throw new UsageError('invalid_session', 'The name of a session must be a text.', 'name')
+  return new Session(newId(), name)
+}
+
+/** A transcript whose last batch is complete: its open calls have results that say that they never ran. */
+function closeWaitingCalls(messages: readonly Message[]): Message[] {
+  const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
+  const asked = messages[at]
+  if (asked?.role !== 'assistant') return [...messages]
+  const calls = asked.tool_calls ?? []
+  const after = messages.slice(at + 1)
+  if (after.filter(({ role }) => role === 'tool').length === calls.length) return [...messages]
+  const results = calls.map(
+    ({ id }, i): Message =>
+      after.find((message) => message.role === 'tool' && message.tool_call_id === id) ?? {
+        role: 'tool',
+        id: `m${at + 2 + i}`,
+        createdAt: asked.createdAt,
+        tool_call_id: id,
+        content: 'Not executed: the session was stored while this call waited for somebody.',
+        data: { status: 'not_executed' },
+      },
+  )
+  return [...messages.slice(0, at + 1), ...results]
+}

@@ -1,0 +1,160 @@
+import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { StatewrightError } from '../base/errors.js'
+import type { LogRecord } from './store/store.js'
+import { StoreError } from './store/store-error.js'
+import type { LogEntry, MachineState } from './log/log-entry.js'
+import { damaged, openRecord } from './log/log-record.js'
+import { emptySession, type SessionState, sessionStateOf } from './session-state.js'
+import { faultOf, faultOfState, wholeContext, wholeInput } from './log/sound-state.js'
+
+/** The latest run of a session, as the pure machine sees it. */
+export type FoldedRun = SnapshotFrom<typeof agentMachine>
+
+/** Where a session stands after a record of its log. */
+export interface Standing {
+  /** The number of that record; 0 before the first. */
+  head: number
+  /** The checksum of that record; empty before the first. */
+  check: string
+  name: string | undefined
+  runs: number
+  /** What the next run starts from. */
+  state: SessionState
+  /** The latest run, ended or not; null before the first. */
+  run: FoldedRun | null
+  /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
+  told: number | null
+  /** Characters of the last snapshot, and of what has come since. */
+  snapshotSize: number
+  tailSize: number
+}
+
+/** What records come to, with nothing but the pure machine: the log of a run's events is the run. */
+export function standingAfter(records: readonly LogRecord[], sessionId: string): Standing {
+  const standing = before(records)
+  for (const record of records) apply(standing, record, sessionId)
+  const fault = faultIn(standing)
+  if (fault !== null) throw damaged(sessionId, lastSound(records, sessionId), `it leads nowhere (${fault})`)
+  if (standing.run) standing.state = sessionStateOf(standing.run.context)
+  return standing
+}
+
+function before(records: readonly LogRecord[]): Standing {
+  return {
+    // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
+    head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
+    check: '',
+    name: undefined,
+    runs: 0,
+    state: emptySession(),
+    run: null,
+    told: null,
+    snapshotSize: 0,
+    tailSize: 0,
+  }
+}
+
+/** A log that leads to what no run can be is seen at its end; where that began, is looked for only then. */
+function lastSound(records: readonly LogRecord[], sessionId: string): number {
+  const standing = before(records)
+  for (const record of records) {
+    const { head } = standing
+    apply(standing, record, sessionId)
+    if (faultIn(standing) !== null) return head
+  }
+  return standing.head
+}
+
+function faultIn({ name, runs, told, run, state }: Standing): string | null {
+  if (name !== undefined && typeof name !== 'string') return 'its name is no text'
+  if (![runs, told ?? 0].every(Number.isSafeInteger))
+    return 'the number of its runs, or of their events, is none'
+  return run ? faultOf(run.context) : faultOfState(state)
+}
+
+function apply(standing: Standing, record: LogRecord, sessionId: string): void {
+  const entry = openRecord(record, standing.head, sessionId)
+  try {
+    take(standing, record, entry, sessionId)
+  } catch (error) {
+    if (error instanceof StatewrightError) throw error
+    throw damaged(sessionId, standing.head, `record ${record.seq} says what none can say`, error)
+  }
+  standing.head = record.seq
+  standing.check = record.check
+}
+
+function take(standing: Standing, record: LogRecord, entry: LogEntry, sessionId: string): void {
+  standing.tailSize += record.data.length
+  switch (entry.type) {
+    case 'opened':
+      standing.name = entry.name
+      standing.state = entry.state ?? standing.state
+      break
+    case 'start': {
+      if (standing.run) standing.state = sessionStateOf(standing.run.context)
+      const [run] = initialTransition(agentMachine, { ...standing.state, ...wholeInput(entry.input) })
+      standing.run = run
+      standing.runs += 1
+      standing.told = null
+      break
+    }
+    case 'event':
+      if (!standing.run) throw new Error('No run has started.')
+      ;[standing.run] = transition(agentMachine, standing.run, entry.event)
+      break
+    case 'snapshot':
+      standing.name = entry.name
+      standing.runs = entry.runs
+      standing.run = revived(entry.state, record.seq, sessionId)
+      standing.snapshotSize = record.data.length
+      standing.tailSize = 0
+      break
+    default:
+      throw new Error('There is no such type of record.')
+  }
+  standing.told = entry.told ?? standing.told
+}
+
+/**
+ * The number after which another process numbers the events of the run. A process that ended at a rest has told nothing
+ * since; nobody knows what one that was killed at work has told, so there is room for it.
+ */
+export function toldBefore({ run, told }: Standing): number {
+  const state = run?.context.state
+  const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  if (told === null) return 0
+  return isAtWork ? (Math.floor(told / roomAfterKill) + 1) * roomAfterKill : told
+}
+
+const roomAfterKill = 1_000_000
+
+/** A snapshot brought back, if this machine has the state that it stands in. */
+function revived(stored: MachineState, seq: number, sessionId: string): FoldedRun {
+  const state = { ...stored, context: wholeContext(stored.context as AgentContext) }
+  try {
+    const run = createActor(agentMachine, {
+      snapshot: state as never,
+      input: undefined as never,
+    }).getSnapshot()
+    // What cannot be restored is not thrown.
+    if (run.status === 'error') throw run.error
+    return run
+  } catch (error) {
+    throw new StoreError(
+      'unknown_state',
+      `Record ${seq} of session '${sessionId}' stands in the state ${JSON.stringify(state.value)}, which this machine ` +
+        'does not have. Open it with the version of Statewright that wrote it.',
+      sessionId,
+      { cause: error },
+    )
+  }
+}
+
+/** A run's state as plain JSON, without the actors that wait: those are started anew. */
+export function machineStateOf(run: FoldedRun): MachineState {
+  const childless = { ...run, children: {} } as FoldedRun
+  return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState
+}

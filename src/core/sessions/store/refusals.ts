@@ -1,0 +1,71 @@
+import { UsageError } from '../../base/errors.js'
+import { StoreError } from './store-error.js'
+import type { Lease, LogRecord } from './store.js'
+
+/** What every store refuses, and in which words. */
+
+export function busy(sessionId: string, holder: string | null): StoreError {
+  return new StoreError(
+    'session_busy',
+    `The session ${sessionId} is in use by ${holder ?? 'somebody else'}. Wait for its end, or use another session.`,
+    sessionId,
+  )
+}
+
+export function lost({ sessionId, holder }: Lease): StoreError {
+  return new StoreError(
+    'lease_lost',
+    `The session ${sessionId} is no longer ${holder}'s to write: its lease ran out, or somebody else has taken the ` +
+      'session over. Acquire it again, and go on from the log as it is then.',
+    sessionId,
+  )
+}
+
+/** When a lease that begins now runs out. */
+export function expiryOf(now: number, ttlMs: number): number {
+  if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
+    throw new UsageError(
+      'invalid_lease',
+      `ttlMs is ${ttlMs}; a number of milliseconds from 0 up is needed.`,
+      'ttlMs',
+    )
+  }
+  return Math.min(Math.ceil(now + ttlMs), Number.MAX_SAFE_INTEGER)
+}
+
+/**
+ * JSON text has neither: a control character is escaped in it, and half a surrogate pair is, too. Databases cut or
+ * change text with them without a word.
+ */
+const notText = /[\0\p{Cs}]/u
+
+/** Records that could not be kept as they are. */
+export function checkRecords(sessionId: string, records: readonly LogRecord[]): void {
+  records.forEach(({ seq, at, type, data, check }, index) => {
+    const fault = !Number.isSafeInteger(at)
+      ? '`at` is no whole number'
+      : [type, data, check].every((text: unknown) => typeof text === 'string' && !notText.test(text))
+        ? null
+        : '`type`, `data` or `check` is no JSON text'
+    if (fault !== null) {
+      throw new UsageError('invalid_record', `The record ${seq} cannot be stored: ${fault}.`, sessionId)
+    }
+    const first = records[0]?.seq ?? 1
+    if (seq !== first + index) throw outOfOrder(sessionId, first + index - 1, seq)
+  })
+}
+
+/** Records that do not begin right after the head. */
+export function checkFollows(sessionId: string, records: readonly LogRecord[], head: number): void {
+  const first = records[0]?.seq
+  if (first !== undefined && first !== head + 1) throw outOfOrder(sessionId, head, first)
+}
+
+function outOfOrder(sessionId: string, head: number, seq: number): StoreError {
+  return new StoreError(
+    'out_of_order',
+    `The record ${seq} cannot follow record ${head} of the session ${sessionId}. Read the log again from there: it ` +
+      'has moved on since.',
+    sessionId,
+  )
+}

@@ -1,0 +1,27 @@
+import { UsageError } from '../../base/errors.js'
+
+/** An id may become a file name, a column or an argument of a command: nothing in it may mean something there. */
+const allowed = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
+
+/**
+ * A session's id, as every store takes it: 1 to 200 letters (A–Z, a–z), digits and `. _ : @ -`, the first of them
+ * neither a dot nor a dash.
+ * @throws {UsageError} `invalid_session`
+ */
+export function checkedSessionId(id: unknown): string {
+  if (isSessionId(id)) return id
+  throw new UsageError(
+    'invalid_session',
+    `${shown(id)} is no session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -, and begin with neither a ` +
+      'dot nor a dash.',
+    'session',
+  )
+}
+
+/** Whether there can be a session of this id. */
+export const isSessionId = (id: unknown): id is string => typeof id === 'string' && allowed.test(id)
+
+function shown(id: unknown): string {
+  if (typeof id !== 'string') return id === null ? 'null' : `A value of type ${typeof id}`
+  return JSON.stringify(id.length > 60 ? `${id.slice(0, 60)}…` : id)
+}

@@ -1,0 +1,123 @@
+import type { AgentState, Reason } from '../../../../machines/agent/outcome.js'
+
+/**
+ * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
+ * the log's business.
+ */
+export interface LogRecord {
+  /** 1, 2, 3, … without gaps within a session. */
+  seq: number
+  /** Milliseconds since the epoch. */
+  at: number
+  /** What kind of record it is; `snapshot` sums up all before it. */
+  type: 'opened' | 'start' | 'event' | 'snapshot'
+  /** JSON text. */
+  data: string
+  /** A checksum of the others. */
+  check: string
+}
+
+/** The right to write to one session, for a time. */
+export interface Lease {
+  /** The session that may be written to. */
+  sessionId: string
+  /** New with every lease: a store refuses a writer whose token is not the session's latest. */
+  token: string
+  /** Who holds it, in words for people: `run 3f2a… in process 4711 on web-1`. */
+  holder: string
+  /** Milliseconds since the epoch, by the store's clock. */
+  expiresAt: number
+}
+
+/** What a list of sessions tells; written beside the log whenever it changes. Plain JSON. */
+export interface SessionSummary {
+  name?: string
+  /** The beginning of the first user message. */
+  title: string
+  /** Of the latest run. Null: none has started. */
+  state: AgentState | null
+  /** Of the latest run. */
+  reason: Reason | null
+  /** How many have started. */
+  runs: number
+  /** In the transcript. */
+  messages: number
+  /** Of all runs. */
+  totalTokens: number
+  /** Of all runs, in USD; null when it is not known. */
+  cost: number | null
+}
+
+/** A session in a list. */
+export interface SessionEntry {
+  /** Unique in its store. */
+  id: string
+  /** Milliseconds since the epoch. */
+  createdAt: number
+  /** Of the last record; milliseconds since the epoch. */
+  updatedAt: number
+  /** The number of its last record. */
+  head: number
+  /** Null when none was written yet. */
+  summary: SessionSummary | null
+  /** Who writes to it now; null when nobody does. */
+  holder: string | null
+}
+
+/** Who wants to write, and for how long. */
+export interface AcquireOptions {
+  /** Who asks, in words for people: a run, for example. A store adds the process and machine where it knows them. */
+  holder: string
+  /** How long the lease lasts unless it is renewed, in milliseconds. */
+  ttlMs: number
+}
+
+/** What of a log to read. `snapshot`: from the last snapshot at or before `to`, or from the beginning without one. */
+export interface ReadRange {
+  /** Default: 1. */
+  from?: number | 'snapshot'
+  /** The last record; default: the head. */
+  to?: number
+}
+
+type MaybePromise<Value> = Value | Promise<Value>
+
+/**
+ * Where sessions are kept: an append-only log for each, with one writer at a time. A store may answer at once or with
+ * a promise; what it cannot do, it says with a `StoreError`.
+ */
+export interface SessionStore {
+  /**
+   * The right to write to a session, which need not exist yet.
+   * @throws {StoreError} `session_busy`, naming the holder, while another lease lasts and its holder is not known to be
+   * gone
+   */
+  acquire(sessionId: string, options: AcquireOptions): MaybePromise<Lease>
+  /**
+   * Lets a lease last for another `ttlMs` from now, also when it has run out and nobody has taken the session since.
+   * @throws {StoreError} `lease_lost`
+   */
+  renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
+  /** Gives the session free. A lease that is lost already is no error. */
+  release(lease: Lease): MaybePromise<void>
+  /**
+   * Adds records to the end of the log, all or none; they are durable when this returns, or resolves. A summary
+   * replaces the last one.
+   * @throws {StoreError} `lease_lost` for a lease that is not the session's latest or has run out, `out_of_order` for
+   * records that do not follow its head, `disk_full`, `read_only`, `store_unavailable`
+   */
+  append(lease: Lease, records: readonly LogRecord[], summary?: SessionSummary): MaybePromise<void>
+  /** The records in order; none for a session that does not exist. */
+  read(sessionId: string, range?: ReadRange): MaybePromise<LogRecord[]>
+  /** One session, as `list` tells it; null when there is none, or none that has a record. */
+  get(sessionId: string): MaybePromise<SessionEntry | null>
+  /** Every session with at least one record, the one written last first. */
+  list(): MaybePromise<SessionEntry[]>
+  /**
+   * Deletes a session with all its records; false when there was none.
+   * @throws {StoreError} `session_busy` while somebody writes to it
+   */
+  delete(sessionId: string): MaybePromise<boolean>
+  /** Gives back what the store holds: files, connections. It is not used afterwards. */
+  close(): MaybePromise<void>
+}

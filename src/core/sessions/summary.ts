@@ -1,0 +1,33 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { shownMessages } from '../../../machines/agent/unscreened.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { SessionSummary } from './store/store.js'
+
+/** Enough of the first message to recognise a session by. */
+const titleLength = 80
+
+export function summaryOf(context: AgentContext, name: string | undefined, runs: number): SessionSummary {
+  const { session } = context.usage
+  return {
+    ...(name !== undefined && { name }),
+    title: titleOf(shownMessages(context)),
+    state: context.state,
+    reason: context.reason,
+    runs,
+    messages: context.messages.length,
+    totalTokens: session.totalTokens,
+    cost: session.cost,
+  }
+}
+
+function titleOf(messages: readonly Message[]): string {
+  const first = messages.find((message) => message.role === 'user' && !message.internal)
+  if (first?.role !== 'user') return ''
+  const { content } = first
+  const text =
+    typeof content === 'string'
+      ? content
+      : content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  return line.length > titleLength ? `${line.slice(0, titleLength - 1)}…` : line
+}

@@ -1,0 +1,77 @@
+import { evidence } from '../../../guards/evidence.js'
+import type { Clock } from '../base/clock.js'
+import { CallAbort } from '../tools/call-abort.js'
+import { describeError } from '../base/describe-error.js'
+import { readVerdict, type Said } from './read-verdict.js'
+import type { Shield, ShieldScene } from './shield.js'
+
+export interface Asking {
+  scene: ShieldScene
+  clock: Clock
+  /** For shields without a limit of their own. */
+  timeoutMs: number
+  /** What a failed check counts as. */
+  onFailure: 'warn' | 'block'
+  /** What is under way: whoever stops the screening aborts it. */
+  running: Set<CallAbort>
+}
+
+export type Answer = Said & { durationMs: number }
+
+/** Asks one shield once. Whatever it does becomes an answer, in time; never rejects. */
+export function askShield(shield: Shield, content: string, asking: Asking): Promise<Answer> {
+  const { scene, clock, onFailure, running } = asking
+  const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
+  const abort = new CallAbort()
+  const startedAt = clock.now()
+
+  return new Promise((resolve) => {
+    const settle = (said: Said): void => {
+      clock.clearTimeout(timer)
+      running.delete(abort)
+      resolve({ ...said, durationMs: Math.max(0, clock.now() - startedAt) })
+    }
+    const fail = (failure: string): void =>
+      settle({ action: onFailure, message: failed(shield, failure, onFailure) })
+
+    running.add(abort)
+    const timer = clock.setTimeout(() => {
+      // Before the abort: a check that heeds it must not get its say first.
+      fail(`check() took longer than ${timeoutMs} ms`)
+      abort.abort(new DOMException(`The check took longer than ${timeoutMs} ms.`, 'TimeoutError'))
+    }, timeoutMs)
+    abort.onAbort = () => settle(stopped(shield))
+
+    const check = async (): Promise<void> => {
+      const said = readVerdict(
+        await shield.check(content, {
+          ...scene,
+          // Made when it is asked for: most shields answer at once.
+          get signal() {
+            return abort.signal
+          },
+        }),
+      )
+      if ('problem' in said) fail(said.problem)
+      else settle(said.action === 'block' ? { ...said, message: said.message ?? refused(shield) } : said)
+    }
+    check().catch((error: unknown) => fail(`it threw: ${describeError(error)}`))
+  })
+}
+
+function refused({ name }: Shield): string {
+  return `Shield '${name}' refused the content.`
+}
+
+function failed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {
+  const consequence =
+    action === 'block'
+      ? 'What could not be checked is blocked; mend the shield, or set failOpen to let it pass with a warning.'
+      : 'The content passes unchecked (failOpen).'
+  return `${evidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
+}
+
+/** Whatever `failOpen` says: a check that was stopped has cleared nothing, and nobody waits for it. */
+export function stopped({ name }: Shield): Said {
+  return { action: 'block', message: `Shield '${name}' was stopped before it answered.` }
+}

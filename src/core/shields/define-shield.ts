@@ -1,0 +1,65 @@
+import { ConfigError } from '../base/errors.js'
+import type { Shield } from './shield.js'
+
+/**
+ * Defines a shield: it looks at what goes into a run, into a tool, out of a tool or out of the run, and lets it pass,
+ * warns of it, redacts it or blocks it.
+ *
+ * ```ts
+ * const noPrices = defineShield({
+ *   name: 'no-prices',
+ *   check: (content) =>
+ *     content.includes('€') ? { action: 'block', message: 'Prices are quoted by people only.' } : { action: 'allow' },
+ * })
+ * ```
+ *
+ * Throws a ConfigError `invalid_shield` for a definition that cannot be used; it names the shield and what to change.
+ */
+export function defineShield(definition: Shield): Shield {
+  const { name, check, timeoutMs } = checked(definition)
+  return Object.freeze({
+    name,
+    check,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  })
+}
+
+const keys = ['name', 'check', 'timeoutMs']
+const longest = 2_147_483_647
+
+/** Types rule most of this out; JavaScript and casts do not. */
+function checked(definition: unknown): Shield {
+  if (typeof definition !== 'object' || definition === null) {
+    throw new ConfigError('invalid_shield', 'defineShield takes an object: { name, check, timeoutMs? }.')
+  }
+  const { name, check, timeoutMs } = definition as Record<string, unknown>
+  if (typeof name !== 'string' || !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)) {
+    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
+    throw new ConfigError(
+      'invalid_shield',
+      `A shield cannot be named ${shown}: use 1 to 64 letters, digits, '_', '-' and '.'.`,
+      'name',
+    )
+  }
+  for (const key of Object.keys(definition)) {
+    if (!keys.includes(key)) {
+      throw invalidShield(name, key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+    }
+  }
+  if (typeof check !== 'function') throw invalidShield(name, 'check', 'check must be a function.')
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
+    throw invalidShield(name, 'timeoutMs', `timeoutMs ${timeoutRule}`)
+  }
+  return definition as Shield
+}
+
+export const timeoutRule = `must be a number of milliseconds from 1 to ${longest}.`
+
+export function isTimeout(value: unknown): value is number {
+  return typeof value === 'number' && value >= 1 && value <= longest
+}
+
+/** The error about an option of a shield. */
+export function invalidShield(name: string, option: string, problem: string): ConfigError {
+  return new ConfigError('invalid_shield', `Shield '${name}': ${problem}`, `${name}.${option}`)
+}

@@ -1,0 +1,166 @@
+import { ConfigError } from '../base/errors.js'
+import type { ShieldOutcome } from './outcome.js'
+
+export interface HoldBackOptions {
+  /** Characters (UTF-16 units) that may be held back before the first check. From 1. Default 200. */
+  window?: number
+  /**
+   * Characters at the end of a checked text that are not released yet: what is forbidden and no longer than this
+   * plus one is never released by halves. From 0 to `window`. Default: `window`.
+   */
+  overlap?: number
+  /** What the text continues: as it was written, and what of it was released. Checks see it, too. */
+  continues?: { text: string; released: string }
+  /** Asked about all the text so far, one check at a time. */
+  check: (text: string) => Promise<ShieldOutcome>
+  /** Told each piece that is cleared, in order. */
+  release: (text: string) => void
+}
+
+/** What became of a text, with what it continues. */
+export interface HeldBack {
+  text: string
+  /** What `release` was told, put together. */
+  released: string
+  /** True when a check has blocked the text, or has failed. */
+  blocked: boolean
+}
+
+/**
+ * Holds streamed text back and releases what its checks have cleared.
+ *
+ * - The first check begins with the first character beyond the window, so holding back delays the first visible text
+ *   by no more than `window` characters and one check.
+ * - What is released was part of a text that was allowed as a whole, and ends `overlap` characters before its end.
+ * - After a block nothing is ever released again.
+ * - Of a redacted text, what lies before the first redaction is released at once; what lies behind, as soon as the
+ *   last `overlap` characters hold no redaction. When it contradicts what was released, nothing more is.
+ * - Checks are at least a quarter of the window and a 64th of the text apart: however long a text grows, all checks
+ *   together read it some 70 times.
+ *
+ * The end of a text is never released: whoever writes it checks the whole, and shows `remainder(cleared)`.
+ */
+export class HoldBack {
+  readonly #window: number
+  /** Length of what is continued. */
+  readonly #start: number
+  readonly #overlap: number
+  readonly #check: HoldBackOptions['check']
+  readonly #release: HoldBackOptions['release']
+  #text = ''
+  #released = ''
+  /** Length of the text that was checked last. */
+  #checked = 0
+  #checking: Promise<void> | undefined
+  #blocked = false
+  /** True when nothing more can be released. */
+  #closed = false
+
+  /** Throws a ConfigError `invalid_option`. */
+  constructor({ window = 200, overlap = window, continues, check, release }: HoldBackOptions) {
+    if (!Number.isSafeInteger(window) || window < 1) {
+      throw new ConfigError(
+        'invalid_option',
+        'window must be a whole number of characters, from 1.',
+        'window',
+      )
+    }
+    if (!Number.isSafeInteger(overlap) || overlap < 0 || overlap > window) {
+      throw new ConfigError(
+        'invalid_option',
+        `overlap must be a whole number of characters, from 0 to the window (${window}).`,
+        'overlap',
+      )
+    }
+    this.#window = window
+    this.#overlap = overlap
+    this.#text = continues?.text ?? ''
+    this.#released = continues?.released ?? ''
+    this.#start = this.#checked = this.#text.length
+    this.#check = check
+    this.#release = release
+  }
+
+  /** How much has been released. */
+  get released(): string {
+    return this.#released
+  }
+
+  /** True when a check has blocked the text: no answer will come of it, and the request may be stopped. */
+  get blocked(): boolean {
+    return this.#blocked
+  }
+
+  write(delta: string): void {
+    this.#text += delta
+    if (this.#checking === undefined && this.#isDue()) this.#checking = this.#checkWhileDue()
+  }
+
+  /** Nothing more comes. Resolves when no check is under way; never rejects. */
+  async finish(): Promise<HeldBack> {
+    this.#closed = true
+    await this.#checking
+    return { text: this.#text, released: this.#released, blocked: this.#blocked }
+  }
+
+  /**
+   * What of the cleared text has not been released; null when that is not how the cleared text begins, so that what is
+   * on show has to be taken back.
+   */
+  remainder(cleared: string): string | null {
+    return cleared.startsWith(this.#released) ? cleared.slice(this.#released.length) : null
+  }
+
+  #isDue(): boolean {
+    const { length } = this.#text
+    const stride = Math.max(Math.ceil(this.#window / 4), Math.floor(length / 64))
+    return !this.#closed && length > this.#start + this.#window && length - this.#checked >= stride
+  }
+
+  async #checkWhileDue(): Promise<void> {
+    try {
+      while (this.#isDue()) {
+        const text = this.#text
+        this.#checked = text.length
+        this.#take(text, await this.#check(text))
+      }
+    } catch {
+      this.#blocked = this.#closed = true
+    } finally {
+      this.#checking = undefined
+    }
+  }
+
+  #take(text: string, { action, content }: ShieldOutcome): void {
+    if (action === 'block') this.#blocked = true
+    if (this.#blocked) this.#closed = true
+    if (this.#closed) return
+    const cleared = action === 'redact' ? content : text
+    const next = cleared.slice(0, this.#clearedLength(text, cleared))
+    if (!cleared.startsWith(this.#released)) this.#closed = true
+    else if (next.length > this.#released.length) {
+      const piece = next.slice(this.#released.length)
+      this.#released = next
+      this.#release(piece)
+    }
+  }
+
+  /** How much of the cleared text lies `overlap` characters before the end of the checked one. */
+  #clearedLength(text: string, cleared: string): number {
+    const tail = text.slice(text.length - this.#overlap)
+    const length = cleared.endsWith(tail)
+      ? cleared.length - this.#overlap
+      : Math.min(commonLength(text, cleared), text.length - this.#overlap)
+    return isHighSurrogate(cleared.charCodeAt(length - 1)) ? length - 1 : length
+  }
+}
+
+function commonLength(a: string, b: string): number {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length += 1
+  return length
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff
+}

@@ -1,0 +1,144 @@
+import type { OpenAI } from 'openai'
+import type { ModelProvider } from '../models/provider.js'
+import { wellFormed } from '../models/well-formed.js'
+import { peek } from '../base/peek.js'
+import { defineShield, invalidShield } from './define-shield.js'
+import { checkKeys, chosenKinds } from './options.js'
+import {
+  conversationOf,
+  type GuardedTurn,
+  llamaGuardCategories,
+  type LlamaGuardCategory,
+  llamaGuardPrompt,
+} from './llama-guard-prompt.js'
+import type { Shield } from './shield.js'
+
+export interface LlamaGuardOptions {
+  /** Where Llama Guard 3 or 4 is served: a provider, or a client of the `openai` package and the model's name. */
+  model: ModelProvider | { client: Pick<OpenAI, 'chat'>; model: string }
+  /** The categories that count. Default: all. With `template: 'prompt'`, the model is told of no others. */
+  categories?: readonly LlamaGuardCategory[]
+  /**
+   * `endpoint`: the server's chat template writes the prompt (Ollama, vLLM, Groq, Together, …); it gets the
+   * conversation. `prompt`: we write it, for servers that pass on what they get. Default `endpoint`.
+   */
+  template?: 'endpoint' | 'prompt'
+  /** Default `block`. */
+  action?: 'block' | 'warn'
+  /** Default `llama-guard`. */
+  name?: string
+  timeoutMs?: number
+}
+
+const keys = ['model', 'categories', 'template', 'action', 'name', 'timeoutMs']
+const codes = Object.keys(llamaGuardCategories) as LlamaGuardCategory[]
+
+/**
+ * Asks a model of the Llama Guard family whether a text is safe. An empty text is not asked about.
+ *
+ * ```ts
+ * llamaGuard({ model: openaiChat({ model: 'llama-guard3', baseURL: 'http://localhost:11434/v1' }) })
+ * ```
+ *
+ * Throws a ConfigError `invalid_shield`. An answer that is neither `safe` nor `unsafe` is a failed check.
+ */
+export function llamaGuard(options: LlamaGuardOptions): Shield {
+  checkKeys('llama-guard', options, keys)
+  const { model, template = 'endpoint', action = 'block', name = 'llama-guard', timeoutMs } = options
+  checkOptions(name, options)
+  const categories = chosenKinds(name, codes, options.categories, 'categories')
+  return defineShield({
+    name,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    check: async (content, { point, messages, signal }) => {
+      if (content.trim() === '') return { action: 'allow' }
+      const turns = conversationOf(content, point, messages)
+      const asked: GuardedTurn[] =
+        template === 'endpoint' ? turns : [{ role: 'user', content: llamaGuardPrompt(turns, categories) }]
+      const violated = readAnswer(await ask(model, asked, signal))
+      if (violated === null) return { action: 'allow' }
+      // A category that we do not know is none that anyone has chosen to ignore.
+      const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
+      // Without any category, it is unsafe all the same.
+      if (violated.length > 0 && counting.length === 0) return { action: 'allow' }
+      const words = counting.map(nameOf)
+      return {
+        action,
+        message: `Llama Guard found the text unsafe${words.length > 0 ? `: ${words.join(', ')}` : ''}.`,
+      }
+    },
+  })
+}
+
+function isKnown(code: string): code is LlamaGuardCategory {
+  return Object.hasOwn(llamaGuardCategories, code)
+}
+
+function nameOf(code: string): string {
+  return isKnown(code) ? llamaGuardCategories[code] : code
+}
+
+/** The codes of what is violated; null when nothing is. `safe` or `unsafe\nS1,S10`. */
+function readAnswer(answer: string): string[] | null {
+  const text = answer.trim()
+  if (/^safe$/i.test(text)) return null
+  if (!/^unsafe\b/i.test(text)) {
+    const shown = text === '' ? 'nothing' : `'${text.slice(0, 100)}'`
+    throw new Error(`Llama Guard answered ${shown} instead of 'safe' or 'unsafe'. Check model and template.`)
+  }
+  return [...new Set(text.toUpperCase().match(/\bS\d{1,2}\b/g))]
+}
+
+/** Enough for all categories, and a stray word. */
+const maxTokens = 100
+
+async function ask(
+  model: LlamaGuardOptions['model'],
+  turns: readonly GuardedTurn[],
+  signal: AbortSignal,
+): Promise<string> {
+  if ('client' in model) {
+    const answer: unknown = await model.client.chat.completions.create(
+      { model: model.model, messages: wellFormed([...turns]), temperature: 0, max_tokens: maxTokens },
+      { signal },
+    )
+    const text = peek(peek(peek(peek(answer, 'choices'), '0'), 'message'), 'content')
+    return typeof text === 'string' ? text : ''
+  }
+  const response = await model.request(
+    {
+      instructions: null,
+      messages: turns.map((turn, index) => ({ ...turn, id: `turn-${index + 1}`, createdAt: 0 })),
+      nudges: [],
+      tools: [],
+      sampling: { temperature: 0, maxTokens },
+      extraBody: {},
+      stream: false,
+    },
+    { signal, onDelta: nothing, onActivity: nothing },
+  )
+  return response.text
+}
+
+const nothing = (): void => undefined
+
+function checkOptions(name: string, options: LlamaGuardOptions): void {
+  const { model, template, action } = options
+  const isModel =
+    typeof peek(model, 'request') === 'function' ||
+    (typeof peek(peek(peek(peek(model, 'client'), 'chat'), 'completions'), 'create') === 'function' &&
+      typeof peek(model, 'model') === 'string')
+  if (!isModel) {
+    throw invalidShield(
+      name,
+      'model',
+      "model must be a ModelProvider, such as openaiChat({ … }), or { client: new OpenAI(), model: 'name' }.",
+    )
+  }
+  if (template !== undefined && template !== 'endpoint' && template !== 'prompt') {
+    throw invalidShield(name, 'template', "template must be 'endpoint' or 'prompt'.")
+  }
+  if (action !== undefined && action !== 'block' && action !== 'warn') {
+    throw invalidShield(name, 'action', "action must be 'block' or 'warn': Llama Guard cannot redact.")
+  }
+}

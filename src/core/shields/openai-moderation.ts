@@ -1,0 +1,119 @@
+import type { OpenAI } from 'openai'
+import { wellFormed } from '../models/well-formed.js'
+import { peek } from '../base/peek.js'
+import { defineShield, invalidShield } from './define-shield.js'
+import { checkKeys } from './options.js'
+import type { Shield } from './shield.js'
+
+/** `hate`, `self-harm/intent`, `violence/graphic`, … */
+export type ModerationCategory = keyof OpenAI.Moderation.Categories
+
+export interface OpenAIModerationOptions {
+  /** A client of the `openai` package. Its own retries are what is retried. */
+  client: Pick<OpenAI, 'moderations'>
+  /** Default `omni-moderation-latest`. */
+  model?: string
+  /** The categories that count. Default: all. */
+  categories?: readonly ModerationCategory[]
+  /** The score, from 0 to 1, from which on a category counts. Default: where the API says so itself. */
+  threshold?: number
+  /** Default `block`. */
+  action?: 'block' | 'warn'
+  /** Default `openai-moderation`. */
+  name?: string
+  timeoutMs?: number
+}
+
+const keys = ['client', 'model', 'categories', 'threshold', 'action', 'name', 'timeoutMs']
+
+/**
+ * Asks OpenAI's moderation API, which is free for users of its other APIs. An empty text is not asked about.
+ *
+ * ```ts
+ * openaiModeration({ client: new OpenAI(), categories: ['hate', 'violence'], threshold: 0.7 })
+ * ```
+ *
+ * Throws a ConfigError `invalid_shield`. A request that fails, or an answer without the categories, is a failed check.
+ */
+export function openaiModeration(options: OpenAIModerationOptions): Shield {
+  checkKeys('openai-moderation', options, keys)
+  const { client, model = 'omni-moderation-latest', action = 'block', name = 'openai-moderation' } = options
+  checkOptions(name, options)
+  return defineShield({
+    name,
+    ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+    check: async (content, { signal }) => {
+      if (content.trim() === '') return { action: 'allow' }
+      const answer: unknown = await client.moderations.create(
+        { model, input: wellFormed(content) },
+        { signal },
+      )
+      const found = resultsOf(answer).map((result) => violations(result, options))
+      if (!found.some(({ flagged }) => flagged)) return { action: 'allow' }
+      const named = [...new Set(found.flatMap(({ categories }) => categories))]
+      return {
+        action,
+        message: `OpenAI's moderation flagged the text${named.length > 0 ? `: ${named.join(', ')}` : ''}.`,
+      }
+    },
+  })
+}
+
+function resultsOf(answer: unknown): readonly unknown[] {
+  const results = peek(answer, 'results')
+  if (!Array.isArray(results) || results.length === 0) {
+    throw new Error('The moderation API answered without results. Check that the client speaks to OpenAI.')
+  }
+  return results
+}
+
+interface Violations {
+  flagged: boolean
+  categories: string[]
+}
+
+/** Throws when the answer does not say what was asked: a category that is misspelt must not look harmless. */
+function violations(result: unknown, { categories: chosen, threshold }: OpenAIModerationOptions): Violations {
+  const judged = peek(result, threshold === undefined ? 'categories' : 'category_scores')
+  const flagged = peek(result, 'flagged')
+  if (typeof judged !== 'object' || judged === null || typeof flagged !== 'boolean') {
+    throw new Error('The moderation API answered with a result that cannot be read.')
+  }
+  const judgements = judged as Record<string, unknown>
+  const categories = (chosen ?? Object.keys(judgements)).filter((category) => {
+    const judgement = Object.hasOwn(judgements, category) ? judgements[category] : undefined
+    if (typeof judgement === 'boolean' && threshold === undefined) return judgement
+    if (typeof judgement === 'number' && threshold !== undefined) return judgement >= threshold
+    // Models that do not know a category answer null.
+    if (judgement === null && chosen === undefined) return false
+    throw new Error(
+      `The moderation API did not judge the category '${category}'. Check categories and model.`,
+    )
+  })
+  const isPlain = chosen === undefined && threshold === undefined
+  return { flagged: categories.length > 0 || (isPlain && flagged), categories }
+}
+
+function checkOptions(name: string, options: OpenAIModerationOptions): void {
+  const { client, model, categories, threshold, action } = options
+  if (typeof (client as Partial<OpenAI> | undefined)?.moderations?.create !== 'function') {
+    throw invalidShield(name, 'client', 'client must be an OpenAI client, such as new OpenAI().')
+  }
+  if (model !== undefined && (typeof model !== 'string' || model.trim() === '')) {
+    throw invalidShield(name, 'model', "model must be the name of a model, such as 'omni-moderation-latest'.")
+  }
+  const named = categories === undefined || (Array.isArray(categories) && categories.length > 0)
+  if (!named || categories?.some((category) => typeof category !== 'string')) {
+    throw invalidShield(
+      name,
+      'categories',
+      "categories must be an array of names, such as ['hate', 'violence'].",
+    )
+  }
+  if (threshold !== undefined && !(typeof threshold === 'number' && threshold > 0 && threshold <= 1)) {
+    throw invalidShield(name, 'threshold', 'threshold must be a number above 0, up to 1.')
+  }
+  if (action !== undefined && action !== 'block' && action !== 'warn') {
+    throw invalidShield(name, 'action', "action must be 'block' or 'warn': moderation cannot redact.")
+  }
+}

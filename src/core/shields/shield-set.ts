@@ -1,0 +1,89 @@
+import { ConfigError } from '../base/errors.js'
+import { defineShield, isTimeout, timeoutRule } from './define-shield.js'
+import type { Shield, ShieldPoint } from './shield.js'
+
+/** The shields of an agent. */
+export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
+  /** Milliseconds that a check may take, for shields without a `timeoutMs` of their own. Default 10,000. */
+  timeoutMs?: number
+  /** True: a shield that fails (throws, takes too long, answers nonsense) warns instead of blocking. Default false. */
+  failOpen?: boolean
+  /** Characters of a streamed answer that are held back at first, while output shields look at it. Default 200. */
+  holdBack?: number
+}
+
+export interface ShieldSet extends Readonly<Record<ShieldPoint, readonly Shield[]>> {
+  readonly timeoutMs: number
+  readonly failOpen: boolean
+  readonly holdBack: number
+}
+
+export const defaultTimeoutMs = 10_000
+
+const points: readonly ShieldPoint[] = ['input', 'toolInput', 'toolOutput', 'output']
+const keys: readonly string[] = [...points, 'timeoutMs', 'failOpen', 'holdBack']
+
+/**
+ * The shields of an agent, checked, with the defaults filled in. Throws a ConfigError: `duplicate_shield` when two of
+ * one point have one name, `invalid_shield` for what is none, `invalid_option` for the rest.
+ */
+export function shieldSet(options: ShieldsOptions = {}): ShieldSet {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw invalidOption(
+      'shields',
+      'must be an object: { input: [], toolInput: [], toolOutput: [], output: [] }.',
+    )
+  }
+  for (const key of Object.keys(options)) {
+    if (!keys.includes(key))
+      throw invalidOption(`shields.${key}`, `is no option. They are ${keys.join(', ')}.`)
+  }
+  const { timeoutMs = defaultTimeoutMs, failOpen = false, holdBack = 200 } = options
+  if (!isTimeout(timeoutMs)) throw invalidOption('shields.timeoutMs', timeoutRule)
+  if (typeof failOpen !== 'boolean') throw invalidOption('shields.failOpen', 'must be true or false.')
+  if (!Number.isSafeInteger(holdBack) || holdBack < 1)
+    throw invalidOption('shields.holdBack', 'must be a whole number of characters, from 1.')
+  return Object.freeze({
+    input: listOf('input', options.input),
+    toolInput: listOf('toolInput', options.toolInput),
+    toolOutput: listOf('toolOutput', options.toolOutput),
+    output: listOf('output', options.output),
+    timeoutMs,
+    failOpen,
+    holdBack,
+  })
+}
+
+function listOf(point: ShieldPoint, shields: readonly Shield[] = []): readonly Shield[] {
+  const place = `shields.${point}`
+  if (!Array.isArray(shields)) throw invalidOption(place, 'must be an array of shields.')
+  const names = new Set<string>()
+  // Array.from visits holes, too.
+  return Object.freeze(
+    Array.from(shields as readonly Shield[], (entry, index) => {
+      if (typeof entry !== 'object' || entry === null) {
+        const where = `${place}[${index}]`
+        throw new ConfigError(
+          'invalid_shield',
+          `${where} is no shield. Make it with defineShield({ … }).`,
+          where,
+        )
+      }
+      // Whoever forgets defineShield is told the same about the definition.
+      const shield = defineShield(entry)
+      if (names.has(shield.name)) {
+        throw new ConfigError(
+          'duplicate_shield',
+          `Two shields of ${place} are named '${shield.name}'. Rename one, so that findings can be told apart.`,
+          place,
+        )
+      }
+      names.add(shield.name)
+      return shield
+    }),
+  )
+}
+
+function invalidOption(key: string, problem: string): ConfigError {
+  return new ConfigError('invalid_option', `${key} ${problem}`, key)
+}

@@ -1,0 +1,57 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.js'
+import type { StructuredOutput } from './structured-output.js'
+
+/**
+ * The request with the output asked for: as its response format, or by one more tool. A last answer that is to come
+ * without tools may still call that one.
+ */
+export function demandOutput(
+  output: StructuredOutput,
+  request: ModelRequest,
+  model: ModelProvider,
+  conclude: boolean,
+): ModelRequest {
+  if (takesFormat(output, request, model)) return { ...request, responseFormat: output.format }
+  const tool = toolOf(output, request.tools)
+  return {
+    ...request,
+    tools: [...request.tools, tool],
+    ...(conclude && { nudges: [...request.nudges, `Give the answer by calling ${tool.name}.`] }),
+  }
+}
+
+/** The name of the tool that the request takes its answer by; undefined when it has none. */
+export function finalToolOf({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
+  // A tool of the user's own may have any name, but not this very object.
+  return tools.find(({ parameters }) => parameters === schema)?.name
+}
+
+function takesFormat({ mode }: StructuredOutput, { tools }: ModelRequest, model: ModelProvider): boolean {
+  if (mode !== 'auto') return mode === 'response_format'
+  return (
+    model.structuredOutput === 'beside_tools' || (model.structuredOutput === 'alone' && tools.length === 0)
+  )
+}
+
+const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
+
+/** The same object for the same name: whoever translates and counts tools knows them by identity. */
+function toolOf({ name: wanted, schema }: StructuredOutput, tools: readonly ToolSpec[]): ToolSpec {
+  const known = specs.get(schema) ?? new Map<string, ToolSpec>()
+  specs.set(schema, known)
+  const name = freeName(wanted, tools)
+  const spec = known.get(name) ?? { name, description, parameters: schema }
+  known.set(name, spec)
+  return spec
+}
+
+const description =
+  'Gives the final answer and ends the work. Call it once, alone, when everything else is done, instead of answering in text.'
+
+function freeName(wanted: string, tools: readonly ToolSpec[]): string {
+  const taken = new Set(tools.map(({ name }) => name))
+  let name = wanted
+  for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}_${number}`
+  return name
+}

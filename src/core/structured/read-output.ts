@@ -1,0 +1,74 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { describeError } from '../base/describe-error.js'
+import { explainIssues } from '../tools/explain-issues.js'
+import type { Validate } from '../tools/input-schema.js'
+import { jsonProblem } from '../tools/json-problem.js'
+import type { Validation } from '../tools/standard-schema.js'
+
+/** An answer as an object, or a text that says where it does not fit. */
+export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
+
+/**
+ * The JSON of an answer, held against the schema: the whole text, or what stands in its code fence. Never throws or
+ * rejects; a promise only when the schema checks asynchronously.
+ */
+export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
+  if (text.trim() === '') return failed('The answer is empty, but has to be a JSON object.')
+  const json = unfenced(text.trim())
+  let value: unknown
+  try {
+    value = parse(json)
+  } catch {
+    return failed(`The answer is not a JSON object: ${whatIsWrong(json)}.`)
+  }
+  try {
+    const checked = validate(value)
+    return 'then' in checked
+      ? checked.then((result) => conclude(result, schema), uncheckable)
+      : conclude(checked, schema)
+  } catch (error) {
+    return uncheckable(error)
+  }
+}
+
+/** From the first fence to the last: JSON may have fences in its strings. */
+function unfenced(text: string): string {
+  const [open, close] = [text.indexOf(fence), text.lastIndexOf(fence)]
+  if (text.startsWith('{') || open === close) return text
+  return text.slice(open + fence.length, close).replace(/^json\b/i, '')
+}
+
+const fence = '```'
+
+/** Without properties named `__proto__`, as the arguments of tools. */
+function parse(json: string): unknown {
+  if (!/__proto__|\\u/.test(json)) return JSON.parse(json)
+  return JSON.parse(json, (key, value: unknown) => (key === '__proto__' ? undefined : value))
+}
+
+/** Where, but nothing of what stands there: no shield has seen it yet. */
+function whatIsWrong(json: string): string {
+  const found = jsonProblem(json)
+  return found === null
+    ? 'it is nested too deeply to be read'
+    : `${found.problem}, at position ${found.position}`
+}
+
+function conclude(result: Validation, schema: JsonObject): Reading {
+  try {
+    if (!result.issues) return { ok: true, value: result.value }
+    const issues = result.issues.map(({ message, path = [] }) => ({ message, path: ['answer', ...path] }))
+    const problems = explainIssues(issues, { properties: { answer: schema } })
+    return failed(`The answer does not fit the output schema:\n${problems}`)
+  } catch (error) {
+    return uncheckable(error)
+  }
+}
+
+function uncheckable(error: unknown): Reading {
+  return failed(`The answer could not be held against the output schema: ${describeError(error)}`)
+}
+
+function failed(problem: string): Reading {
+  return { ok: false, problem }
+}

@@ -1,0 +1,90 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { check } from '../config/check.js'
+import { anything, where } from '../config/kind.js'
+import { anyText, choice, record, section } from '../config/values.js'
+import { ConfigError } from '../base/errors.js'
+import {
+  type InputOf,
+  type InputSchema,
+  toParameters,
+  type Validate,
+  validatorOf,
+} from '../tools/input-schema.js'
+import { isStandardSchema } from '../tools/standard-schema.js'
+import type { ResponseFormat } from '../models/provider.js'
+import { plainSchema } from './plain-schema.js'
+import { strictSchema } from './strict-schema.js'
+
+/** How the model is asked for an object. */
+export type OutputMode = 'auto' | 'response_format' | 'tool'
+
+/** An output schema with what there is to say about it. */
+export interface OutputOptions<Schema extends InputSchema = InputSchema> {
+  /** A zod object, any other Standard JSON Schema, or a JSON Schema of an object. */
+  schema: Schema
+  /** What the format, and the final tool, are called. Default: `final_answer`. */
+  name?: string
+  /**
+   * `response_format`: the provider is asked for JSON that follows the schema · `tool`: a tool that the model calls with
+   * its answer · `auto` (default): the response format where the provider is known to take it, else the tool.
+   */
+  mode?: OutputMode
+}
+
+/** What `result.object` is for a schema. Without a schema there is none. */
+export type OutputOf<Schema extends InputSchema> = [Schema] extends [never] ? never : InputOf<Schema>
+
+/** What an agent's answers have to be. */
+export interface StructuredOutput {
+  readonly name: string
+  readonly mode: OutputMode
+  /** JSON Schema of the answer. */
+  readonly schema: JsonObject
+  readonly format: ResponseFormat
+  readonly validate: Validate
+  /** Awaited before the first request; rejects with a ConfigError for a schema that cannot be checked. */
+  readonly ready: (() => Promise<void>) | undefined
+}
+
+/** @throws ConfigError for what is no schema, has no JSON Schema, or is none of an object. */
+export function structuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
+  const {
+    schema: given,
+    name = 'final_answer',
+    mode = 'auto',
+  } = isOptions(option) ? checked(option) : { schema: option }
+  const schema = jsonSchemaOf(given)
+  const { validate, ready } = isStandardSchema(given)
+    ? { validate: validatorOf(given), ready: undefined }
+    : plainSchema(schema)
+  const strict = strictSchema(schema)
+  const format = { name, schema: strict ?? schema, strict: strict !== null }
+  return { name, mode, schema, format, validate, ready }
+}
+
+function isOptions(option: InputSchema | OutputOptions): option is OutputOptions {
+  const isObject = typeof option === 'object' && option !== null
+  return isObject && !isStandardSchema(option) && !('type' in option)
+}
+
+function checked(options: OutputOptions): OutputOptions {
+  check(record({ output: settings }), { output: options }, 'output')
+  return options
+}
+
+const phrase = 'up to 64 letters, digits, - and _'
+const settings = section({
+  schema: anything,
+  name: where(anyText(phrase), (name) => /^[\w-]{1,64}$/.test(name), phrase),
+  mode: choice('auto', 'response_format', 'tool'),
+})
+
+function jsonSchemaOf(schema: InputSchema): JsonObject {
+  try {
+    return toParameters(schema)
+  } catch (error) {
+    throw new ConfigError('invalid_config', `output: what was given ${(error as Error).message}`, 'output', {
+      cause: error,
+    })
+  }
+}

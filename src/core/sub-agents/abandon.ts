@@ -1,0 +1,62 @@
+import type { AnyActorRef } from 'xstate'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { PendingCall } from '../../../machines/agent/results.js'
+import type { ToolSet } from '../tools/tool-set.js'
+import type { Live } from '../live/live.js'
+
+/**
+ * Calls of sub-agents that an event has closed though none of them is here: they rest, or were interrupted, in the store
+ * of a process that is gone.
+ */
+export function abandonedCalls(
+  live: Live,
+  before: AgentContext,
+  after: AgentContext,
+  event: AgentMachineEvent,
+): PendingCall[] {
+  if (!live.binding.store) return []
+  const ended = event.type === 'TOOL_RESULT' ? event.callId : null
+  return before.calls.filter(({ id, name, questions, started, result }) => {
+    const isBegun = questions !== undefined || (started === true && before.tools[name]?.delegate === true)
+    if (!isBegun || result !== undefined || id === ended || live.children.has(id)) return false
+    return !after.calls.some((call) => call.id === id && call.result === undefined)
+  })
+}
+
+/** Ends the run of such a call, so that its log does not wait for ever. What cannot be reached is left as it is. */
+export async function abandon(
+  live: Live,
+  context: AgentContext,
+  call: PendingCall,
+  tools: ToolSet,
+): Promise<void> {
+  const { store, depth = 0, maxDepth = Infinity, context: app } = live.binding
+  try {
+    const run = await tools.get(call.name)?.delegate?.open({
+      name: call.name,
+      message: '',
+      sessionId: childSessionId(context, call.id),
+      isBegun: true,
+      parent: live.scope.self as AnyActorRef,
+      actorId: `${call.name} ${call.id}`,
+      store,
+      left: { tokens: null, outputTokens: null, cost: null },
+      countCached: true,
+      depth: depth + 1,
+      maxDepth,
+      context: app,
+      signal: AbortSignal.abort(),
+      watch: () => undefined,
+      hear: () => undefined,
+    })
+    run?.cancel('The run that it worked for has ended.')
+  } catch {
+    // Somebody else goes on with it, or the store is gone.
+  }
+}
+
+/** Where the log of a call's sub-agent is: ids of calls are unique only within a batch, and may hold anything. */
+export function childSessionId({ runId, batchNumber, calls }: AgentContext, callId: string): string {
+  return `${runId}.${batchNumber}.${calls.findIndex(({ id }) => id === callId) + 1}`
+}

@@ -1,0 +1,108 @@
+import { overrideLimits } from '../config/schema.js'
+import { ConfigError } from '../base/errors.js'
+import { lazily } from '../base/lazily.js'
+import { defineTool } from '../tools/define-tool.js'
+import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
+import type { StandardJsonSchema } from '../tools/standard-schema.js'
+import type { ApprovalPredicate, Tool } from '../tools/tool.js'
+import type { ChildHost } from './open-child.js'
+import { type Task, taskSchema } from './task-schema.js'
+
+/** How an agent is offered to another one. */
+export interface AsToolOptions<
+  Schema extends InputSchema = StandardJsonSchema<Task>,
+  Name extends string = string,
+> {
+  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  name: Name
+  /** What it does and when to use it, for the model. */
+  description: string
+  /** What the model gives it. Default: `{ task: string }`. */
+  input?: Schema
+  /** The sub-agent's user message. Default: its `task`, or all of its input as JSON. */
+  prompt?: (input: InputOf<Schema>) => string
+  /** Steps of one run of the sub-agent; null is no cap. Default: its own `limits.maxSteps`. */
+  maxSteps?: number | null
+  /** Milliseconds that one run may take; 0 is no limit. Default: its own `limits.timeoutMs`. */
+  timeoutMs?: number
+  /** How deep sub-agents may be nested, counted from the run that people started. At least 1. Default 3. */
+  maxDepth?: number
+  /** Whether a person has to approve each call; a function decides call by call. Default false. */
+  needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
+}
+
+const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
+
+const children = lazily(() => import('./open-child.js'))
+
+/** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
+export function asTool<Schema extends InputSchema, Name extends string>(
+  agent: ChildHost,
+  options: AsToolOptions<Schema, Name>,
+): Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>> {
+  const {
+    name,
+    description,
+    input,
+    prompt,
+    maxSteps,
+    timeoutMs,
+    maxDepth = 3,
+    needsApproval,
+  } = checked(options)
+  const tool = defineTool({
+    name,
+    description,
+    input: (input ?? taskSchema) as InputSchema,
+    ...(needsApproval !== undefined && { needsApproval }),
+    execute: () => undefined,
+  })
+  const config = overrideLimits(agent.config, {
+    ...(maxSteps !== undefined && { maxSteps }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  })
+  return Object.freeze({
+    ...(tool as Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>),
+    execute: undefined,
+    // The run of the sub-agent has its own time limit.
+    timeoutMs: 0,
+    delegate: {
+      maxDepth,
+      tools: agent.tools,
+      messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
+      open: async (errand) => {
+        const { openChild } = await children()
+        return openChild({ ...agent, config }, errand)
+      },
+    },
+  } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
+}
+
+function messageOf(input: unknown): string {
+  const fields = Object.entries(input ?? {})
+  const [only] = fields
+  if (fields.length === 1 && only?.[0] === 'task' && typeof only[1] === 'string') return only[1]
+  return JSON.stringify(input)
+}
+
+function checked<Schema extends InputSchema, Name extends string>(
+  options: AsToolOptions<Schema, Name>,
+): AsToolOptions<Schema, Name> {
+  if (typeof options !== 'object' || (options as unknown) === null) {
+    throw new ConfigError('invalid_tool', 'asTool takes an object: { name, description, maxSteps, … }.')
+  }
+  const refuse = (key: string, problem: string): never => {
+    throw new ConfigError('invalid_tool', `asTool: ${problem}`, key)
+  }
+  for (const key of Object.keys(options)) {
+    if (!keys.includes(key)) refuse(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+  }
+  const { maxDepth, prompt } = options
+  if (maxDepth !== undefined && !(Number.isSafeInteger(maxDepth) && maxDepth >= 1)) {
+    refuse('maxDepth', 'maxDepth must be a whole number from 1: how deep sub-agents may be nested.')
+  }
+  if (prompt !== undefined && typeof prompt !== 'function') {
+    refuse('prompt', 'prompt must be a function that makes a text of the input.')
+  }
+  return options
+}

@@ -1,0 +1,59 @@
+import type { Features } from '../../../machines/agent/context.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import { limit } from '../base/format-value.js'
+import { childCode } from './child-code.js'
+
+/** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */
+export function childResult(
+  result: RunResult,
+  durationMs: number,
+  maxChars: number,
+  { resultShields }: Pick<Features, 'resultShields'>,
+): ToolResult {
+  const { state, error, output } = result
+  // Guards repeat the message, and may do so before shields have seen the result.
+  const child = { state, code: childCode(result), message: (!resultShields && error?.message) || '' }
+  if (state === 'COMPLETED') {
+    return { status: 'ok', durationMs, child, ...limit(output || 'It has ended without a word.', maxChars) }
+  }
+  const isTransient = result.reason === 'provider_error' && error?.recoverable === true
+  return {
+    status: 'error',
+    errorKind: isTransient ? 'transient' : 'failed',
+    durationMs,
+    child,
+    ...limit(`The sub-agent did not finish: ${howItEnded(result)}\n${progressOf(result)}`, maxChars),
+  }
+}
+
+function howItEnded({ state, reason, steps, error }: RunResult): string {
+  switch (state) {
+    case 'MAX_STEPS':
+      return `it reached its limit of ${steps} steps.`
+    case 'BUDGET_EXCEEDED':
+      return 'it has used up the budget that it was given.'
+    case 'TIMED_OUT':
+      return 'its time was up.'
+    case 'CANCELLED':
+      return 'it was cancelled.'
+    case 'BLOCKED':
+      return 'a shield refused what it was given or what it answered.'
+    case 'PAUSED':
+      return `a guardrail stopped it (${reason}).${error ? ` ${error.message}` : ''}`
+    default:
+      return `it failed (${error?.code ?? reason}).${error ? ` ${error.message}` : ''}`
+  }
+}
+
+function progressOf({ output, steps, messages }: RunResult): string {
+  if (output !== '') return `What it had so far: ${output}`
+  const called = messages.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []).map((call) => call.function.name) : [],
+  )
+  if (called.length === 0) return 'It had nothing so far.'
+  const counts = [...new Set(called)].map(
+    (name) => `${name} (${called.filter((one) => one === name).length})`,
+  )
+  return `It had said nothing so far. In ${steps} steps it called ${counts.join(', ')}.`
+}

@@ -1,0 +1,113 @@
+import type { ChildQuestion } from '../../../machines/agent/delegation.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { resultOf } from '../../../machines/agent/result-of.js'
+import { addUsage, noUsage, type Usage, usageSince } from '../../../machines/agent/usage.js'
+import type { Run } from '../run/run.js'
+
+const underWay: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
+const resting: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
+
+/** The run of a sub-agent, as the call sees it that it carries out. It outlives the rests of both. */
+export class Child {
+  #run: Run | undefined
+  #end: RunResult | undefined
+  #total: Usage = noUsage
+  /** What of it is in the totals of the run above. */
+  #told: Usage
+  #isPausing = false
+  #isCancelled = false
+  #onEnd: (end: RunResult) => void = () => undefined
+  #onUsage: () => void = () => undefined
+
+  constructor(told: Usage = noUsage) {
+    this.#told = told
+  }
+
+  /** Whether it may be spending. */
+  get isUnderWay(): boolean {
+    return this.#end === undefined && this.#run !== undefined && underWay.includes(this.#run.state)
+  }
+
+  /** Takes in whatever the run has come to, at once: an end is told before it is durable. */
+  readonly watch = (context: AgentContext): void => {
+    this.#total = context.usage.run
+    const isOver =
+      context.state !== null && !underWay.includes(context.state) && !resting.includes(context.state)
+    if (!isOver) return this.#onUsage()
+    this.#end ??= resultOf(context)
+    this.#onEnd(this.#end)
+  }
+
+  /** Told when it has used something and has not ended. */
+  onUsage(listener: () => void): void {
+    this.#onUsage = listener
+  }
+
+  /** What it has used since this was asked last. */
+  takeUsage(): Usage | null {
+    const usage = usageSince(this.#told, this.#total)
+    if (usage !== null) this.#told = addUsage(this.#told, usage)
+    return usage
+  }
+
+  begin(run: Run): void {
+    this.#run = run
+    if (this.#isCancelled) this.cancel()
+  }
+
+  /** The end of the run, or how it stands at its next rest. Rejects when the run is refused. */
+  next(): Promise<RunResult> {
+    return new Promise((resolve, reject) => {
+      if (this.#end) return resolve(this.#end)
+      this.#onEnd = resolve
+      this.#run?.result.then(resolve, reject)
+    })
+  }
+
+  /** A run that rests goes on with the answers to its questions; one that has moved on since is left alone. */
+  async goOn(questions: readonly ChildQuestion[]): Promise<void> {
+    this.#isPausing = false
+    const { state, pending = [] } = await this.next()
+    if (state === 'PAUSED') this.#run?.resume()
+    for (const question of questions) {
+      const isAsked = pending.some(
+        ({ callId, fingerprint }) => callId === question.callId && fingerprint === question.fingerprint,
+      )
+      if (isAsked && this.#run) answer(this.#run, question)
+    }
+  }
+
+  pause(): void {
+    if (this.#isPausing || !this.isUnderWay) return
+    this.#isPausing = true
+    this.#run?.pause()
+  }
+
+  cancel(): void {
+    this.#isCancelled = true
+    if (this.#end === undefined) this.#run?.cancel('The run that it worked for needs it no more.')
+  }
+}
+
+function answer(run: Run, { callId, fingerprint, answer: given }: ChildQuestion): void {
+  switch (given?.type) {
+    case 'approve':
+      return run.approve(callId, given.arguments === undefined ? undefined : asValue(given.arguments), {
+        fingerprint,
+      })
+    case 'reject':
+      return run.reject(callId, given.why, { fingerprint })
+    case 'output':
+      return run.toolOutput(callId, given.isError ? new Error(given.content) : given.content)
+    default:
+  }
+}
+
+function asValue(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,97 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentInput, NewMessage } from '../../../machines/agent/context.js'
+import { openSession } from '../sessions/open-session.js'
+import { leaseMs } from '../sessions/log/session-log.js'
+import { emptySession, type SessionState } from '../sessions/session-state.js'
+import { machineStateOf, toldBefore } from '../sessions/standing.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import { StoreError } from '../sessions/store/store-error.js'
+import type { ToolSet } from '../tools/tool-set.js'
+import type { Clock } from '../base/clock.js'
+import { toMessages } from '../run/input.js'
+import type { Binding } from '../live/live.js'
+import { newId } from '../base/new-id.js'
+import type { Run, RunParts } from '../run/run.js'
+import { Session } from '../sessions/session.js'
+import { childConfig } from './child-config.js'
+import type { Errand } from './delegate.js'
+
+/** The agent that is to run as a sub-agent. */
+export interface ChildHost {
+  clock: Clock
+  tools: ToolSet
+  /** Its configuration, with what `asTool` changes. */
+  config: AgentConfig
+  /** Rejects when a run cannot start. */
+  ready(input: AgentInput): Promise<void>
+  run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
+  bind(
+    runId: string,
+    sessionId: string,
+    state: SessionState,
+    input: NewMessage[],
+    options: { config: AgentConfig },
+    binding: Binding,
+  ): AgentInput
+  rebind(snapshot: object, binding: Binding): void
+}
+
+/**
+ * The run of a sub-agent: a new one, or the one that its log holds, as it was left there. Null when it was under way
+ * before, and there is no log of it.
+ */
+export async function openChild(host: ChildHost, errand: Errand): Promise<Run | null> {
+  const { store, context, depth, maxDepth, isBegun } = errand
+  const binding: Binding = { context, depth, maxDepth, ...(store && { store }) }
+  const runId = newId()
+  if (!store) {
+    if (isBegun) return null
+    return runOf(host, errand, { runId, origin: { input: await begin(host, errand, runId, binding) } })
+  }
+  const { log, standing } = await openWhenFree(store, host.clock, errand)
+  if (standing.run) {
+    const snapshot = machineStateOf(standing.run)
+    host.rebind(snapshot, { ...binding, journal: log, told: toldBefore(standing) })
+    return runOf(host, errand, { runId: standing.run.context.runId, origin: { snapshot, log } })
+  }
+  try {
+    const input = isBegun ? null : await begin(host, errand, runId, { ...binding, journal: log })
+    if (input) return runOf(host, errand, { runId, origin: { input, log } })
+    await log.close()
+    return null
+  } catch (error) {
+    await log.close()
+    throw error
+  }
+}
+
+async function begin(host: ChildHost, errand: Errand, runId: string, binding: Binding): Promise<AgentInput> {
+  const config = childConfig(host.config, errand)
+  const messages = toMessages(errand.message)
+  const input = host.bind(runId, errand.sessionId, emptySession(), messages, { config }, binding)
+  await host.ready(input)
+  return input
+}
+
+function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 'origin'>): Run {
+  const { parent, actorId: id, watch, hear, sessionId, name } = errand
+  const session = new Session(sessionId, name)
+  const above = { parent, id, watch, hear }
+  return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
+}
+
+/** After a crash the dead process may hold the log for a while longer than it held that of the run above. */
+async function openWhenFree(store: SessionStore, clock: Clock, { name, sessionId, signal }: Errand) {
+  const giveUpAt = clock.now() + leaseMs
+  for (;;) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name })
+    } catch (error) {
+      const isBusy = error instanceof StoreError && error.code === 'session_busy'
+      if (!isBusy || signal.aborted || clock.now() >= giveUpAt) throw error
+    }
+    // oxlint-disable-next-line no-await-in-loop -- and some time in between
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_000))
+  }
+}

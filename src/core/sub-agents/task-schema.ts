@@ -1,0 +1,32 @@
+import type { StandardJsonSchema } from '../tools/standard-schema.js'
+
+/** What a sub-agent is given unless `asTool` says otherwise. */
+export interface Task {
+  task: string
+}
+
+/** The schema of a task; written by hand, because the core's schema library makes no JSON Schema. */
+export const taskSchema: StandardJsonSchema<Task> = {
+  '~standard': {
+    version: 1,
+    vendor: 'statewright',
+    validate: (value) => {
+      const { task } = value as Partial<Task>
+      if (typeof task === 'string' && task.trim() !== '') return { value: { task } }
+      return { issues: [{ message: 'Expected a text that is not empty', path: ['task'] }] }
+    },
+    jsonSchema: {
+      input: () => ({
+        type: 'object',
+        properties: {
+          task: {
+            type: 'string',
+            description: 'What is to be done. The sub-agent sees nothing else of this conversation.',
+          },
+        },
+        required: ['task'],
+        additionalProperties: false,
+      }),
+    },
+  },
+}

@@ -1,0 +1,210 @@
+import type { AnyActorRef } from 'xstate'
+import { remaining } from '../../../guards/budget.js'
+import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { haltsBatch } from '../../../machines/agent/delegation.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import { budgetLimits, budgetReason, budgetTotals, spent } from '../../../machines/agent/totals.js'
+import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import { describeError } from '../base/describe-error.js'
+import { limit } from '../base/format-value.js'
+import type { RunnableCall } from '../tools/run-call.js'
+import type { Tool } from '../tools/tool.js'
+import type { Live } from '../live/live.js'
+import { childSessionId } from './abandon.js'
+import { Child } from './child.js'
+import { childResult } from './child-result.js'
+import type { Delegate } from './delegate.js'
+import { isWordless } from './wordless.js'
+
+export interface TeamParts {
+  live: Live
+  /** The agent actor, and the actor of its batch: the sub-agents are children of the latter. */
+  agent: AnyActorRef
+  tools: AnyActorRef
+  report: (event: AgentMachineEvent) => void
+  /** Aborts when the batch is stopped. */
+  signal: AbortSignal
+}
+
+/** The sub-agents of one batch: they spend from one purse, and pause and stop together with the run. */
+export class Team {
+  readonly #parts: TeamParts
+  #unfollow: (() => void) | undefined
+
+  constructor(parts: TeamParts) {
+    this.#parts = parts
+  }
+
+  get #context(): AgentContext {
+    return (this.#parts.agent.getSnapshot() as { context: AgentContext }).context
+  }
+
+  /** Carries out a call of a sub-agent. Null: it rests, and has said so. Never rejects. */
+  readonly carryOut = async (tool: Tool, delegate: Delegate, input: unknown, call: RunnableCall) => {
+    const { live } = this.#parts
+    this.#unfollow ??= this.#follow()
+    const context = this.#context
+    const startedAt = live.clock.now()
+    const failed = (message: string, status: ToolResult['status'] = 'error'): ToolResult => ({
+      status,
+      ...(status === 'error' && { errorKind: 'failed' as const }),
+      durationMs: Math.max(0, live.clock.now() - startedAt),
+      ...limit(message, context.config.toolCalls.maxResultChars),
+    })
+    try {
+      const child = live.children.get(call.id) ?? (await this.#open(tool, delegate, input, call, failed))
+      if (!(child instanceof Child)) return child
+      child.onUsage(() => {
+        this.#spend(call.id, child)
+      })
+      // What a resumed sub-agent has used while nobody could hear it.
+      this.#spend(call.id, child)
+      const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
+      if (questions) await child.goOn(questions)
+      if (this.#context.pausing) child.pause()
+      const result = await child.next()
+      if (!isAtRest(result)) {
+        if (result.resumable) child.cancel()
+        const durationMs = Math.max(0, live.clock.now() - startedAt)
+        return childResult(result, durationMs, context.config.toolCalls.maxResultChars, context.features)
+      }
+      this.#rest(call.id, result.pending)
+      return null
+    } catch (error) {
+      return failed(`The sub-agent '${tool.name}' could not be run: ${describeError(error)}`)
+    }
+  }
+
+  /** What goes with a result: what its sub-agent has used, and what the others have when it stops them. */
+  settle(callId: string, result: ToolResult): Usage | null {
+    const child = this.#parts.live.children.get(callId)
+    const usage = child?.takeUsage() ?? null
+    return haltsBatch(this.#context, result) || this.#uses(usage)
+      ? sum(usage, this.#stopOthers(child))
+      : usage
+  }
+
+  stop(): void {
+    this.#unfollow?.()
+  }
+
+  async #open(
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+    failed: (message: string, status?: ToolResult['status']) => ToolResult,
+  ): Promise<Child | ToolResult | null> {
+    const { live, tools, signal } = this.#parts
+    const context = this.#context
+    const { config } = context
+    const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
+    const depth = (live.binding.depth ?? 0) + 1
+    const maxDepth = Math.min(delegate.maxDepth, live.binding.maxDepth ?? Infinity)
+    if (depth > maxDepth) {
+      return failed(
+        `Not started: sub-agents may be nested ${maxDepth} deep (maxDepth), and '${tool.name}' would be level ${depth}. Do this yourself.`,
+      )
+    }
+    const left = remaining(budgetTotals(context), budgetLimits(config))
+    if (Object.values(left).includes(0)) {
+      return failed('Not executed: the budget of the run is used up.', 'not_executed')
+    }
+    const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
+    // A pause that waits comes first.
+    if (context.pausing && !isBegun) return this.#rest(call.id, [])
+
+    const child = new Child(childUsage)
+    live.children.set(call.id, child)
+    const run = await delegate.open({
+      name: tool.name,
+      message: delegate.messageFor(input),
+      sessionId: childSessionId(context, call.id),
+      isBegun,
+      parent: tools,
+      actorId: `${tool.name} ${call.id}`,
+      store: live.binding.store,
+      left,
+      countCached: config.budget.countCached,
+      depth,
+      maxDepth,
+      context: live.binding.context,
+      signal,
+      watch: child.watch,
+      hear: (event) => {
+        if (this.#parts.agent.getSnapshot().status !== 'active') return
+        if (context.features.resultShields && !isWordless(event)) return
+        live.emit(asChildEvent(event, call.id, tool.name))
+      },
+    })
+    if (run === null) {
+      return failed(
+        'Interrupted: the sub-agent was under way when the process ended, and there is no log from which it could go on. Its outcome is unknown.',
+        'interrupted',
+      )
+    }
+    child.begin(run)
+    return child
+  }
+
+  #rest(callId: string, questions: RunResult['pending'] = []): null {
+    this.#parts.report({ type: 'CHILD_RESTS', callId, questions })
+    return null
+  }
+
+  #spend(callId: string, child: Child): void {
+    const usage = child.takeUsage()
+    if (usage === null) return
+    const all = this.#uses(usage) ? sum(usage, this.#stopOthers(child)) : usage
+    this.#parts.report({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
+  }
+
+  /** Whether this uses the budget of the run up. */
+  #uses(usage: Usage | null): boolean {
+    const context = this.#context
+    return usage !== null && budgetReason({ ...context, ...spent(context, usage) }) !== null
+  }
+
+  /** The others are stopped before the run is, so that what they have used is counted, too. */
+  #stopOthers(child: Child | undefined): Usage | null {
+    return this.#parts.live.stopChildren(child)
+  }
+
+  #follow(): () => void {
+    const pauseAll = ({ context }: { context: AgentContext }): void => {
+      if (context.pausing) for (const child of this.#parts.live.children.values()) child.pause()
+    }
+    const subscription = this.#parts.agent.subscribe(pauseAll as (snapshot: unknown) => void)
+    return () => {
+      subscription.unsubscribe()
+    }
+  }
+}
+
+/** A rest out of which somebody can lead it. What a guard has stopped is over: nobody is asked about that. */
+function isAtRest({ state, reason }: RunResult): boolean {
+  return state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && reason === 'paused')
+}
+
+function sum(a: Usage | null, b: Usage | null): Usage | null {
+  return a && b ? addUsage(a, b) : (a ?? b)
+}
+
+/** What happens in a sub-agent's own sub-agent is told as it happened there, under a longer path. */
+function asChildEvent(
+  event: Extract<Announcement, { type: 'child_event' }>['event'],
+  callId: string,
+  name: string,
+): Announcement {
+  return event.type === 'child_event'
+    ? {
+        type: 'child_event',
+        callId: `${callId}/${event.callId}`,
+        path: [name, ...event.path],
+        event: event.event,
+      }
+    : { type: 'child_event', callId, path: [name], event }
+}

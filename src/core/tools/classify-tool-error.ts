@@ -1,0 +1,66 @@
+import type { ToolErrorKind } from '../../../machines/agent/results.js'
+import { causesOf, describeError } from '../base/describe-error.js'
+import { peek } from '../base/peek.js'
+import { toolErrorKinds } from './tool-error.js'
+
+const codes = (
+  'ETIMEDOUT ESOCKETTIMEDOUT ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH EHOSTDOWN ' +
+  'ENETUNREACH ENETDOWN ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT ' +
+  'UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET'
+).split(' ')
+
+/** AbortError among them: a call whose own signal aborts is closed without asking, so this is a time limit that the tool set itself. */
+const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
+
+const words = new RegExp(
+  [
+    String.raw`\b(?:timed[ -]out|(?:deadline|timeout) exceeded|rate[ -]limit(?:s|ed|ing)?|unreachable|dns)\b`,
+    String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed)\b`,
+    String.raw`(?<![\w.,$-])50[234](?!\w|[.,]\d)`,
+    String.raw`\b(?:${codes.join('|')})\b`,
+  ].join('|'),
+  'i',
+)
+
+/**
+ * Whether a tool's failure may pass by itself, and what to say of it. A ToolError says so itself. Anything else is
+ * judged, the error before its `cause`s, by
+ * 1. its code: `ECONNRESET`, `ETIMEDOUT`, `EAI_AGAIN`, `UND_ERR_SOCKET`, … are transient;
+ * 2. its name: `TimeoutError`, `AbortError`;
+ * 3. its HTTP status (`status`, `statusCode`, `response.status`): 408, 425, 429 and 502–504 are transient, other 4xx
+ *    are failures whatever the words. 401 and 403 are failures too: they are about the tool's credentials, and only
+ *    the tool itself can say that a policy refuses the call;
+ * 4. the words of its message: timed out, connection refused, rate limit, 503, …
+ *
+ * Never throws, whatever was thrown.
+ */
+export function classifyToolError(error: unknown): { kind: ToolErrorKind; message: string } {
+  const message = describeError(error)
+  const kind =
+    kindThatItNames(error) ?? judge(causesOf(error)) ?? (words.test(message) ? 'transient' : 'failed')
+  return { kind, message }
+}
+
+/** By its name, not its class: a second copy of this package may be installed. */
+function kindThatItNames(error: unknown): ToolErrorKind | undefined {
+  if (peek(error, 'name') !== 'ToolError') return undefined
+  const kind = peek(error, 'kind')
+  return toolErrorKinds.find((known) => known === kind)
+}
+
+function judge(causes: readonly unknown[]): ToolErrorKind | undefined {
+  for (const cause of causes) {
+    const [code, name] = [peek(cause, 'code'), peek(cause, 'name')]
+    if (codes.some((known) => known === code) || names.some((known) => known === name)) return 'transient'
+    const status = statusOf(cause)
+    if (status === undefined) continue
+    if ([408, 425, 429, 502, 503, 504].includes(status)) return 'transient'
+    if (status >= 400 && status < 500) return 'failed'
+  }
+  return undefined
+}
+
+function statusOf(error: unknown): number | undefined {
+  const found = [peek(error, 'status'), peek(error, 'statusCode'), peek(peek(error, 'response'), 'status')]
+  return found.find((status) => typeof status === 'number')
+}

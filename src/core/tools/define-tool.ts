@@ -1,0 +1,160 @@
+import { ConfigError } from '../base/errors.js'
+import { describeError } from '../base/describe-error.js'
+import { type Flawless, flaws, toolFlags, toolKeys } from './flaws.js'
+import {
+  type ArgumentsOf,
+  type InputOf,
+  type InputSchema,
+  toParameters,
+  type Usable,
+  validatorOf,
+} from './input-schema.js'
+import type { ApprovalPredicate, Tool, ToolExecution } from './tool.js'
+
+export type { Tool, ToolExecution } from './tool.js'
+
+interface CommonDefinition<Schema, Name extends string> {
+  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  name: Name
+  /** What it does and when to use it, for the model. */
+  description: string
+  /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`. */
+  input: Usable<Schema>
+  /** Running it twice with one idempotency key has the effect of running it once. Default false. */
+  idempotent?: boolean
+  /** It changes nothing. Default false. */
+  readOnly?: boolean
+  /** It is meant to be called again and again (waits for something). Default false. */
+  polling?: boolean
+}
+
+/** A tool that the run executes. */
+export interface ExecutedToolDefinition<Schema, Context, Name extends string>
+  extends CommonDefinition<Schema, Name> {
+  /**
+   * Returns what the model reads: a string as it is, anything else as JSON. Throw a `ToolError` to say how it failed;
+   * other errors are classified by their code, name, status and words. What it wants as `context`, `run` demands:
+   * `(input, { context }: ToolExecution<{ db: Db }>) => …`.
+   */
+  execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
+  /** Milliseconds a call may take; 0 is no limit. Default: `toolCalls.timeoutMs` of the configuration. */
+  timeoutMs?: number
+  /** Whether a person has to approve each call; a function decides call by call. Default false. */
+  needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
+  client?: false
+}
+
+/** A tool that the caller of the run executes, and answers with `run.toolOutput(callId, value)`. */
+export interface ClientToolDefinition<Schema, Name extends string> extends CommonDefinition<Schema, Name> {
+  client: true
+  execute?: never
+  timeoutMs?: never
+  needsApproval?: never
+}
+
+/**
+ * Defines a tool. Its JSON Schema is made here, once, so that one that no model can use is found before anything runs.
+ *
+ * ```ts
+ * const read = defineTool({
+ *   name: 'read',
+ *   description: 'Reads a text file.',
+ *   input: z.object({ path: z.string() }),
+ *   readOnly: true,
+ *   execute: ({ path }, { signal }) => readFile(path, { encoding: 'utf8', signal }),
+ * })
+ * ```
+ *
+ * Throws a ConfigError `invalid_tool` for a definition that cannot be used; it names the tool and what to change.
+ */
+export function defineTool<
+  Schema extends InputSchema | object,
+  Key extends PropertyKey,
+  Context = unknown,
+  const Name extends string = string,
+>(
+  definition: (ExecutedToolDefinition<Schema, Context, Name> | ClientToolDefinition<Schema, Name>) &
+    Flawless<Key>,
+): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>> {
+  check(definition)
+  const { name, description, execute, timeoutMs, needsApproval } = definition
+  const input = definition.input as InputSchema
+  return Object.freeze({
+    name,
+    description,
+    parameters: parametersOf(name, input),
+    validate: validatorOf(input),
+    execute,
+    timeoutMs,
+    needsApproval: needsApproval ?? false,
+    client: definition.client ?? false,
+    idempotent: definition.idempotent ?? false,
+    readOnly: definition.readOnly ?? false,
+    polling: definition.polling ?? false,
+  })
+}
+
+function parametersOf(name: string, input: InputSchema): Tool['parameters'] {
+  try {
+    return toParameters(input)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : describeError(error)
+    const message = `The input of tool '${name}' ${why}`
+    throw new ConfigError('invalid_tool', message, `${name}.input`, { cause: error })
+  }
+}
+
+/** Types rule most of this out; JavaScript and casts do not. */
+function check(definition: unknown): void {
+  if (typeof definition !== 'object' || definition === null) {
+    throw new ConfigError(
+      'invalid_tool',
+      'defineTool takes an object: { name, description, input, execute }.',
+    )
+  }
+  const tool = definition as Record<string, unknown>
+  const { name, description, execute, timeoutMs, needsApproval, client } = tool
+  if (typeof name !== 'string' || !/^[a-zA-Z0-9_-]{1,64}$/.test(name) || name === '__proto__') {
+    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
+    throw new ConfigError(
+      'invalid_tool',
+      `A tool cannot be named ${shown}: use 1 to 64 letters, digits, '_' and '-'.`,
+      'name',
+    )
+  }
+  const refuse = (key: string, problem: string): never => {
+    throw new ConfigError('invalid_tool', `Tool '${name}': ${problem}`, `${name}.${key}`)
+  }
+  for (const key of Object.keys(tool)) {
+    if (key === 'parameters') refuse(key, `${flaws.parameters}.`)
+    if (!(toolKeys as readonly string[]).includes(key)) {
+      refuse(key, `there is no option '${key}'. The options are ${toolKeys.join(', ')}.`)
+    }
+  }
+  if (typeof description !== 'string' || description.trim() === '') {
+    refuse(
+      'description',
+      'description is missing. Say what the tool does and when to use it: the model reads it.',
+    )
+  }
+  if (typeof timeoutMs !== 'undefined' && !(Number.isFinite(timeoutMs) && Number(timeoutMs) >= 0)) {
+    refuse('timeoutMs', 'timeoutMs must be a number of milliseconds, 0 for no limit.')
+  }
+  if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
+    refuse('needsApproval', 'needsApproval must be true, false or a function.')
+  }
+  for (const flag of toolFlags) {
+    if (!['undefined', 'boolean'].includes(typeof tool[flag])) refuse(flag, `${flag} must be true or false.`)
+  }
+  if (client === true) {
+    const extra = ['execute', 'timeoutMs', 'needsApproval'].find((key) => tool[key] !== undefined)
+    if (extra !== undefined) {
+      refuse(
+        extra,
+        `a client tool is executed by the caller of the run, so it has no ${extra}. Remove one of the two.`,
+      )
+    }
+  } else if (typeof execute !== 'function') {
+    refuse('execute', execute === undefined ? `${flaws.execute}.` : 'execute must be a function.')
+  }
+}

@@ -1,0 +1,104 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { lazily } from '../base/lazily.js'
+import { describeError } from '../base/describe-error.js'
+import { flaws } from './flaws.js'
+import { peek } from '../base/peek.js'
+import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
+
+/**
+ * What a tool's input may be described with: a schema of a library that implements Standard JSON Schema (zod >= 4.2),
+ * or a JSON Schema as it is.
+ */
+export type InputSchema = StandardJsonSchema | PlainJsonSchema
+
+/** A JSON Schema whose top level is an object. Other keywords go to the model as they are. */
+export interface PlainJsonSchema {
+  readonly type: 'object'
+  readonly '~standard'?: never
+  readonly [keyword: string]: unknown
+}
+
+/** What `execute` receives for a schema: the validated output, or any JSON object for a plain JSON Schema. */
+export type InputOf<Schema> =
+  Schema extends StandardJsonSchema<infer _Input, infer Output> ? Output : JsonObject
+
+/** What the model, or a person who edits its call, gives for a schema: before defaults and transforms. */
+export type ArgumentsOf<Schema> =
+  Schema extends StandardJsonSchema<infer Input, infer _Output> ? Input : JsonObject
+
+/** The schema, or a sentence in its place: what the compiler then shows says what to do. */
+export type Usable<Schema> = Schema extends InputSchema ? Schema : `This input ${(typeof flaws)['schema']}`
+
+export type Validate = (value: unknown) => Validation | Promise<Validation>
+
+/** How a schema checks arguments. */
+export function validatorOf(schema: InputSchema): Validate {
+  if (!isStandardSchema(schema)) return plainSchemaValidator(copyOf(schema))
+  const standard = schema['~standard']
+  return (value) => standard.validate(value)
+}
+
+const plain = lazily(() => import('./plain-validator.js'))
+
+/** Loaded with the first tool that has such a schema: in time for its first call, or the call waits. */
+function plainSchemaValidator(schema: JsonObject): Validate {
+  let validate: ((value: unknown) => Validation) | undefined
+  const load = async () => (validate ??= (await plain()).plainValidator(schema))
+  // Whoever checks with it hears of a failure, and tries again.
+  load().catch(() => undefined)
+  return (value) => (validate ? validate(value) : load().then((check) => check(value)))
+}
+
+/**
+ * The JSON Schema that the model sees: draft 2020-12 (the draft that OpenAI and Anthropic check against), `$schema`
+ * left out, always with `properties`. A copy, so that later changes to the schema object change nothing.
+ *
+ * Throws an Error whose message completes 'The input of tool … '.
+ */
+export function toParameters(schema: InputSchema): JsonObject {
+  // Libraries' own objects are JSON of a kind, and nothing that a model could use.
+  if (!isStandardSchema(schema) && typeof peek(schema, 'parse') === 'function') {
+    throw new Error(`${flaws.schema}.`)
+  }
+  const { $schema: _, ...parameters } = copyOf(isStandardSchema(schema) ? convert(schema) : schema)
+  if (parameters.type !== 'object') throw new Error(whyNotAnObject(parameters))
+  return { ...parameters, properties: parameters.properties ?? {} }
+}
+
+function convert(schema: StandardJsonSchema): unknown {
+  const { jsonSchema } = schema['~standard']
+  if (typeof jsonSchema?.input !== 'function') throw new Error(`${flaws.schema}.`)
+  try {
+    return jsonSchema.input({ target: 'draft-2020-12' })
+  } catch (error) {
+    throw new Error(
+      `cannot be written as JSON Schema: ${describeError(error)}. Models send ` +
+        'JSON only: take a string or a number (z.iso.datetime() for a date) and convert it in execute.',
+      { cause: error },
+    )
+  }
+}
+
+function copyOf(schema: unknown): JsonObject {
+  let copy: unknown
+  try {
+    copy = JSON.parse(JSON.stringify(schema) ?? 'null')
+  } catch (error) {
+    throw new Error('is not plain JSON. Remove circular references, BigInts and the like.', { cause: error })
+  }
+  if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) {
+    throw new Error(
+      "is not a schema. Pass z.object({ … }) or a JSON Schema { type: 'object', properties: { … } }.",
+    )
+  }
+  return copy as JsonObject
+}
+
+function whyNotAnObject(parameters: JsonObject): string {
+  const union = ['oneOf', 'anyOf', 'allOf'].find((keyword) => keyword in parameters)
+  if (union !== undefined) {
+    return `has '${union}' at its top level, which providers refuse. Put the union in a field: z.object({ action: … }).`
+  }
+  const found = typeof parameters.type === 'string' ? `of type '${parameters.type}'` : 'without a type'
+  return `is a schema ${found}, but arguments are always an object. Wrap it: z.object({ value: … }).`
+}

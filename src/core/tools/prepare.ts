@@ -1,0 +1,62 @@
+import type { ToolCall } from '../../../machines/agent/messages.js'
+import type { CallNeeds, ModelOutput } from '../../../machines/agent/response.js'
+import type { Clock } from '../base/clock.js'
+import { CallAbort } from './call-abort.js'
+import { parseArguments } from './parse-arguments.js'
+import type { Tool } from './tool.js'
+import type { ToolSet } from './tool-set.js'
+import { withTimeout } from './with-timeout.js'
+
+export interface PrepareOptions {
+  /** The app's own object. */
+  context: unknown
+  /** Milliseconds, for tools without a limit of their own; 0 is none. */
+  defaultTimeoutMs: number
+  clock: Clock
+}
+
+type Prepared = Omit<ModelOutput['calls'][number], 'id'>
+
+/**
+ * Who has to act on each call before it can run, in the order of the calls. A call that cannot run anyway (unknown
+ * tool, arguments that do not fit) needs nobody: it becomes an error result without bothering a person. So does one of
+ * which that is not known within the time that the tool has (`undecided`). Never rejects.
+ */
+export async function prepareCalls(
+  calls: readonly ToolCall[],
+  tools: ToolSet,
+  options: PrepareOptions,
+): Promise<ModelOutput['calls']> {
+  const prepared = await Promise.all(calls.map((call) => inTime(call, tools, options)))
+  return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
+}
+
+/** How long it may take to decide about a call of the tool. What keeps the time of its calls itself has no limit there. */
+export function decisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
+  return tool.timeoutMs || defaultTimeoutMs
+}
+
+async function inTime(call: ToolCall, tools: ToolSet, options: PrepareOptions): Promise<Prepared> {
+  const tool = tools.get(call.function.name)
+  // Most tools: their arguments need not be read before they run.
+  if (tool === undefined || (!tool.client && tool.needsApproval === false)) return { needs: 'nobody' }
+  const decide = async (): Promise<Prepared> => ({ needs: await needsOf(call, tool, options.context) })
+  const timeoutMs = decisionTimeout(tool, options.defaultTimeoutMs)
+  if (timeoutMs === 0) return decide()
+  const timedOut = (): Prepared => ({ needs: 'nobody', undecided: true })
+  return withTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
+}
+
+async function needsOf(call: ToolCall, tool: Tool, context: unknown): Promise<CallNeeds> {
+  const parsed = await parseArguments(tool, call.function.arguments)
+  if (!parsed.ok) return 'nobody'
+  if (tool.client) return 'client'
+  if (typeof tool.needsApproval === 'boolean') return 'approval'
+  try {
+    const answer: unknown = await tool.needsApproval(parsed.input, { context })
+    // Anything but a plain false asks: a predicate that forgets to return must not wave calls through.
+    return answer === false ? 'nobody' : 'approval'
+  } catch {
+    return 'approval'
+  }
+}

@@ -1,0 +1,167 @@
+import type { ToolTraits } from '../../../machines/agent/results.js'
+import { ConfigError } from '../base/errors.js'
+import type { ToolSpec } from '../models/provider.js'
+import type { Tool } from './tool.js'
+import type { ToolGroup } from './tool-group.js'
+import { type ToolSource, toolsOf } from './tool-source.js'
+
+/** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
+export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource
+
+/** The tools of an agent. With a source among them, each property gives what is true when it is read. */
+export interface ToolSet {
+  get(name: string): Tool | undefined
+  /** In the order in which they were given. */
+  readonly names: readonly string[]
+  /** The tools as the model sees them. The same array until they change. */
+  readonly specs: readonly ToolSpec[]
+  /** The tools as the machine sees them. */
+  readonly traits: Record<string, ToolTraits>
+}
+
+/**
+ * Gathers tools, opening groups. Tools of a group keep their own names.
+ *
+ * Throws a ConfigError: `duplicate_tool` when two tools have one name, `invalid_tool` for an entry that is not a tool,
+ * and whatever a group throws about its arguments. What a source brings later is never thrown about: whoever has a name
+ * keeps it, and another tool of that name, or what is not a tool at all, is left out.
+ */
+export function toolSet(entries: readonly ToolEntry[]): ToolSet {
+  const lots = lotsOf(entries)
+  refuseDuplicates(lots)
+  return lots.some(({ source }) => source !== undefined) ? changingSet(lots) : fixedSet(lots.flatMap(toolsIn))
+}
+
+/** What one entry brings. */
+interface Lot {
+  /** Where it came from, for people. */
+  readonly owner: string
+  readonly tools: readonly Tool[]
+  readonly source?: ToolSource
+  /** The source's own array, by which a change is noticed. */
+  readonly listed?: readonly unknown[]
+}
+
+function fixedSet(tools: readonly Tool[]): ToolSet {
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  return {
+    get: (name) => byName.get(name),
+    names: [...byName.keys()],
+    specs: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+    traits: Object.fromEntries(
+      tools.map(({ name, readOnly, idempotent, polling, delegate }) => [
+        name,
+        { readOnly, idempotent, polling, ...(delegate && { delegate: true as const }) },
+      ]),
+    ),
+  }
+}
+
+function changingSet(first: readonly Lot[]): ToolSet {
+  let lots = first
+  let owners = ownersOf(lots, new Map())
+  let set = fixedSet(lots.flatMap(toolsIn))
+  const now = (): ToolSet => {
+    const latest = lots.map(refreshed)
+    if (latest.every((lot, index) => lot === lots[index])) return set
+    lots = latest
+    owners = ownersOf(lots, owners)
+    set = fixedSet(
+      lots.flatMap((lot, index) =>
+        lot.tools.filter((tool) => owners.get(tool.name) === index && isFirst(lot, tool)),
+      ),
+    )
+    return set
+  }
+  return {
+    get: (name) => now().get(name),
+    get names() {
+      return now().names
+    },
+    get specs() {
+      return now().specs
+    },
+    get traits() {
+      return now().traits
+    },
+  }
+}
+
+/** The same object when nothing has changed. */
+function refreshed(lot: Lot): Lot {
+  const listed = lot.source && toolsOf(lot.source)
+  return listed === undefined || listed === lot.listed
+    ? lot
+    : { ...lot, listed, tools: listed.filter(isTool) }
+}
+
+/** Which lot each name belongs to: whoever has it keeps it, so that no newcomer can take the place of a known tool. */
+function ownersOf(lots: readonly Lot[], before: ReadonlyMap<string, number>): Map<string, number> {
+  const claims = lots.flatMap(({ tools }, index) => tools.map(({ name }) => ({ name, index })))
+  const kept = claims.filter(({ name, index }) => before.get(name) === index)
+  // The first of several with one key wins.
+  return new Map([...kept, ...claims].toReversed().map(({ name, index }) => [name, index]))
+}
+
+function isFirst({ tools }: Lot, tool: Tool): boolean {
+  return tools.find(({ name }) => name === tool.name) === tool
+}
+
+function refuseDuplicates(lots: readonly Lot[]): void {
+  const owners = new Map<string, string>()
+  for (const { owner, tools } of lots) {
+    for (const { name } of tools) {
+      const other = owners.get(name)
+      if (other !== undefined) {
+        throw new ConfigError(
+          'duplicate_tool',
+          `Two tools are named '${name}' (${other} and ${owner}). Rename one: the model calls tools by name.`,
+          name,
+        )
+      }
+      owners.set(name, owner)
+    }
+  }
+}
+
+function lotsOf(entries: readonly ToolEntry[]): Lot[] {
+  if (!Array.isArray(entries)) throw new ConfigError('invalid_tool', 'tools must be an array.', 'tools')
+  return (entries as readonly ToolEntry[]).map((entry, index) => lotOf(entry, `tools[${index}]`))
+}
+
+function lotOf(entry: ToolEntry, place: string): Lot {
+  if (isGroup(entry)) {
+    const owner = `${place}, group '${entry.group.name}'`
+    return { owner, tools: entry.group.open(entry.args ?? {}).map((tool) => toolAt(owner, tool)) }
+  }
+  const listed = toolsOf(entry)
+  if (listed !== undefined) {
+    const source = entry as ToolSource
+    const owner = `${place}, '${source.name}'`
+    return { owner, tools: listed.map((tool) => toolAt(owner, tool)), source, listed }
+  }
+  return { owner: place, tools: [toolAt(place, entry)] }
+}
+
+function toolsIn({ tools }: Lot): readonly Tool[] {
+  return tools
+}
+
+function isGroup(entry: unknown): entry is Extract<ToolEntry, { group: ToolGroup }> {
+  const { group } = (entry ?? {}) as { group?: { open?: unknown } }
+  return typeof group?.open === 'function'
+}
+
+function isTool(entry: unknown): entry is Tool {
+  const { name, parameters, validate } = (entry ?? {}) as Partial<Tool>
+  return typeof name === 'string' && typeof parameters === 'object' && typeof validate === 'function'
+}
+
+function toolAt(place: string, entry: unknown): Tool {
+  if (isTool(entry)) return entry
+  throw new ConfigError(
+    'invalid_tool',
+    `${place} is not a tool. Make it with defineTool({ … }), or pass { group: defineToolGroup({ … }), args }.`,
+    place,
+  )
+}

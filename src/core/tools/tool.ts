@@ -1,0 +1,68 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { Delegate } from '../sub-agents/delegate.js'
+import type { Validate } from './input-schema.js'
+
+/**
+ * What `execute` is told besides its input. `Context` is the app's own object, given to the run.
+ *
+ * @example execute: ({ id }, { context, signal }: ToolExecution<{ db: Db }>) => context.db.find(id, { signal })
+ */
+export interface ToolExecution<Context = unknown> {
+  /** Aborts when the run is cancelled or out of time, or when the call exceeds its `timeoutMs`. */
+  readonly signal: AbortSignal
+  /** The model's own id of this call. */
+  readonly callId: string
+  /** Of the run that makes it. */
+  readonly runId: string
+  /** Of the session that the run belongs to. */
+  readonly sessionId: string
+  /** The same when this very call is executed again after a crash, and unique otherwise: hand it on to services. */
+  readonly idempotencyKey: string
+  /** `run(input, { context })`. Never seen by the model or the log. */
+  readonly context: Context
+  /** Emits `tool_progress`. What is not JSON is described. Ignored once the call has ended. */
+  readonly progress: (value: unknown) => void
+}
+
+/**
+ * A tool, as `defineTool` makes it. `Input` is what `execute` is given, `Arguments` what the model gives for it: they
+ * differ where the schema has defaults or transforms.
+ */
+export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
+  extends Omit<ToolTraits, 'delegate'> {
+  /** What the model calls it by. */
+  readonly name: Name
+  /** What it does and when to use it, for the model. */
+  readonly description: string
+  /** JSON Schema of the input, as the model sees it. */
+  readonly parameters: JsonObject
+  /** Milliseconds; 0 is no limit. Undefined: `toolCalls.timeoutMs` of the configuration. */
+  readonly timeoutMs: number | undefined
+  /** Executed by the caller of the run, who answers with `run.toolOutput(callId, value)`. */
+  readonly client: boolean
+  /** Whether a person has to approve each call. */
+  readonly needsApproval: boolean | ApprovalPredicate<Input>
+  /** Checks what the model gives. */
+  readonly validate: Validate
+  /** Absent on client tools and sub-agents. */
+  readonly execute: Execute<Input, Context> | undefined
+  /** Makes it a sub-agent: what `agent.asTool()` returns. */
+  readonly delegate?: Delegate
+  /** For the type checker only. */
+  readonly '~arguments'?: Arguments
+}
+
+export type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
+
+/**
+ * Whether a person has to approve this call. Whatever it throws counts as yes. `context` is the app's own object:
+ * annotate it, `(input, { context }: { context: App }) => …`.
+ */
+export type ApprovalPredicate<Input> = Method<
+  [input: Input, options: { context: unknown }],
+  boolean | Promise<boolean>
+>
+
+/** Compared as methods are (bivariantly), so that tools with different inputs fit one list of `Tool`. */
+type Method<Parameters extends unknown[], Result> = { method(...parameters: Parameters): Result }['method']

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** The interfaces that say what can be configured, by file. */
+const interfaces: Record<string, string[]> = {
+  'machines/agent/config.ts': ['AgentConfig'],
+  'guards/config.ts': [
+    'RepeatedCallConfig',
+    'RepeatedOutputConfig',
+    'CycleConfig',
+    'FailingConfig',
+    'TerminalDelegationConfig',
+    'Steps',
+    'StepsWithBlock',
+    'ProgressConfig',
+    'MostlyConfig',
+    'SameOutputConfig',
+    'DuplicatesConfig',
+    'WaitingConfig',
+    'EmptyAnswerConfig',
+    'GuardrailsConfig',
+  ],
+  'src/core/config/file.ts': ['ConfigFile'],
+  'src/core/config/model-section.ts': ['ModelSection'],
+  'src/core/config/price-table.ts': ['ModelPrice'],
+  'src/core/config/request-options.ts': ['RequestOptions'],
+  'src/core/models/openai/options.ts': ['OpenAIChatOptions'],
+  'src/core/models/provider.ts': ['Sampling'],
+  'src/core/agent/agent-options.ts': ['AgentOptions', 'RunOptions', 'ResumeOptions'],
+}
+
+/** The keys of an interface, also those inside its objects, and whether a doc comment stands before each. */
+function keysOf(source: string, name: string): { key: string; isDocumented: boolean }[] {
+  const lines = source.split('\n')
+  const start = lines.findIndex((line) => line.startsWith(`export interface ${name}`))
+  const body = lines.slice(start).findIndex((line) => line.endsWith('{'))
+  const length = lines.slice(start).indexOf('}')
+  if (start < 0 || body < 0 || length < 0) throw new Error(`There is no interface ${name}.`)
+  return lines.slice(start + body + 1, start + length).flatMap((line, i, all) => {
+    const [, key] = /^ +(\w+|\$\w+)\??: /.exec(line) ?? []
+    return key === undefined ? [] : [{ key, isDocumented: all[i - 1]?.endsWith('*/') === true }]
+  })
+}
+
+const cases = Object.entries(interfaces).flatMap(([file, names]) =>
+  names.map((name) => [name, file] as const),
+)
+
+it.each(cases)('every key of %s (%s) says what it is', (name, file) => {
+  const keys = keysOf(readFileSync(root + file, 'utf8'), name)
+  expect(keys).not.toEqual([])
+  expect(keys.filter(({ isDocumented }) => !isDocumented)).toEqual([])
+})
+
+it('a key without a comment is found', () => {
+  const source = 'export interface A {\n  /** Yes. */\n  a: {\n    b?: number\n  }\n}\n'
+  expect(keysOf(source, 'A')).toEqual([
+    { key: 'a', isDocumented: true },
+    { key: 'b', isDocumented: false },
+  ])
+})

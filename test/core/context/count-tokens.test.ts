@@ -1,0 +1,92 @@
+import type { Message } from '../../../machines/agent/messages.js'
+import { createTokenCounter } from '../../../src/core/context/count-tokens.js'
+import type { ModelRequest } from '../../../src/core/models/provider.js'
+import { stamped } from './histories.js'
+
+/** A token a character, and a list of what was counted. */
+function spy() {
+  const counted: string[] = []
+  const count = (text: string): number => {
+    counted.push(text)
+    return text.length
+  }
+  return { counted, counter: createTokenCounter({ count }) }
+}
+
+const request = (more: Partial<ModelRequest>): ModelRequest => ({
+  instructions: null,
+  messages: [],
+  nudges: [],
+  tools: [],
+  sampling: {},
+  extraBody: {},
+  stream: false,
+  ...more,
+})
+
+it('counts everything that a request has', () => {
+  const { counter } = spy()
+  const tools = [{ name: 'read', description: 'Reads.', parameters: { type: 'object' } }]
+  const messages = stamped([{ role: 'user', content: 'Hi' }])
+  expect(counter.request(request({}))).toBe(3)
+  expect(counter.request(request({ instructions: 'Be kind.' }))).toBe(3 + 4 + 8)
+  expect(counter.request(request({ tools }))).toBe(3 + 8 + 4 + 6 + '{"type":"object"}'.length)
+  expect(counter.request(request({ messages }))).toBe(3 + 4 + 2)
+  expect(counter.request(request({ nudges: ['Stop.'] }))).toBe(3 + 4 + 5)
+})
+
+it.each<[string, Parameters<typeof stamped>[0][number], number]>([
+  [
+    'a call',
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'read', arguments: '{}' } }],
+    },
+    4 + 8 + 4 + 2,
+  ],
+  ['a refusal', { role: 'assistant', content: null, refusal: 'No.' }, 4 + 3],
+  [
+    'no thoughts, which are not sent back',
+    { role: 'assistant', content: 'Yes', reasoning: 'Hm, hm, hm.' },
+    4 + 3,
+  ],
+  [
+    'reasoning details, which are',
+    { role: 'assistant', content: 'Yes', reasoning_details: [1, 2] },
+    4 + 3 + 5,
+  ],
+  ['a result', { role: 'tool', tool_call_id: 'c', content: 'done' }, 4 + 4],
+  [
+    'pictures, by their detail',
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Look' },
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,'.padEnd(90_000, 'A') } },
+        { type: 'image_url', image_url: { url: 'https://example.com/a.png', detail: 'low' } },
+      ],
+    },
+    4 + 4 + 765 + 85,
+  ],
+])('counts %s', (_what, draft, tokens) => {
+  const { counter } = spy()
+  const [message] = stamped([draft])
+  expect(counter.message(message as Message)).toBe(tokens)
+})
+
+it('counts only what is new', () => {
+  const { counter, counted } = spy()
+  const tools = [{ name: 'read', description: 'Reads.', parameters: {} }]
+  const messages = stamped([
+    { role: 'user', content: 'One' },
+    { role: 'assistant', content: 'Two' },
+  ])
+  const first = counter.request(request({ instructions: 'Be kind.', tools, messages }))
+  counted.length = 0
+  expect(counter.request(request({ instructions: 'Be kind.', tools, messages: [...messages] }))).toBe(first)
+  expect(counted).toEqual([])
+  const more = [...messages, ...stamped([{ role: 'user', content: 'Three' }])]
+  counter.request(request({ instructions: 'Be kind.', tools, messages: more }))
+  expect(counted).toEqual(['Three'])
+})

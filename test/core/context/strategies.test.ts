@@ -1,0 +1,259 @@
+import * as fc from 'fast-check'
+import { droppedBy, type Fit } from '../../../machines/agent/fit.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import { fittedMessages } from '../../../src/core/context/fitted-messages.js'
+import { leftOut } from '../../../src/core/context/gap.js'
+import { landmarksOf } from '../../../src/core/context/landmarks.js'
+import type { Strategy } from '../../../src/core/context/situation.js'
+import { compact } from '../../../src/core/context/strategies/compact.js'
+import { slidingWindow } from '../../../src/core/context/strategies/sliding-window.js'
+import { planSummary, withoutSummary, withSummary } from '../../../src/core/context/strategies/summarize.js'
+import { historyProblem } from '../../support/history.js'
+import { textOf } from '../../support/play.js'
+import { counter, histories, nextFit, requestPoints, sizeOf, stamped } from './histories.js'
+
+const windows = fc.integer({ min: 30, max: 1_200 })
+const strategies: [string, Strategy][] = [
+  ['sliding_window', slidingWindow],
+  ['compact', compact],
+  ['summarize without a summary', withoutSummary],
+  [
+    'summarize',
+    (situation) => {
+      const plan = planSummary(situation)
+      return plan === null ? withoutSummary(situation) : withSummary(situation, plan.gap, 'Notes.')
+    },
+  ],
+]
+
+/** What cannot be left out: lead, newest user message, steering, newest unit. */
+function indispensable(messages: readonly Message[]): Set<Message> {
+  const { lead, said, latest } = landmarksOf(messages)
+  return new Set(messages.filter((_, i) => i < lead || i >= latest || said.includes(i)))
+}
+
+function leastSize(messages: readonly Message[]): number {
+  const stays = [...indispensable(messages)].reduce((sum, message) => sum + counter.message(message), 0)
+  return sizeOf([], null) + stays
+}
+
+function contains(fitted: readonly Message[], message: Message): boolean {
+  return fitted.some(
+    (each) => each === message || (message.role === 'user' && textOf(each).includes(words(message))),
+  )
+}
+
+function words(message: Message): string {
+  const { content } = message
+  return typeof content === 'string' ? content : JSON.stringify(content).slice(1, -1)
+}
+
+describe.each(strategies)('%s', (_name, strategy) => {
+  /** Every fitted request of every history: what it was, and what it became. */
+  function holds(
+    rule: (messages: Message[], fit: Fit, fitted: readonly Message[], window: number) => void,
+  ): void {
+    let fits = 0
+    fc.assert(
+      fc.property(histories, windows, (messages, window) => {
+        const fit = nextFit(strategy, messages, window)
+        if (fit == null) return
+        fits++
+        rule(messages, fit, fittedMessages(messages, fit), window)
+      }),
+      { numRuns: 200 },
+    )
+    expect(fits).toBeGreaterThan(10)
+  }
+
+  it('never goes beyond the window', () => {
+    holds((messages, fit, _fitted, window) => {
+      expect(sizeOf(messages, fit)).toBeLessThanOrEqual(window)
+    })
+  })
+
+  it('refuses a request exactly when what has to stay does not fit', () => {
+    fc.assert(
+      fc.property(histories, windows, (messages, window) => {
+        fc.pre(sizeOf(messages, null) > window)
+        const refused = nextFit(strategy, messages, window) === undefined
+        const needed = leastSize(messages)
+        // Where messages are joined, their tokens are a few less than the sum.
+        if (needed <= window) expect(refused).toBe(false)
+        if (needed > window + 4 * messages.length) expect(refused).toBe(true)
+      }),
+    )
+  })
+
+  it('never parts a call from its results, and keeps what stays in its order', () => {
+    holds((messages, _fit, fitted) => {
+      expect(historyProblem([...fitted])).toBeNull()
+      const places = fitted.map((message) => messages.indexOf(message)).filter((index) => index >= 0)
+      expect(places).toEqual(places.toSorted((a, b) => a - b))
+    })
+  })
+
+  it('keeps the newest user message, what steered it, and the newest unit', () => {
+    holds((messages, _fit, fitted) => {
+      for (const message of indispensable(messages)) expect(contains(fitted, message)).toBe(true)
+    })
+  })
+
+  it('begins with a user message, after the system messages', () => {
+    holds((_messages, _fit, fitted) => {
+      expect(fitted.find(({ role }) => role !== 'system')?.role).toBe('user')
+    })
+  })
+
+  it('puts no two user messages in a row that were none before', () => {
+    holds((messages, _fit, fitted) => {
+      for (const [i, message] of fitted.entries()) {
+        if (message.role !== 'user' || fitted[i - 1]?.role !== 'user') continue
+        expect(messages[messages.indexOf(message) - 1]?.role).toBe('user')
+      }
+    })
+  })
+
+  it('brings the request down to three quarters of the window, if older turns are what it takes', () => {
+    holds((messages, fit, _fitted, window) => {
+      const { opening, latest } = landmarksOf(messages)
+      const size = sizeOf(messages, fit)
+      if (size > window * 0.75) expect([opening, latest]).toContain(fit.from)
+      if (fit.from < opening) expect(size).toBeLessThanOrEqual(window * 0.75)
+    })
+  })
+
+  it('keeps a fit until it is outgrown, and never takes back what it left out', () => {
+    let refits = 0
+    fc.assert(
+      fc.property(histories, windows, (messages, window) => {
+        let fit: Fit | null = null
+        for (const transcript of requestPoints(messages)) {
+          const next = nextFit(strategy, transcript, window, fit)
+          if (next === undefined) return
+          if (fit !== null && sizeOf(transcript, fit) <= window) expect(next).toBe(fit)
+          else if (fit !== null) {
+            refits++
+            const [was, is] = [leftOut(transcript, fit), next ? leftOut(transcript, next) : []]
+            expect(was.filter((message) => !is.includes(message))).toEqual([])
+          }
+          fit = next
+        }
+      }),
+      { numRuns: 150 },
+    )
+    expect(refits).toBeGreaterThan(10)
+  })
+})
+
+describe('sliding_window', () => {
+  it('touches what comes after the newest user message only when there is no other way', () => {
+    let whole = 0
+    fc.assert(
+      fc.property(histories, windows, (messages, window) => {
+        const fit = nextFit(slidingWindow, messages, window)
+        if (fit == null) return
+        const { lead, opening } = landmarksOf(messages)
+        const turn = messages.filter((_, i) => i < lead || i >= opening)
+        if (sizeOf(turn, null) > window) return
+        whole++
+        expect(fit.from).toBeLessThanOrEqual(opening)
+      }),
+      { numRuns: 200 },
+    )
+    expect(whole).toBeGreaterThan(10)
+  })
+
+  it('drops the oldest complete units of a turn that outgrows the window', () => {
+    const batch = (n: number) => [
+      {
+        role: 'assistant' as const,
+        content: null,
+        tool_calls: [{ id: `c${n}`, type: 'function' as const, function: { name: 'read', arguments: '{}' } }],
+      },
+      { role: 'tool' as const, tool_call_id: `c${n}`, content: 'x'.repeat(400) },
+    ]
+    const messages = stamped([
+      { role: 'user', content: 'Old.' },
+      { role: 'assistant', content: 'Yes.' },
+      { role: 'user', content: 'New.' },
+      ...[1, 2, 3, 4, 5].flatMap(batch),
+    ])
+    const fit = nextFit(slidingWindow, messages, 400)
+    expect(fit).toEqual({ head: 0, kept: [2], from: 9, note: null })
+    const fitted = fittedMessages(messages, fit ?? null)
+    expect(fitted.map(({ id }) => id)).toEqual(['m3', 'm10', 'm11', 'm12', 'm13'])
+  })
+})
+
+describe('compact', () => {
+  const messages = stamped([
+    { role: 'user', content: 'The task.' },
+    ...Array.from({ length: 4 }, (_, i) => [
+      {
+        role: 'assistant' as const,
+        content: null,
+        tool_calls: ['read', 'find'].map((name) => ({
+          id: `${name}${i}`,
+          type: 'function' as const,
+          function: { name, arguments: '{}' },
+        })),
+      },
+      { role: 'tool' as const, tool_call_id: `read${i}`, content: 'x'.repeat(400) },
+      { role: 'tool' as const, tool_call_id: `find${i}`, content: 'y'.repeat(400) },
+    ]).flat(),
+  ])
+
+  it('keeps the first user message and says what was dropped, when, and which tools it was', () => {
+    const fit = nextFit(compact, messages, 800)
+    expect(fit).toEqual({
+      head: 1,
+      from: 7,
+      note:
+        '[6 messages of this conversation left out here to fit the context window; 2 answers, 4 tool results; ' +
+        'tools called: read ×2, find ×2; from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:06.000Z.]',
+    })
+    const fitted = fittedMessages(messages, fit ?? null)
+    expect(fitted[0]?.content).toBe(`The task.\n\n${fit?.note}`)
+    expect(fitted.slice(1)).toEqual(messages.slice(7))
+  })
+
+  it('gives up the first message, then the marker, before it gives up', () => {
+    const long = stamped([
+      { role: 'user', content: 'z'.repeat(2_000) },
+      { role: 'assistant', content: 'Yes.' },
+      { role: 'user', content: 'Now this.' },
+    ])
+    const fit = nextFit(compact, long, 150)
+    expect(fit).toMatchObject({ head: 0, from: 1, note: expect.stringContaining('1 message ') })
+    const least = leastSize(long)
+    expect(nextFit(compact, long, least)).toEqual({ head: 0, from: 2, note: null })
+    expect(nextFit(compact, long, least - 1)).toBeUndefined()
+  })
+
+  it('keeps the first user message of every history that has room for it', () => {
+    let kept = 0
+    fc.assert(
+      fc.property(histories, windows, (messages, window) => {
+        const fit = nextFit(compact, messages, window)
+        const first = messages.find(({ role }) => role === 'user')
+        if (fit?.note == null || first === undefined) return
+        const marker = counter.text(fit.note) + 50
+        if (leastSize(messages) + counter.message(first) + marker > window) return
+        kept++
+        expect(contains(fittedMessages(messages, fit), first)).toBe(true)
+      }),
+      { numRuns: 200 },
+    )
+    expect(kept).toBeGreaterThan(10)
+  })
+})
+
+it('counts as dropped exactly what is in the gap', () => {
+  fc.assert(
+    fc.property(histories, windows, (messages, window) => {
+      const fit = nextFit(compact, messages, window) ?? null
+      expect(droppedBy(fit)).toBe(fit === null ? 0 : leftOut(messages, fit).length)
+    }),
+  )
+})

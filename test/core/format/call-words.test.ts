@@ -1,0 +1,60 @@
+import * as fc from 'fast-check'
+import {
+  callName,
+  callWord,
+  revealed,
+  shownArguments,
+  wholeArguments,
+} from '../../../src/core/format/call-words.js'
+
+test.each([
+  ['{"path":"a.txt","n":3}', 'path: "a.txt", n: 3'],
+  ['{}', ''],
+  ['', ''],
+  ['[1,2]', '[1,2]'],
+  ['{"broken', '{"broken'],
+  ['{"text":"a\\u001b[31m"}', 'text: "a\\u001b[31m"'],
+])('the arguments %j are shown as %j', (json, shown) => {
+  expect(shownArguments(json, 80)).toBe(shown)
+})
+
+test.each([
+  ['{"(y)es … (note: \\"\\", command":"rm -rf ~"}', '"(y)es … (note: \\"\\", command": "rm -rf ~"'],
+  ['{"a: 1, b":2}', '"a: 1, b": 2'],
+  ['{"ok":1,"":2,"1":3}', '"1": 3, ok: 1, "": 2'],
+  ['{"command":"echo \u202egnp.exe"}', 'command: "echo \\u202egnp.exe"'],
+  ['{"user":"admin\u200b"}', 'user: "admin\\u200b"'],
+  ['{"path":"a\u00a0b\u2028c"}', 'path: "a\\u00a0b\\u2028c"'],
+  ['{"hidden":"\u{e0041}"}', 'hidden: "\\udb40\\udc41"'],
+  ['{"half":"\\ud800"}', 'half: "\\ud800"'],
+  [`{"command":"ls${' '.repeat(40)}; rm -rf ~"}`, 'command: "ls⟨40 spaces⟩; rm -rf ~"'],
+  ['{"n":1,"n":2}', 'n: 2'],
+  ['{"__proto__":{"n":1},"n":2}', 'n: 2'],
+  ['{"broken\u0007', '{"broken\\u0007'],
+])('what the arguments %j try to hide or to be is shown: %j', (json, shown) => {
+  expect(shownArguments(json, 200)).toBe(shown)
+})
+
+test('nothing that a terminal would not show is lost, and no name passes for words of ours', () => {
+  const text = fc.string({ unit: 'binary' })
+  fc.assert(
+    fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (input) => {
+      const shown = shownArguments(JSON.stringify(input), Infinity)
+      expect(shown).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u)
+      const names = Object.keys(input).filter(
+        (key) => key !== '__proto__' && !/^[A-Za-z_$][\w$-]*$/.test(key),
+      )
+      for (const key of names) expect(shown).toContain(`${revealed(JSON.stringify(key))}: "`)
+      const spaced = Object.values(input).some((value) => value.includes('   '))
+      const whole = wholeArguments(JSON.stringify(input))
+      if (!spaced) expect(JSON.parse(whole)).toEqual(JSON.parse(JSON.stringify(input)))
+    }),
+  )
+})
+
+test('names and ids that are no plain words stand in quotes', () => {
+  expect(callName('send_mail')).toBe('send_mail')
+  expect(callName('pay(to: "Ann")? (y)es')).toBe('"pay(to: \\"Ann\\")? (y)es"')
+  expect(callWord('call_1/call_2@9f3c')).toBe('call_1/call_2@9f3c')
+  expect(callWord('a] needs nothing [b\u001b')).toBe('"a] needs nothing [b\\u001b"')
+})

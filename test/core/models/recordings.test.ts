@@ -1,0 +1,144 @@
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import { readAnswer } from '../../../src/core/models/openai/read-answer.js'
+import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
+import { ModelError } from '../../../src/core/models/provider.js'
+import { bytewise, seeded, split, streamOf } from './chunked.js'
+import { hasRecordings, reconstructedAnswers, recordedAnswers, type Recording } from './recordings.js'
+import { serve } from './server.js'
+
+type Outcome = { response: ModelResponse; text: string } | { failure: ModelFailure }
+
+async function outcomeOf(
+  work: (onDelta: (text: string) => void) => Promise<ModelResponse>,
+): Promise<Outcome> {
+  let text = ''
+  try {
+    const response = await work((delta) => {
+      text += delta
+    })
+    return { response, text }
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error
+    return { failure: error.failure }
+  }
+}
+
+const read = (pieces: Uint8Array[]) =>
+  outcomeOf((onDelta) =>
+    readAnswer(new Response(streamOf(pieces)), {
+      signal: new AbortController().signal,
+      onDelta,
+      onActivity: () => undefined,
+    }),
+  )
+
+/** The same through the real client. */
+const fetchIt = ({ status, headers, body }: Recording) =>
+  asked({
+    baseURL: 'http://recorded.example/v1',
+    fetch: () => Promise.resolve(new Response(body, { status, headers })),
+  })
+
+/** The same over a socket. */
+async function sendIt(recording: Recording) {
+  const { status, headers, body } = recording
+  // The server frames anew.
+  const kept = Object.entries(headers).filter(
+    ([name]) => !/^(content-(length|encoding)|transfer-encoding|connection)$/i.test(name),
+  )
+  await using server = await serve((response) => {
+    response.writeHead(status, Object.fromEntries(kept))
+    response.end(body)
+  })
+  const outcome = await asked({ baseURL: server.baseURL })
+  // An answer that was made by hand has no address.
+  return JSON.stringify(outcome).replaceAll(`${server.baseURL}/chat/completions`, 'The provider')
+}
+
+function asked(options: Pick<OpenAIChatOptions, 'baseURL' | 'fetch'>) {
+  const model = openaiChat({ model: 'recorded', apiKey: 'key', ...options })
+  return outcomeOf((onDelta) =>
+    model.request(
+      { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
+      { signal: new AbortController().signal, onDelta, onActivity: () => undefined },
+    ),
+  )
+}
+
+const withoutThoughts = (text: string) => text.replace(/<think>[^]*?<\/think>\s*/g, '')
+
+/** Holds an outcome against what is expected of it; returns what differs. */
+function differences(outcome: Outcome, { expected, status }: Recording): string[] {
+  const differing: string[] = []
+  const same = (what: string, got: unknown, wanted: unknown) => {
+    if (wanted !== undefined && JSON.stringify(got) !== JSON.stringify(wanted)) {
+      differing.push(`${what}: ${JSON.stringify(got)} instead of ${JSON.stringify(wanted)}`)
+    }
+  }
+  if ('failure' in outcome) {
+    if (status === 200 && !expected.error && expected.text !== undefined)
+      differing.push(`failed: ${outcome.failure.message}`)
+    same('partial text', outcome.failure.partialText, expected.text ?? '')
+    if (status !== 200) same('status', outcome.failure.status, status)
+    return differing
+  }
+  if (expected.error) return ['an error was taken for an answer']
+  const { response, text } = outcome
+  const thinks = expected.text?.includes('<think>') ?? false
+  same('streamed text', text, response.text)
+  if (expected.text !== undefined) same('text', response.text, withoutThoughts(expected.text))
+  else if (!thinks) {
+    same('text head', response.text.slice(0, expected.textHead?.length), expected.textHead)
+    same('text length', response.text.length, expected.textLength)
+  }
+  if (!thinks) {
+    if (expected.reasoning !== undefined) same('reasoning', response.reasoning, expected.reasoning ?? '')
+    same('reasoning length', response.reasoning.length, expected.reasoningLength)
+  }
+  const calls = response.toolCalls.map(({ id, function: call }) => [id, call.name, call.arguments])
+  same(
+    'calls',
+    calls,
+    expected.toolCalls?.map(([id, name, args]) => [id, name, args || '{}']),
+  )
+  if (expected.finishReason !== undefined)
+    same('finish reason', response.finishReason, expected.finishReason || null)
+  same('complete', response.complete, expected.complete)
+  if (expected.usage === null) same('usage', response.usage, null)
+  else if (expected.usage !== undefined) {
+    same('input tokens', response.usage?.inputTokens, expected.usage.input)
+    same('output tokens', response.usage?.outputTokens, expected.usage.output)
+  }
+  return differing
+}
+
+const describeRecordings = hasRecordings ? describe : describe.skip
+if (!hasRecordings) console.log('recordings: skipped, ../shared/recordings is not there')
+
+describeRecordings('recorded answers of real providers', () => {
+  const answers = hasRecordings ? [...recordedAnswers(), ...reconstructedAnswers()] : []
+
+  test('are read as expected, over both transports and under any chunking of their bytes', async () => {
+    const random = seeded(20240817)
+    const wrong: string[] = []
+    for (const recording of answers) {
+      const bytes = new TextEncoder().encode(recording.body)
+      const outcome = await fetchIt(recording)
+      const differing = differences(outcome, recording)
+      const sent = await sendIt(recording)
+      if (sent !== JSON.stringify(outcome))
+        differing.push(`over a socket: ${sent} instead of ${JSON.stringify(outcome)}`)
+      if (recording.status === 200) {
+        for (const pieces of [[bytes], bytewise(bytes), split(bytes, random), split(bytes, random, 7)]) {
+          const other = await read(pieces)
+          if (JSON.stringify(other) !== JSON.stringify(outcome))
+            differing.push(`${pieces.length} pieces give ${JSON.stringify(other)}`)
+        }
+      }
+      if (differing.length > 0) wrong.push(`${recording.name}\n  ${differing.join('\n  ')}`)
+    }
+    console.log(`recordings: ${answers.length - wrong.length} of ${answers.length}`)
+    expect(wrong).toEqual([])
+    expect(answers.length).toBeGreaterThan(90)
+  }, 120_000)
+})

@@ -1,0 +1,51 @@
+import * as fc from 'fast-check'
+import { createThinkSplitter } from '../../../src/core/models/openai/think-tags.js'
+
+function split(...pieces: string[]) {
+  const splitter = createThinkSplitter()
+  const deltas = [...pieces.map((piece) => splitter.push(piece)), splitter.flush()]
+  return {
+    text: deltas.map((delta) => delta.text).join(''),
+    reasoning: deltas.map((delta) => delta.reasoning).join(''),
+  }
+}
+
+test.each([
+  ['<think>why</think>so', 'so', 'why'],
+  ['\n<think>\nwhy\n</think>\n\nso', 'so', '\nwhy\n'],
+  ['so<think>why</think>, then', 'so, then', 'why'],
+  ['<think>a</think>b<think>c</think>d', 'bd', 'ac'],
+  ['<think>cut off', '', 'cut off'],
+  ['<think>cut off</thi', '', 'cut off</thi'],
+  ['1 < 2 and <thin air', '1 < 2 and <thin air', ''],
+  ['ends in <thi', 'ends in <thi', ''],
+  ['<<think>x</think>', '<', 'x'],
+  ['write `<think>` first', 'write `<think>` first', ''],
+  ['no start</think> tag', 'no start</think> tag', ''],
+  ['  indented', '  indented', ''],
+  ['   ', '   ', ''],
+  ['', '', ''],
+])('%j shows %j', (content, text, reasoning) => {
+  expect(split(content)).toEqual({ text, reasoning })
+})
+
+test('the result is the same wherever the text is cut', () => {
+  const word = fc.constantFrom('<think>', '</think>', '<', '`', ' ', '\n', 'a', '<thi', 'nk>', '</')
+  fc.assert(
+    fc.property(fc.array(word), fc.array(fc.nat(60)), (words, cuts) => {
+      const whole = words.join('')
+      const places = [...cuts, whole.length]
+        .map((cut) => Math.min(cut, whole.length))
+        .toSorted((a, b) => a - b)
+      const pieces = places.map((place, at) => whole.slice(places[at - 1] ?? 0, place))
+      expect(split(...pieces)).toEqual(split(whole))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('only the start of a tag is held back', () => {
+  const splitter = createThinkSplitter()
+  expect(splitter.push('a <')).toEqual({ text: 'a ', reasoning: '' })
+  expect(splitter.push('b')).toEqual({ text: '<b', reasoning: '' })
+})

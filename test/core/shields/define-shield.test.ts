@@ -1,0 +1,87 @@
+import { defineShield, type Shield, shieldSet, type ShieldsOptions } from '../../../src/core/shields/index.js'
+import { refusal } from './support.js'
+
+const check = () => ({ action: 'allow' }) as const
+
+describe('defineShield', () => {
+  it('makes a shield that cannot be changed', () => {
+    const shield = defineShield({ name: 'mine', check, timeoutMs: 5 })
+    expect(shield).toEqual({ name: 'mine', check, timeoutMs: 5 })
+    expect(Object.isFrozen(shield)).toBe(true)
+  })
+
+  it('takes its own work again', () => {
+    const shield = defineShield({ name: 'mine', check })
+    expect(defineShield(shield)).toEqual(shield)
+  })
+
+  it.each<[string, unknown, RegExp]>([
+    ['nothing', undefined, /takes an object/],
+    ['a function', check, /takes an object/],
+    ['no name', { check }, /cannot be named a value of type undefined/],
+    ['an empty name', { name: '', check }, /cannot be named ''/],
+    ['a name with spaces', { name: 'my shield', check }, /cannot be named 'my shield'/],
+    ['a name of 65 characters', { name: 'x'.repeat(65), check }, /cannot be named/],
+    ['no check', { name: 's' }, /Shield 's': check must be a function/],
+    ['a check that is none', { name: 's', check: true }, /check must be a function/],
+    ['a mistyped option', { name: 's', check, timeout: 5 }, /there is no option 'timeout'.*timeoutMs/],
+    ['a time of zero', { name: 's', check, timeoutMs: 0 }, /timeoutMs must be/],
+    ['a time that is none', { name: 's', check, timeoutMs: Number.NaN }, /timeoutMs must be/],
+    ['an endless time', { name: 's', check, timeoutMs: Infinity }, /from 1 to 2147483647/],
+    ['a time as text', { name: 's', check, timeoutMs: '5' }, /timeoutMs must be/],
+  ])('refuses %s with a sentence', (_, definition, words) => {
+    const { code, message } = refusal(() => defineShield(definition as Shield))
+    expect(code).toBe('invalid_shield')
+    expect(message).toMatch(words)
+  })
+})
+
+describe('the shields of an agent', () => {
+  it('are none by default, with ten seconds a check, and fail closed', () => {
+    expect(shieldSet()).toEqual({
+      input: [],
+      toolInput: [],
+      toolOutput: [],
+      output: [],
+      timeoutMs: 10_000,
+      failOpen: false,
+      holdBack: 200,
+    })
+  })
+
+  it('may stand at several points', () => {
+    const shield = defineShield({ name: 'mine', check })
+    const { input, output } = shieldSet({ input: [shield], output: [shield] })
+    expect([input, output]).toEqual([[shield], [shield]])
+  })
+
+  const shield = defineShield({ name: 'twin', check })
+  const holes: Shield[] = []
+  holes.length = 2
+  it.each<[string, unknown, string, RegExp]>([
+    [
+      'two of one name at one point',
+      { input: [shield, shield] },
+      'duplicate_shield',
+      /shields\.input.*'twin'/,
+    ],
+    ['null among them', { output: [null] }, 'invalid_shield', /shields\.output\[0\] is no shield/],
+    ['a hole among them', { output: holes }, 'invalid_shield', /shields\.output\[0\] is no shield/],
+    ['a definition that is none', { output: [{ name: 'x' }] }, 'invalid_shield', /check must be a function/],
+    ['a point that there is not', { tool: [] }, 'invalid_option', /shields\.tool is no option.*toolInput/],
+    ['no list', { input: shield }, 'invalid_option', /shields\.input must be an array/],
+    ['a list instead of the points', [shield], 'invalid_option', /must be an object/],
+    ['null', null, 'invalid_option', /must be an object/],
+    ['a time that is none', { timeoutMs: -1 }, 'invalid_option', /shields\.timeoutMs must be/],
+    [
+      'a failOpen that is a word',
+      { failOpen: 'no' },
+      'invalid_option',
+      /shields\.failOpen must be true or false/,
+    ],
+  ])('are refused with %s', (_, options, code, words) => {
+    const error = refusal(() => shieldSet(options as ShieldsOptions))
+    expect(error.code).toBe(code)
+    expect(error.message).toMatch(words)
+  })
+})

@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs'
+import { OpenAI } from 'openai'
+import { openaiChat } from '../../../src/core/models/openai/openai-chat.js'
+import * as shields from '../../../src/core/shields/index.js'
+import type { Shield, ShieldOutcome, ShieldsOptions } from '../../../src/core/shields/index.js'
+import { verdictOf } from './support.js'
+
+const page = readFileSync('docs/shields.md', 'utf8')
+const [configured = '', written = '', builtIn = '', byHand = ''] = [
+  ...page.matchAll(/```js\n([^]*?)```/g),
+].map(([, code = '']) => code)
+
+/** Evaluates an example; resolves with what it has named so. */
+async function run(code: string, names: string, given: Record<string, unknown> = {}): Promise<unknown[]> {
+  const scope = {
+    ...shields,
+    openaiChat,
+    client: new OpenAI({ apiKey: 'test-key' }),
+    model: null,
+    tools: [],
+    ...given,
+  }
+  // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
+  const evaluate = new Function(
+    ...Object.keys(scope),
+    `return (async () => { ${code}\nreturn [${names}] })()`,
+  )
+  return (await (evaluate as (...values: unknown[]) => unknown)(...Object.values(scope))) as unknown[]
+}
+
+describe('docs/shields.md', () => {
+  it('configures shields as it says', async () => {
+    let options: ShieldsOptions | undefined
+    const createAgent = (agent: { shields: ShieldsOptions }): void => {
+      options = agent.shields
+    }
+    await run(configured, '', { createAgent })
+    const { toolOutput, timeoutMs } = shields.shieldSet(options)
+    expect(toolOutput.map(({ name }) => name)).toEqual(['secrets', 'pii'])
+    expect(page).toContain(`${timeoutMs / 1000} 000 ms`)
+  })
+
+  it('defines shields that decide as it says', async () => {
+    const harmful = (content: string): unknown => ({
+      json: () => Promise.resolve({ harmful: content.includes('bomb') }),
+    })
+    const fetch = (_: string, { body }: { body: string }) => Promise.resolve(harmful(body))
+    const given = { fetch, classifierURL: 'http://127.0.0.1:9' }
+    const [noPrices, classifier] = (await run(written, 'noPrices, classifier', given)) as [Shield, Shield]
+    expect(await verdictOf(noPrices, '5 €')).toMatchObject({ action: 'block' })
+    expect(await verdictOf(noPrices, '5')).toEqual({ action: 'allow' })
+    expect(await verdictOf(classifier, 'a bomb')).toEqual({ action: 'block' })
+    expect(await verdictOf(classifier, 'a balm')).toEqual({ action: 'allow' })
+  })
+
+  it('uses the built-in shields, and names them and their defaults as they are', async () => {
+    const made = (await run(builtIn, 'secrets, moderation, guard')) as Shield[]
+    for (const { name } of made) expect(page).toContain(`name: '${name}'`)
+    const [secrets] = made
+    const key = ['AK', 'IA', 'Q7RS2TUV3WXY4ZAB'].join('')
+    expect(secrets && (await verdictOf(secrets, key))).toMatchObject({ content: '<aws>' })
+  })
+
+  it('runs shields by hand', async () => {
+    const text = 'It costs 5 €.'
+    const [noPrices] = await run(written, 'noPrices')
+    const [outcome] = (await run(byHand, '{ action, message, findings }', { noPrices, text })) as [
+      ShieldOutcome,
+    ]
+    expect(outcome).toMatchObject({ action: 'block', message: 'Prices are quoted by people only.' })
+    expect(outcome.findings).toHaveLength(2)
+  })
+})

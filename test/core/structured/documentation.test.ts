@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import * as z from 'zod'
+import { createAgent, objectOrThrow, openaiChat } from '../../../src/index.js'
+import { structuredOutputAt } from '../../../src/core/models/openai/structured-output-at.js'
+import { startRehearsal } from '../../../src/rehearsal/index.js'
+
+const page = readFileSync('docs/structured-output.md', 'utf8')
+
+describe('docs/structured-output.md', () => {
+  it('runs as it says', async () => {
+    const [, code = ''] = /```js\n([^]*?)```/.exec(page) ?? []
+    const body = code.replace(/^import .*\n/gm, '').replace("{ model: 'gpt-5-mini' }", 'options')
+    const rehearsal = await startRehearsal({
+      scenario: { turns: [{ text: '{"city":"Paris","days":2}' }] },
+      strict: true,
+    })
+    const options = { model: 'm', baseURL: rehearsal.url, apiKey: 'none' }
+    // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
+    const example = new Function(
+      'createAgent',
+      'objectOrThrow',
+      'openaiChat',
+      'z',
+      'options',
+      `return (async () => {\n${body}\nreturn { city, days }\n})()`,
+    ) as (...given: unknown[]) => unknown
+    try {
+      const given = [createAgent, objectOrThrow, openaiChat, z, options]
+      expect(await example(...given)).toEqual({ city: 'Paris', days: 2 })
+    } finally {
+      await rehearsal.close()
+    }
+  })
+
+  it('names the providers that are known, and no others', () => {
+    const [, beside = '', alone = ''] =
+      /Known are ([^]*?) with tools, and ([^]*?) in requests/.exec(page) ?? []
+    const names = (list: string) =>
+      list.split(/,|\band\b/).map((name) => name.toLowerCase().replaceAll(/\s/g, ''))
+    const asWritten: Record<string, string> = { xai: 'x-ai' }
+    for (const name of names(beside)) expect(structuredOutputAt(asWritten[name] ?? name)).toBe('beside_tools')
+    for (const name of names(alone)) expect(structuredOutputAt(name)).toBe('alone')
+    expect([...names(beside), ...names(alone)]).toHaveLength(12)
+  })
+})

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import { ConfigError, createAgent, type ModelProvider, openaiChat } from '../../../src/index.js'
+import { structuredOutputAt } from '../../../src/core/models/openai/structured-output-at.js'
+import { structuredOutput } from '../../../src/core/structured/structured-output.js'
+
+const schema = z.object({ city: z.string() })
+const model = {
+  provider: 'none',
+  model: 'm',
+  request: () => Promise.reject(new Error('Nobody asks.')),
+} satisfies ModelProvider
+
+function refusal(output: unknown): ConfigError {
+  try {
+    createAgent({ model, output: output as never })
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return error as ConfigError
+  }
+  throw new Error('It was taken.')
+}
+
+describe('output', () => {
+  it('takes a schema, or a schema with a name and a mode', () => {
+    expect(structuredOutput(schema)).toMatchObject({ name: 'final_answer', mode: 'auto' })
+    const options = { schema, name: 'place', mode: 'tool' } as const
+    expect(structuredOutput(options)).toMatchObject({ name: 'place', mode: 'tool' })
+  })
+
+  it('takes a plain JSON Schema', () => {
+    const { format } = structuredOutput({
+      type: 'object',
+      properties: { a: { type: 'null' } },
+      required: ['a'],
+    })
+    expect(format).toMatchObject({ strict: true, schema: { additionalProperties: false } })
+  })
+
+  it('is sent as it is, and not strict, where strictness would change what it accepts', () => {
+    const { format, schema: given } = structuredOutput(z.object({ city: z.string().optional() }))
+    expect(format).toEqual({ name: 'final_answer', schema: given, strict: false })
+  })
+
+  it.each([
+    ['a text', 'city'],
+    ['null', null],
+    ['a number', 7],
+    ['a list', []],
+    ['nothing in an object', {}],
+    ['an array schema', z.array(z.string())],
+    ['a union at the top', z.union([schema, z.object({ n: z.number() })])],
+    ['a schema that JSON cannot say', z.object({ at: z.date() })],
+    [
+      'a schema of a library without JSON Schema',
+      { '~standard': { version: 1, vendor: 'x', validate: () => ({}) } },
+    ],
+  ])('refuses %s, and says what to pass', (_, output) => {
+    const error = refusal(output)
+    expect(error).toMatchObject({ code: 'invalid_config', subject: 'output' })
+    expect(error.message).toMatch(/^(output: what was given |Invalid output:\n).{20,}/)
+  })
+
+  it('refuses options that it does not know, by their path', () => {
+    expect(refusal({ schema, mode: 'json' })).toMatchObject({
+      code: 'invalid_config',
+      subject: 'output.mode',
+    })
+    expect(refusal({ schema, name: 'my place' })).toMatchObject({ subject: 'output.name' })
+    expect(refusal({ schema, retries: 3 })).toMatchObject({ subject: 'output.retries' })
+  })
+
+  it('refuses a number of repairs that is none', () => {
+    expect(() => createAgent({ model, completion: { maxOutputRepairs: -1 } })).toThrow(/maxOutputRepairs/)
+    const { config } = createAgent({ model, completion: { maxOutputRepairs: null } })
+    expect(config.completion.maxOutputRepairs).toBe(0)
+  })
+})
+
+describe('structured output at a provider', () => {
+  it.each([
+    ['https://api.openai.com/v1', 'beside_tools'],
+    ['https://generativelanguage.googleapis.com/v1beta/openai', 'alone'],
+    ['http://localhost:11434/v1', 'alone'],
+    ['https://api.deepseek.com', undefined],
+    ['https://my.own.host/v1', undefined],
+  ])('at %s is %s', (baseURL, support) => {
+    expect(openaiChat({ model: 'm', baseURL }).structuredOutput).toBe(support)
+  })
+
+  it('is known of no provider that is named like a property of objects', () => {
+    expect(structuredOutputAt('constructor')).toBeUndefined()
+  })
+})

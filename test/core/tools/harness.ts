@@ -1,0 +1,54 @@
+import { SimulatedClock } from 'xstate'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import { type RunBatchOptions, runBatch } from '../../../src/core/tools/run-batch.js'
+import type { RunnableCall } from '../../../src/core/tools/run-call.js'
+import { type ToolEntry, toolSet } from '../../../src/core/tools/tool-set.js'
+
+export function call(name: string, args: unknown = {}, id = `call_${name}`): RunnableCall {
+  return { id, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) }
+}
+
+/** A batch with everything that it reports, in order. */
+export function start(
+  calls: RunnableCall[],
+  tools: readonly ToolEntry[],
+  more: Partial<RunBatchOptions> = {},
+) {
+  const results: [string, ToolResult][] = []
+  const progress: unknown[] = []
+  const clock = new SimulatedClock()
+  const controller = new AbortController()
+  const done = runBatch(calls, {
+    tools: toolSet(tools),
+    concurrency: 8,
+    defaultTimeoutMs: 0,
+    maxResultChars: 1000,
+    signal: controller.signal,
+    clock,
+    context: undefined,
+    runId: 'run',
+    sessionId: 'session',
+    batchId: 'run.1',
+    onProgress: (callId, name, value) => progress.push([callId, name, value]),
+    onResult: (callId, result) => results.push([callId, result]),
+    ...more,
+  })
+  return { done, results, progress, clock, abort: (reason?: unknown) => controller.abort(reason) }
+}
+
+/** The result of one call. */
+export async function runOne(
+  args: unknown,
+  tool: ToolEntry & { name: string },
+  more: Partial<RunBatchOptions> = {},
+): Promise<ToolResult> {
+  const { done, results } = start([call(tool.name, args)], [tool], more)
+  await done
+  expect(results).toHaveLength(1)
+  const result = results[0]?.[1]
+  if (!result) throw new Error('No result was reported.')
+  return result
+}
+
+/** Lets everything run that waits for nothing but promises. */
+export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,0 +1,73 @@
+import * as fc from 'fast-check'
+import { jsonProblem } from '../../../src/core/tools/json-problem.js'
+
+const parses = (text: string): boolean => {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+test.each([
+  ['', 0, 'the text ends where it needs a value'],
+  ['{"a":1', 6, "the text ends where it needs ',' or '}'"],
+  ['{"a" 1}', 5, 'expected \':\' after the property name but found "1"'],
+  ['{a:1}', 1, 'expected a property name in double quotes or \'}\' but found "a"'],
+  ['{"a":1,}', 7, 'expected a property name in double quotes but found "}"'],
+  ['[1,]', 3, 'expected a value but found "]"'],
+  ['[1 2]', 3, "expected ',' or ']' but found \"2\""],
+  ['{"a":01}', 6, "expected ',' or '}' but found \"1\""],
+  ['{"a":tru}', 5, 'expected a value but found "t"'],
+  ["{'a':1}", 1, "expected a property name in double quotes or '}' but found \"'\""],
+  ['{"a":1}{"a":1}', 7, 'expected nothing after the end of the JSON value but found "{"'],
+  ['{"a":"b', 7, 'the string that opens at position 5 is never closed'],
+  ['"a\nb"', 2, 'a control character inside a string must be written as \\n'],
+  ['"C:\\x"', 3, 'this is not an escape that JSON knows; write \\\\ for a backslash'],
+  ['[😀]', 1, 'expected a value or \']\' but found "😀"'],
+])('The problem of %j is at position %d', (text, position, problem) => {
+  expect(jsonProblem(text)).toEqual({ position, problem })
+})
+
+const mangled = fc
+  .tuple(
+    fc.json(),
+    fc.nat(),
+    fc.nat({ max: 3 }),
+    fc.constantFrom('', '"', '{', '}', '[', ']', ',', ':', '\\', '0', '-', '.', 'e', 'true', '\n', '\u0000'),
+  )
+  .map(([json, at, cut, insert]) => {
+    const from = at % (json.length + 1)
+    return json.slice(0, from) + insert + json.slice(from + cut)
+  })
+
+test('A text has a problem exactly when JSON.parse refuses it, at a place inside or at the end', () => {
+  fc.assert(
+    fc.property(fc.oneof(mangled, fc.json(), fc.string()), (text) => {
+      const found = jsonProblem(text)
+      expect(found === null).toBe(parses(text))
+      if (found === null) return
+      expect(found.position).toBeGreaterThanOrEqual(0)
+      expect(found.position).toBeLessThanOrEqual(text.length)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('What stands before the problem can be completed: a prefix of JSON has its problem at its end', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.nat(), (json, at) => {
+      const prefix = `[${json}`.slice(0, 1 + (at % (json.length + 1)))
+      const found = jsonProblem(prefix)
+      // Half a literal, number or escape is reported where it begins.
+      const start = prefix.search(/(?:[a-z\d.+-]+|\\u?[\da-f]*)$/i)
+      expect(found?.position).toBeGreaterThanOrEqual(start === -1 ? prefix.length : start)
+    }),
+  )
+})
+
+test('Any depth and ten million characters are read', () => {
+  expect(jsonProblem('['.repeat(1_000_000))).toMatchObject({ position: 1_000_000 })
+  expect(jsonProblem(`{"a":"${'x'.repeat(10_000_000)}`)).toMatchObject({ position: 10_000_006 })
+})

@@ -1,0 +1,141 @@
+import * as fc from 'fast-check'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { defineTool } from '../../../src/index.js'
+import { parseArguments } from '../../../src/core/tools/parse-arguments.js'
+import type { Tool } from '../../../src/core/tools/tool.js'
+
+const toolWith = (input: JsonObject): Tool =>
+  defineTool({
+    name: 'book',
+    description: 'Books.',
+    input: input as { type: 'object' },
+    execute: () => 'ok',
+  }) as Tool
+
+/** What the model reads; null: the arguments fit. */
+async function refusal(input: JsonObject, given: unknown): Promise<string | null> {
+  const parsed = await parseArguments(toolWith({ type: 'object', ...input }), JSON.stringify(given))
+  return parsed.ok ? null : parsed.message
+}
+
+const trip: JsonObject = {
+  properties: {
+    city: { type: 'string', minLength: 2 },
+    days: { type: 'integer', minimum: 1 },
+    'in words': { enum: ['long', 'short'] },
+    guests: {
+      type: 'array',
+      items: { type: 'object', properties: { name: { $ref: '#/$defs/name' } }, required: ['name'] },
+    },
+    pay: { anyOf: [{ type: 'null' }, { type: 'object', properties: { iban: { type: 'string' } } }] },
+  },
+  required: ['city'],
+  additionalProperties: false,
+  $defs: { name: { type: 'string', pattern: '^[A-Z]' } },
+}
+
+describe('arguments of a tool with a plain JSON Schema', () => {
+  test.each([
+    [{ city: 'Paris' }],
+    [{ city: 'Paris', days: 3, 'in words': 'long', guests: [{ name: 'Ann', age: 7 }], pay: null }],
+    [{ city: 'Paris', pay: { iban: 'DE', any: [] } }],
+  ])('are taken when they fit: %j', async (given) => {
+    expect(await refusal(trip, given)).toBeNull()
+  })
+
+  test.each<[unknown, string[]]>([
+    [{}, ['- city: Missing.']],
+    [{ city: 7 }, ['- city: Type "number" is invalid. Expected "string".']],
+    [{ city: 'P' }, ['- city: String is too short (1 < 2).']],
+    [
+      { city: 'Paris', days: 0.5 },
+      ['- days: Type "number" is invalid. Expected "integer".', '- days: 0.5 is less than 1'],
+    ],
+    [{ city: 'Paris', 'in words': 'x' }, ['- ["in words"]: This does not match any of ["long","short"].']],
+    [{ city: 'Paris', guests: [{ name: 'Ann' }, {}] }, ['- guests[1].name: Missing.']],
+    [{ city: 'Paris', guests: [{ name: 'ann' }] }, ['- guests[0].name: String does not match pattern.']],
+    [{ city: 'Paris', pay: { iban: 7 } }, ['- pay: This does not match any subschemas.; expected {"anyOf"']],
+    [{ city: 'Paris', 'a/b~c %': 1 }, ['- ["a/b~c %"]: There must be no such field.']],
+    [
+      { days: 'x', more: 1 },
+      ['- city: Missing.', '- days: Type "string" is invalid. Expected "integer".', '- more: There'],
+    ],
+  ])('are refused with the field named: %j', async (given, lines) => {
+    const message = await refusal(trip, given)
+    const [head, ...rest] = (message ?? '').split('\n')
+    expect(head).toBe("The arguments of 'book' do not fit its schema:")
+    expect(rest.at(-1)).toBe('Correct them and call it again.')
+    expect(rest).toHaveLength(lines.length + 1)
+    for (const line of lines) expect(rest.some((one) => one.startsWith(line))).toBe(true)
+  })
+
+  test('are held against the draft that the schema names', async () => {
+    const old = {
+      properties: {
+        range: { items: [{ type: 'number' }, { type: 'string' }] },
+        n: { minimum: 1, exclusiveMinimum: true },
+      },
+    }
+    const draft = (version: string) => ({ ...old, $schema: `http://json-schema.org/${version}/schema#` })
+    expect(await refusal(draft('draft-04'), { range: [1, 'x'], n: 1 })).toContain('- n: ')
+    expect(await refusal(draft('draft-07'), { range: ['x', 1] })).toContain('- range[0]: ')
+    const now = { properties: { range: { prefixItems: [{ type: 'number' }] } } }
+    expect(await refusal(now, { range: ['x'] })).toContain('- range[0]: ')
+  })
+
+  test.each<[string, JsonObject]>([
+    [
+      'a keyword that nobody knows',
+      { 'x-order': 3, properties: { a: { widget: 'slider', nullable: true } } },
+    ],
+    [
+      'a pattern of another language',
+      { properties: { a: { pattern: '(?i)^x$' } }, patternProperties: { '(?P<n>x)': false } },
+    ],
+    ['a format that nobody knows', { properties: { a: { type: 'string', format: 'postcode' } } }],
+    ['a reference to elsewhere', { properties: { a: { $ref: 'https://example.com/schema.json' } } }],
+    ['a reference to itself', { properties: { a: { $ref: '#/properties/a' } } }],
+    ['an enum that is none', { properties: { a: { enum: 'x' } } }],
+    ['properties that are none', { properties: { a: 7 } }],
+    ['two parts of one id', { $defs: { a: { $id: 'x' }, b: { $id: 'x' } } }],
+  ])('are taken where the schema has %s', async (_, schema) => {
+    expect(await refusal(schema, { a: 'x', b: 1 })).toBeNull()
+  })
+
+  test('are checked for the rest where a pattern is of another language', async () => {
+    const schema = { properties: { a: { pattern: '(?i)^x$', maxLength: 1 } }, required: ['b'] }
+    expect(await refusal(schema, { a: 'xx' })).toMatch(/- b: Missing\.[^]*|- a: /)
+    expect(await refusal(schema, { a: 'xx' })).toContain('- b: Missing.')
+    expect(await refusal(schema, { a: 'xx' })).toContain('- a: String is too long')
+  })
+
+  test('are checked without making code of the schema', async () => {
+    const made: string[] = []
+    const { Function: original } = globalThis
+    globalThis.Function = new Proxy(original, {
+      construct: (target, args: string[]) => {
+        made.push(args.join())
+        return Reflect.construct(target, args) as object
+      },
+    })
+    try {
+      await refusal(trip, { city: 7 })
+    } finally {
+      globalThis.Function = original
+    }
+    expect(made).toEqual([])
+  })
+
+  test('come to an answer whatever the schema is', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), async (schema, given) => {
+        const { $schema: _, properties, ...more } = schema as JsonObject
+        const parsed = await parseArguments(
+          toolWith({ ...more, type: 'object', properties: { a: properties ?? {} } }),
+          JSON.stringify({ a: given }),
+        )
+        expect(typeof parsed.ok).toBe('boolean')
+      }),
+    )
+  })
+})

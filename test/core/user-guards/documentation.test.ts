@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import type { StepsWithBlock } from '../../../guards/config.js'
+import { guardsOffByDefault } from '../../../src/core/config/defaults.js'
+import {
+  createAgent,
+  defineGuard,
+  openaiChat,
+  presets,
+  resolveConfig,
+  type UserGuard,
+} from '../../../src/index.js'
+
+const page = readFileSync('docs/guardrails.md', 'utf8')
+const blocks = [...page.matchAll(/```js\n([^]*?)```/g)].map(([, code = '']) => code)
+const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
+
+describe('docs/guardrails.md', () => {
+  it('configures an agent as it says', () => {
+    const [configured = ''] = blocks
+    expect(() => run(configured, '')).not.toThrow()
+  })
+
+  it('defines guards that an agent takes, and that decide as it says', async () => {
+    const [, one = '', other = ''] = blocks
+    const writesInside = run(one, 'writesInside') as UserGuard
+    const mailPolicy = run(other, 'mailPolicy') as UserGuard
+    expect(() => createAgent({ model, guards: [writesInside, mailPolicy] })).not.toThrow()
+    const calls = ['out/a', '/etc/passwd'].map((path, i) => ({
+      id: `c${i}`,
+      name: 'write_file',
+      arguments: { path },
+      argumentsText: '',
+      readOnly: false,
+      polling: false,
+    }))
+    const about = {
+      fact: { type: 'calls' as const, calls },
+      signal: new AbortController().signal,
+      context: {},
+    }
+    expect(writesInside.verdict(null, about)).toMatchObject({ action: 'block', callIds: ['c1'] })
+    expect(await mailPolicy.verdict({ sent: 0 }, about)).toBeUndefined()
+  })
+
+  it('shows the numbers of the default policy as they are', () => {
+    const { progress } = resolveConfig().guardrails
+    const { sameOutput, duplicates, waiting, ...others } = progress ?? {}
+    const rules = Object.entries(others).filter(([, value]) => typeof value === 'object')
+    const outputs = Object.entries(sameOutput ?? {}).filter(([, value]) => typeof value === 'object')
+    const steps = [...rules, ...outputs.map(([name, value]) => [`sameOutput.${name}`, value] as const)]
+    expect(steps).toHaveLength(15)
+    for (const [name, value] of steps) {
+      const { nudgeAt, haltAt, blockAt = '' } = value as Partial<StepsWithBlock>
+      const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? ''
+      expect(
+        row
+          .split('|')
+          .slice(3, 6)
+          .map((cell) => cell.trim()),
+      ).toEqual([nudgeAt, blockAt, haltAt].map(String))
+    }
+    expect(page).toContain(`| the ${duplicates?.blockAt}th on |`)
+    expect(page).toContain(`took ${(waiting?.ms ?? 0) / 1000} seconds`)
+    expect(page).toContain(`than ${waiting?.chars} characters counts for a third`)
+  })
+
+  it('shows the defaults of the other guards as they are', () => {
+    const guardrails = { ...resolveConfig().guardrails, ...guardsOffByDefault }
+    for (const name of [
+      'repeatedCall',
+      'repeatedOutput',
+      'cycle',
+      'failing',
+      'terminalDelegation',
+      'emptyAnswer',
+    ] as const) {
+      const row =
+        page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`) && line.includes('{')) ?? ''
+      for (const [key, value] of Object.entries(guardrails[name] ?? {})) {
+        expect(row).toContain(typeof value === 'string' ? `${key}: '${value}'` : `${key}: ${value}`)
+      }
+    }
+  })
+
+  it('has a section for each preset', () => {
+    for (const name of Object.keys(presets))
+      expect(page).toMatch(new RegExp(`^### .*\`presets\\.${name}\``, 'm'))
+  })
+})
+
+/** Evaluates an example; returns what it has named so. */
+function run(code: string, name: string): unknown {
+  // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
+  const evaluate = new Function(
+    'createAgent',
+    'defineGuard',
+    'model',
+    'tools',
+    `${code}\nreturn ${name || 'null'}`,
+  )
+  return (evaluate as (...given: unknown[]) => unknown)(createAgent, defineGuard, model, [])
+}
