@@ -58,9 +58,9 @@ const measurements = {
     store.close()
     const again = fileStore({ dir: join(folder, 'load') })
     const start = performance.now()
-    const { run, at } = await agentOn(again).replay(sessionId)
+    const { run, seq } = await agentOn(again).replay(sessionId)
     if (run.steps !== steps) throw new Error(`${run.steps} steps`)
-    return { ms: performance.now() - start, records: at }
+    return { ms: performance.now() - start, records: seq }
   },
 
   async concurrent() {

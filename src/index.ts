@@ -33,9 +33,10 @@ export type {
   CompletedResult,
   FinalState,
   PausedResult,
-  PendingAnswer,
+  PendingCall,
   Reason,
   RunAtWork,
+  RunFailure,
   RunResult,
   StoppedResult,
   WaitingResult,
@@ -80,7 +81,7 @@ export {
   RunError,
   TimedOutError,
 } from './core/run/or-throw.js'
-export type { AnswerOptions, AskedCall } from './core/run/awaited-call.js'
+export type { AnswerOptions, CallReference } from './core/run/awaited-call.js'
 export type { Run } from './core/run/run.js'
 export { restoreSession } from './core/sessions/restore-session.js'
 export { createSession, Session, type SessionMetadata, type StoredSession } from './core/sessions/session.js'
@@ -109,7 +110,7 @@ export type {
   Lease,
   LogRecord,
   ReadRange,
-  SessionEntry,
+  ListedSession,
   SessionStore,
   SessionSummary,
 } from './core/sessions/store/store.js'

@@ -11,7 +11,7 @@ import type { Usage } from './usage.js'
  * agent's: their names stand where only a tool that exists can be meant.
  */
 export type Announcement<Tools = AnyTools> =
-  | { type: 'session_started'; sessionId: string }
+  | { type: 'run_started'; sessionId: string }
   | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null }
   | { type: 'user_message'; message: UserMessage }
   | {
@@ -87,7 +87,7 @@ export type Announcement<Tools = AnyTools> =
   | StepCompleted
   | { type: 'warning'; code: string; message: string }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
-  | { type: 'session_ended'; state: AgentState; reason: Reason }
+  | { type: 'run_ended'; state: AgentState; reason: Reason }
 
 /** Only what has run is known to be a tool: the model may call what there is not. */
 type ToolOutcome<Tools> =
@@ -136,7 +136,7 @@ export type StepStarted = {
  */
 export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
 
-/** Exactly one for each `step_started`, and before `session_ended`. */
+/** Exactly one for each `step_started`, and before `run_ended`. */
 export type StepCompleted = {
   type: 'step_completed'
   /** Both in milliseconds since the epoch. */

@@ -1,11 +1,11 @@
 import type { GuardrailsConfig } from '../../guards/config.js'
 import { callFact, resultFact } from '../../guards/facts.js'
 import type { CallFact, ResultFact } from '../../guards/types.js'
-import type { PendingCall, ToolResult, ToolTraits } from './results.js'
+import type { BatchCall, ToolResult, ToolTraits } from './results.js'
 import { withheldArguments, withheldName } from './screening.js'
 
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
-type Asked = Pick<PendingCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
+type Asked = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
 
 /** A call as the guards see it. What they say of it shows its arguments, but for those that no shield has seen. */
 export function callFactOf(tools: Tools, { name, arguments: text, unchecked }: Asked): CallFact {

@@ -7,7 +7,7 @@ import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from '.
 import { isInDoubt, isUnderWay, toolsIn } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import type { ModelActorError } from './response.js'
-import { fingerprintOf, isRunnable, type PendingCall } from './results.js'
+import { fingerprintOf, isRunnable, type BatchCall } from './results.js'
 import { type InputScreening, listed } from './screening.js'
 import { budgetReason, spent } from './totals.js'
 import { unscreenedInput } from './unscreened.js'
@@ -271,7 +271,7 @@ function asksFor({ context }: Scope, needs: string): number {
 }
 
 /** From the end, where a batch is unfinished longest: of thousands of calls, a few are looked at for each result. */
-function isOnlyOne(calls: readonly PendingCall[], isIt: (call: PendingCall) => boolean): boolean {
+function isOnlyOne(calls: readonly BatchCall[], isIt: (call: BatchCall) => boolean): boolean {
   const last = calls.findLastIndex(isIt)
   return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0
 }

@@ -3,8 +3,8 @@ import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Message, UserMessage } from './messages.js'
-import type { AgentState, Reason, RunError } from './outcome.js'
-import type { PendingCall, ToolTraits } from './results.js'
+import type { AgentState, Reason, RunFailure } from './outcome.js'
+import type { BatchCall, ToolTraits } from './results.js'
 import type { RetrievedSnippet } from './retrieved.js'
 import type { HeldAnswer, SpokenPieces } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
@@ -87,7 +87,7 @@ export interface AgentContext {
   state: AgentState | null
   /** Why the run rests or ended; null while it runs. */
   reason: Reason | null
-  error: RunError | null
+  error: RunFailure | null
   pausing: boolean
 
   steps: number
@@ -125,7 +125,7 @@ export interface AgentContext {
   untold: string | null
 
   /** The batch at hand, and where its assistant message stands in `messages`. */
-  calls: PendingCall[]
+  calls: BatchCall[]
   batchAt: number
   /** Number of that assistant message; its results are numbered right after it. */
   batchNumber: number

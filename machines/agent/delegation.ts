@@ -1,11 +1,11 @@
 import { isTerminalChild } from '../../guards/terminal-delegation.js'
 import type { AgentContext } from './context.js'
 import type { AgentMachineEvent } from './events.js'
-import type { PendingAnswer } from './outcome.js'
-import type { PendingCall, ToolResult } from './results.js'
+import type { PendingCall } from './outcome.js'
+import type { BatchCall, ToolResult } from './results.js'
 
 /** A question of a sub-agent, under the id that the call has there, and how it was answered. */
-export type ChildQuestion = PendingAnswer & { answer?: ChildAnswer }
+export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
 
 /** Plain JSON: it is kept until the sub-agent goes on. */
 export type ChildAnswer =
@@ -14,24 +14,24 @@ export type ChildAnswer =
   | { type: 'output'; content: string; isError?: boolean }
 
 /** A call whose sub-agent rests: it waits for answers or, when it asks nothing, for the end of a pause. */
-export function isResting({ needs, result }: PendingCall): boolean {
+export function isResting({ needs, result }: BatchCall): boolean {
   return needs === 'child' && result === undefined
 }
 
-export function isPaused(call: PendingCall): boolean {
+export function isPaused(call: BatchCall): boolean {
   return isResting(call) && (call.questions ?? []).length === 0
 }
 
 /** What a call's sub-agent still asks. */
-export function openQuestions(call: PendingCall): ChildQuestion[] {
+export function openQuestions(call: BatchCall): ChildQuestion[] {
   return isResting(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
 
 /** The question that `callId` names: the call's own id, a slash, and the id that it has in the sub-agent. */
 export function questionOf(
-  calls: readonly PendingCall[],
+  calls: readonly BatchCall[],
   callId: string,
-): { call: PendingCall; question: ChildQuestion } | undefined {
+): { call: BatchCall; question: ChildQuestion } | undefined {
   // Most ids are of the run's own calls, of which there may be thousands.
   if (!callId.includes('/')) return undefined
   for (const call of calls) {
@@ -41,16 +41,16 @@ export function questionOf(
   return undefined
 }
 
-export function questionId(call: PendingCall, { callId }: PendingAnswer): string {
+export function questionId(call: BatchCall, { callId }: PendingCall): string {
   return `${call.id}/${callId}`
 }
 
 /** The calls with one question answered; a sub-agent that has all its answers can go on. */
 export function withAnswer(
-  calls: readonly PendingCall[],
+  calls: readonly BatchCall[],
   callId: string,
   answer: ChildAnswer,
-): PendingCall[] | undefined {
+): BatchCall[] | undefined {
   const asked = questionOf(calls, callId)
   if (asked === undefined) return undefined
   return calls.map((call) => {

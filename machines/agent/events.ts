@@ -2,7 +2,7 @@ import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import type { Consultation } from './consultation.js'
 import type { NewMessage } from './context.js'
 import type { FitOutput } from './fit.js'
-import type { PendingAnswer } from './outcome.js'
+import type { PendingCall } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult, ToolTraits } from './results.js'
 import type { RetrievedSnippet } from './retrieved.js'
@@ -49,7 +49,7 @@ export type ActorEvent = Timed &
     /** What a sub-agent has used since it was last told. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
     /** A sub-agent waits for somebody; without questions, it was paused. */
-    | { type: 'CHILD_RESTS'; callId: string; questions: PendingAnswer[] }
+    | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**

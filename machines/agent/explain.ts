@@ -2,12 +2,12 @@ import { budgetMessage } from '../../guards/budget.js'
 import { invalidOutputMessage } from '../../guards/invalid-output.js'
 import { stepCapMessage } from '../../guards/step-cap.js'
 import type { AgentContext } from './context.js'
-import type { Reason, RunError } from './outcome.js'
+import type { Reason, RunFailure } from './outcome.js'
 import { outputProblemOf } from './output-problem.js'
 import { budgetLimits, budgetTotals } from './totals.js'
 
 /** What a run that did not complete tells its user: what happened, and what to do. */
-export function explain(context: AgentContext, reason: Reason): RunError {
+export function explain(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
   if (error !== null && !isLimit(reason)) return error
   // The request that was refused because of the budget says what it would have needed.

@@ -1,6 +1,6 @@
 import type { AgentContext } from './context.js'
 import type { AgentMachineEvent } from './events.js'
-import type { PendingCall, ToolTraits } from './results.js'
+import type { BatchCall, ToolTraits } from './results.js'
 
 type Tools = Record<string, ToolTraits>
 
@@ -8,14 +8,14 @@ type Tools = Record<string, ToolTraits>
  * A call that was running when the process died, and may have had an effect that must not come twice. `now`: the tools of
  * the program that goes on, where they are others: it has to allow a second time, too.
  */
-export function isInDoubt({ tools }: AgentContext, call: PendingCall, now: Tools = tools): boolean {
+export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools = tools): boolean {
   if (!isUnderWay(call)) return false
   // What did not exist had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
   return !mayRunTwice(tools, call.name) || !mayRunTwice(now, call.name)
 }
 
-export function isUnderWay({ started, result }: PendingCall): boolean {
+export function isUnderWay({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
 }
 

@@ -51,7 +51,7 @@ export type Reason =
   | 'message'
   | 'paused'
 
-export interface RunError {
+export interface RunFailure {
   /** The reason again, or the provider's own code (`insufficient_quota`, `model_not_found`, …). */
   code: string
   /** A sentence that says what happened and what to do. */
@@ -64,7 +64,7 @@ export interface RunError {
 export type AnyTools = never
 
 /** A call that waits for somebody. */
-export type PendingAnswer<Tools = AnyTools> = CallInQuestion<Tools> & { needs: 'approval' | 'client' }
+export type PendingCall<Tools = AnyTools> = CallInQuestion<Tools> & { needs: 'approval' | 'client' }
 
 /** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
 export type CallInQuestion<Tools = AnyTools> = OwnCall<Tools> | CallBelow
@@ -108,7 +108,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | PausedResult
 
 /** What a run has come to, however it stands. */
-interface Standing {
+interface CommonResult {
   /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
   output: string
   /** The whole transcript of the session. Every tool call in it has its result, except those that wait. */
@@ -126,7 +126,7 @@ export interface CompletedResult<Output = unknown> extends Ended<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
   /** The end could not be written to the store. */
-  error?: RunError
+  error?: RunFailure
 }
 
 /** Somebody cancelled the run. */
@@ -134,7 +134,7 @@ export interface CancelledResult<Output = unknown> extends Ended<Output> {
   state: 'CANCELLED'
   reason: 'cancelled'
   /** The end could not be written to the store. */
-  error?: RunError
+  error?: RunFailure
 }
 
 /** A limit, a shield or a failure ended the run, or a guard halted it. */
@@ -142,12 +142,12 @@ export interface StoppedResult<Output = unknown> extends Ended<Output> {
   state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
   reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | Waiting>
   /** What happened, and what to do. */
-  error: RunError
+  error: RunFailure
 }
 
 type Waiting = 'approval' | 'tool_output' | 'message' | 'paused'
 
-interface Ended<Output> extends Standing {
+interface Ended<Output> extends CommonResult {
   /** True in PAUSED and WAITING_FOR_INPUT: the same run can go on. */
   resumable: false
   /**
@@ -165,7 +165,7 @@ export interface WaitingResult<Tools = AnyTools> extends Resting {
   state: 'WAITING_FOR_INPUT'
   reason: 'approval' | 'tool_output' | 'message'
   /** The calls that wait; none where a message is waited for. */
-  pending: PendingAnswer<Tools>[]
+  pending: PendingCall<Tools>[]
   error?: never
 }
 
@@ -174,23 +174,23 @@ export interface PausedResult extends Resting {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
   /** Why a guard halted it, or what failed and is tried again. */
-  error?: RunError
+  error?: RunFailure
   pending?: never
 }
 
-interface Resting extends Standing {
+interface Resting extends CommonResult {
   resumable: true
   object?: never
   outputProblem?: never
 }
 
 /** A run that is at work, or was when its process died; only `agent.replay()` tells of one. */
-export interface RunAtWork extends Standing {
+export interface RunAtWork extends CommonResult {
   state: 'RUNNING' | 'WAITING_FOR_TOOL'
   reason: Reason
   resumable: false
   /** What failed and is tried again. */
-  error?: RunError
+  error?: RunFailure
   object?: never
   outputProblem?: never
   pending?: never

@@ -1,8 +1,8 @@
 import type { AgentContext } from './context.js'
 import { openQuestions, questionId } from './delegation.js'
-import type { PendingAnswer, RunAtWork, RunResult } from './outcome.js'
+import type { PendingCall, RunAtWork, RunResult } from './outcome.js'
 import { outputProblemOf } from './output-problem.js'
-import { fingerprintOf, type PendingCall } from './results.js'
+import { fingerprintOf, type BatchCall } from './results.js'
 import { shownMessages } from './unscreened.js'
 
 /** A run at rest, as its user sees it. */
@@ -32,12 +32,12 @@ export function standingOf(context: AgentContext): RunResult | RunAtWork {
 }
 
 /** What the run rests for. */
-export function pendingCalls(context: AgentContext): PendingAnswer[] {
+export function pendingCalls(context: AgentContext): PendingCall[] {
   return context.state === 'WAITING_FOR_INPUT' ? openQuestionsOf(context) : []
 }
 
 /** Every call that somebody can answer: at a rest, and while others run. */
-export function answerableCalls(context: AgentContext): PendingAnswer[] {
+export function answerableCalls(context: AgentContext): PendingCall[] {
   return takesAnswers(context) ? openQuestionsOf(context) : []
 }
 
@@ -45,8 +45,8 @@ export function answerableCalls(context: AgentContext): PendingAnswer[] {
 export function answerableCall(
   context: AgentContext,
   callId: string,
-  needs: PendingAnswer['needs'],
-): PendingAnswer | undefined {
+  needs: PendingCall['needs'],
+): PendingCall | undefined {
   if (!takesAnswers(context)) return undefined
   for (const call of context.calls) {
     if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
@@ -60,11 +60,11 @@ function takesAnswers({ state }: AgentContext): boolean {
   return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
 }
 
-function openQuestionsOf(context: AgentContext): PendingAnswer[] {
+function openQuestionsOf(context: AgentContext): PendingCall[] {
   return context.calls.flatMap(questionsAt)
 }
 
-function questionsAt(call: PendingCall): PendingAnswer[] {
+function questionsAt(call: BatchCall): PendingCall[] {
   const { id: callId, name, arguments: text, needs, interrupted } = call
   if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
   if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
@@ -73,6 +73,6 @@ function questionsAt(call: PendingCall): PendingAnswer[] {
 }
 
 /** A question of a sub-agent, as it is asked here. */
-function asAsked(call: PendingCall, question: PendingAnswer): PendingAnswer {
+function asAsked(call: BatchCall, question: PendingCall): PendingCall {
   return { ...question, callId: questionId(call, question), path: [call.name, ...(question.path ?? [])] }
 }

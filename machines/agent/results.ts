@@ -46,7 +46,7 @@ export interface ToolResult {
 }
 
 /** A call of the current batch. */
-export interface PendingCall {
+export interface BatchCall {
   id: string
   name: string
   /** JSON text: the model's own, or a person's edit of it. */
@@ -90,11 +90,11 @@ export interface ToolTraits {
 }
 
 /** Whether a call can be handed to its tool: nobody has to act on it first, and shields have seen what it is given. */
-export function isRunnable({ needs, result, unchecked }: PendingCall): boolean {
+export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unchecked
 }
 
 /** What an answer to a call is bound to: its name and its arguments as they are now. */
-export function fingerprintOf({ name, arguments: text, fact }: PendingCall): string {
+export function fingerprintOf({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprint(name, text)
 }

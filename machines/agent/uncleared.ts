@@ -1,6 +1,6 @@
 import type { AgentContext, Features } from './context.js'
 import type { AgentMachineEvent } from './events.js'
-import type { PendingCall } from './results.js'
+import type { BatchCall } from './results.js'
 import {
   unclearedInput,
   withheldAnswer,
@@ -43,7 +43,7 @@ export function shownContext(context: AgentContext): AgentContext {
   }
 }
 
-function shownCall(call: PendingCall, tools: AgentContext['tools']): PendingCall {
+function shownCall(call: BatchCall, tools: AgentContext['tools']): BatchCall {
   const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
   const shown = call.unchecked ? { ...call, name, arguments: withheldArguments } : call
   if (!shown.unscreened || shown.result === undefined) return shown

@@ -1,6 +1,6 @@
 import type { AgentContext } from './context.js'
 import type { UserMessage } from './messages.js'
-import type { PendingCall } from './results.js'
+import type { BatchCall } from './results.js'
 import { unclearedInput } from './screening.js'
 
 /** What the user has said since the model spoke last, and no shield has seen yet. */
@@ -28,7 +28,7 @@ export function withheldMessage(message: UserMessage, content: string): UserMess
 }
 
 /** The calls whose arguments no shield has seen. A run that was stored before they were marked: all that are open. */
-export function uncheckedCalls({ calls }: Pick<AgentContext, 'calls'>): PendingCall[] {
+export function uncheckedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
   const marked = calls.filter((call) => call.unchecked)
   return marked.length > 0 ? marked : calls.filter((call) => call.result === undefined)
 }

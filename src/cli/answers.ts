@@ -1,4 +1,4 @@
-import type { PendingAnswer, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
+import type { PendingCall, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
 import { badUsage } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'
@@ -30,7 +30,7 @@ export function answersTo(
   })
 }
 
-function answerOf(kind: AnswerKind, call: PendingAnswer, text: string | undefined): Answer {
+function answerOf(kind: AnswerKind, call: PendingCall, text: string | undefined): Answer {
   const { callId, fingerprint } = call
   switch (kind) {
     case 'approve': {
@@ -55,7 +55,7 @@ function answerOf(kind: AnswerKind, call: PendingAnswer, text: string | undefine
   }
 }
 
-function parsed(call: PendingAnswer, json: string): unknown {
+function parsed(call: PendingCall, json: string): unknown {
   try {
     return JSON.parse(json) as unknown
   } catch (cause) {
@@ -77,7 +77,7 @@ function unasked(kind: AnswerKind, named: Named): Error {
   return badUsage(`${asks} ${whatItAsks(call)}. To answer that: --${kind} ${remedy}`, `--${kind}`)
 }
 
-function unknownCall(kind: string, text: string, state: string, pending: readonly PendingAnswer[]): Error {
+function unknownCall(kind: string, text: string, state: string, pending: readonly PendingCall[]): Error {
   const waiting =
     pending.length === 0
       ? `no call waits for an answer: the run is ${state}`
@@ -85,7 +85,7 @@ function unknownCall(kind: string, text: string, state: string, pending: readonl
   return badUsage(`--${kind}: there is no call '${shorten(text, 64)}' that waits; ${waiting}.`, `--${kind}`)
 }
 
-function wrongKind(kind: AnswerKind, call: PendingAnswer): Error {
+function wrongKind(kind: AnswerKind, call: PendingCall): Error {
   const word = questionWord(call)
   const remedy =
     call.needs === 'approval'

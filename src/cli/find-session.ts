@@ -1,6 +1,6 @@
 import { nearest } from '../core/config/nearest.js'
 import { checkedSessionId } from '../core/sessions/store/session-id.js'
-import type { SessionEntry, SessionStore } from '../core/sessions/store/store.js'
+import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { CliError } from './cli-error.js'
 
 const mostNames = 3
@@ -10,7 +10,7 @@ const mostNames = 3
  * @throws {CliError} `unknown_session`, naming ids that may be meant
  * @throws {UsageError} `invalid_session`
  */
-export async function findSession(store: SessionStore, sessionId: string): Promise<SessionEntry> {
+export async function findSession(store: SessionStore, sessionId: string): Promise<ListedSession> {
   const id = checkedSessionId(sessionId)
   const found = await store.get(id)
   if (found) return found

@@ -1,4 +1,4 @@
-import type { PendingAnswer, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
+import type { PendingCall, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
 import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
 import { questionWord } from './question-word.js'
 import { shellWord } from './shell-word.js'
@@ -15,7 +15,7 @@ export function isAtWork(result: RunResult | RunAtWork): result is RunAtWork {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
 
-export function whatItNeeds(question: PendingAnswer): string {
+export function whatItNeeds(question: PendingCall): string {
   const { needs, interrupted } = question
   const call = `${whatItAsks(question)} [${callWord(questionWord(question))}]`
   if (needs === 'client') return `${call} needs the client to run it`
@@ -23,7 +23,7 @@ export function whatItNeeds(question: PendingAnswer): string {
 }
 
 /** The call as it would be carried out. */
-export function whatItAsks(question: PendingAnswer): string {
+export function whatItAsks(question: PendingCall): string {
   return `${callPath(question)}(${shownArguments(question.arguments, 200)})`
 }
 

@@ -1,4 +1,4 @@
-import type { PendingAnswer } from '../../machines/agent/outcome.js'
+import type { PendingCall } from '../../machines/agent/outcome.js'
 
 /** How much of a fingerprint is written: nobody finds other arguments with the same beginning. */
 const written = 16
@@ -7,13 +7,13 @@ const written = 16
  * A call that waits, as it is named on the command line: its id, and what it asked for. Ids alone say little: many
  * providers number their calls anew in each answer, and `call_1` may be another call by the time it is approved.
  */
-export function questionWord({ callId, fingerprint }: Pick<PendingAnswer, 'callId' | 'fingerprint'>): string {
+export function questionWord({ callId, fingerprint }: Pick<PendingCall, 'callId' | 'fingerprint'>): string {
   return `${callId}@${fingerprint.slice(0, written)}`
 }
 
 /** What was typed for a call. */
 export interface Named {
-  call: PendingAnswer
+  call: PendingCall
   /** `asked`: it waits for just this. `other`: for something else by now. `bare`: nobody said for what. */
   for: 'asked' | 'other' | 'bare'
   /** What follows a `=`. */
@@ -21,7 +21,7 @@ export interface Named {
 }
 
 /** The call that an answer begins with. An id may have a `@` or a `=` in it, too: the longest that fits is meant. */
-export function namedIn(text: string, pending: readonly PendingAnswer[]): Named | undefined {
+export function namedIn(text: string, pending: readonly PendingCall[]): Named | undefined {
   const fitting = pending.filter(({ callId }) => text.startsWith(callId))
   for (const call of fitting.sort((a, b) => b.callId.length - a.callId.length)) {
     const read = /^(?:@([0-9a-f]+))?(?:=([^]*))?$/.exec(text.slice(call.callId.length))

@@ -2,7 +2,7 @@ import type { AgentState, Reason } from '../../machines/agent/outcome.js'
 import { standingAt } from '../core/sessions/replay.js'
 import { summaryOf } from '../core/sessions/summary.js'
 import { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
-import type { SessionEntry, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
+import type { ListedSession, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
 
 /**
  * - `interrupted`: its run was at work, and nobody works on it any more
@@ -22,7 +22,7 @@ export interface SessionRow extends Omit<SessionSummary, 'state'> {
 }
 
 /** A summary in the store is as old as the last rest of a run: how a session stands now, its log tells. */
-export async function sessionRow(store: SessionStore, entry: SessionEntry): Promise<SessionRow | null> {
+export async function sessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
   const { summary, ...place } = entry
   try {
     const { run, name, runs, state } = await standingAt(store, entry.id)

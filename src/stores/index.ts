@@ -8,7 +8,7 @@ export type {
   Lease,
   LogRecord,
   ReadRange,
-  SessionEntry,
+  ListedSession,
   SessionStore,
   SessionSummary,
 } from '../core/sessions/store/store.js'

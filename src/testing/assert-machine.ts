@@ -1,15 +1,15 @@
 import type { AnyStateMachine } from 'xstate'
-import { ModelPathError } from './errors.js'
+import { PathError } from './errors.js'
 
 /**
  * Refuses what is not an XState v5 machine, with the reason.
- * @throws {ModelPathError} `not_a_machine`, `xstate_v4`
+ * @throws {PathError} `not_a_machine`, `xstate_v4`
  */
 export function assertMachine(value: unknown): asserts value is AnyStateMachine {
   const machine = asRecord(value)
   if (machine === undefined) throw notAMachine(value === null ? 'null' : `a ${typeof value}`)
   if (typeof machine.withContext === 'function' || typeof machine.withConfig === 'function') {
-    throw new ModelPathError(
+    throw new PathError(
       'xstate_v4',
       'This is a machine of XState v4. Create it with createMachine of xstate 5.',
     )
@@ -27,8 +27,8 @@ export function assertMachine(value: unknown): asserts value is AnyStateMachine 
   refuseV4Config(machine.config, '')
 }
 
-function notAMachine(found: string): ModelPathError {
-  return new ModelPathError('not_a_machine', `Expected an XState v5 state machine, but found ${found}.`)
+function notAMachine(found: string): PathError {
+  return new PathError('not_a_machine', `Expected an XState v5 state machine, but found ${found}.`)
 }
 
 /** v5 ignores the keys that it has renamed: such a machine runs, with its guards and activities silently gone. */
@@ -50,9 +50,9 @@ function refuseV4Config(config: unknown, path: string): void {
     refuseV4Config(child, `${path}.${key}`)
 }
 
-function v4Key(key: string, replacement: string, path: string): ModelPathError {
+function v4Key(key: string, replacement: string, path: string): PathError {
   const where = path.replace(/^\./, '') || 'the root state'
-  return new ModelPathError(
+  return new PathError(
     'xstate_v4',
     `The config uses '${key}' at ${where}, a key of XState v4 that v5 ignores. Use '${replacement}' instead.`,
     where,

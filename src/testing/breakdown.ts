@@ -1,4 +1,4 @@
-import { ModelPathError, messageOf } from './errors.js'
+import { PathError, messageOf } from './errors.js'
 import type { Vertex } from './explore.js'
 import { describeState } from './labels.js'
 import type { ObservedMachine } from './observe.js'
@@ -13,7 +13,7 @@ export function breakdown(
   input: NamedInput,
   from: Vertex | undefined,
   event: NamedEvent | undefined,
-): ModelPathError {
+): PathError {
   const where =
     from && event
       ? `on ${event.label} in ${describeState(from.snapshot)}`
@@ -26,28 +26,28 @@ export function breakdown(
     const missing = /^Guard '(.+?)' is not implemented/.exec(messageOf(broken.error))?.[1]
     if (missing !== undefined) {
       const text = `The guard '${missing}' has no implementation. Give one in setup({ guards }) or machine.provide().`
-      return new ModelPathError('guard_missing', text, missing, options)
+      return new PathError('guard_missing', text, missing, options)
     }
     const text = `The guard '${guard}' threw ${where}: ${messageOf(broken.error)}\nTransition: ${id}${way}`
-    return new ModelPathError('guard_threw', text, guard ?? undefined, options)
+    return new PathError('guard_threw', text, guard ?? undefined, options)
   }
   const message = messageOf(error)
   if (message.startsWith('Infinite loop detected')) {
     const text = `The machine never comes to rest ${where}: its always transitions or raised events go round for ever.`
-    return new ModelPathError('endless_loop', text + way, undefined, options)
+    return new PathError('endless_loop', text + way, undefined, options)
   }
   const text = `An action, or a function that makes input or context, threw ${where}: ${message}${way}`
-  return new ModelPathError('action_threw', text, undefined, options)
+  return new PathError('action_threw', text, undefined, options)
 }
 
 /** Says that the states do not end, and which parts of the context keep taking new values. */
-export function stateLimit(limit: number, vertices: readonly Vertex[]): ModelPathError {
+export function stateLimit(limit: number, vertices: readonly Vertex[]): PathError {
   const growing = growingKeys(vertices)
   const cause =
     growing.length > 0
       ? `These keys of the context keep taking new values: ${growing.join(', ')}. Bound them`
       : 'No single key of the context keeps growing: their combinations do. Offer fewer events, raise the limit'
-  return new ModelPathError(
+  return new PathError(
     'state_limit',
     `Stopped at the limit of ${limit} states; ${vertices.length} were seen, the deepest ${vertices.at(-1)?.depth ?? 0} ` +
       `events from the start. ${cause}, or pass a serializeState that keeps only what guards read.`,
@@ -90,8 +90,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** The states that a coarse serializeState takes for one do not go on alike. */
-export function coarseStates(input: string, label: string, expected: string, actual: string): ModelPathError {
-  return new ModelPathError(
+export function coarseStates(input: string, label: string, expected: string, actual: string): PathError {
+  return new PathError(
     'coarse_states',
     `serializeState takes states for one that differ: starting with ${input}, '${label}' should have led to ` +
       `${expected}, but led to ${actual}. Keep in its string whatever guards read.`,

@@ -3,11 +3,11 @@ import { assertMachine } from './assert-machine.js'
 import { coarseStates } from './breakdown.js'
 import { cover, type Walk } from './cover.js'
 import { measure, type Coverage } from './coverage.js'
-import { ModelPathError } from './errors.js'
+import { PathError } from './errors.js'
 import { explore, type Edge, type Vertex } from './explore.js'
 import { describeState } from './labels.js'
 import { observe, type ObservedMachine } from './observe.js'
-import { idsOf, pathAlong, type ModelPath } from './path.js'
+import { idsOf, pathAlong, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { walkGraph } from './walk.js'
 
@@ -21,7 +21,7 @@ export interface CoverOptions<TMachine extends AnyStateMachine = AnyStateMachine
 /** Paths, and what they take of the machine. */
 export interface Cover {
   /** In the order of the inputs, then of discovery; the same for the same machine and options. */
-  paths: ModelPath[]
+  paths: MachinePath[]
   /** Plain JSON: for `coverageTable`, or an overlay on a diagram. */
   coverage: Coverage
 }
@@ -41,7 +41,7 @@ export interface Cover {
  * console.log(coverageTable(coverage))
  * ```
  *
- * @throws {ModelPathError} `bad_option`, `state_limit`, `guard_threw`, …
+ * @throws {PathError} `bad_option`, `state_limit`, `guard_threw`, …
  */
 export function coverPaths<TMachine extends AnyStateMachine>(
   machine: TMachine,
@@ -52,7 +52,7 @@ export function coverPaths<TMachine extends AnyStateMachine>(
   const { coverage = 'transitions' } = options
   if (coverage !== 'transitions' && coverage !== 'transition-pairs') {
     const text = `The option 'coverage' must be 'transitions' or 'transition-pairs'.`
-    throw new ModelPathError('bad_option', text, 'coverage')
+    throw new PathError('bad_option', text, 'coverage')
   }
   const pairs = coverage === 'transition-pairs'
   const observed = observe(machine)
@@ -73,7 +73,7 @@ export function coverPaths<TMachine extends AnyStateMachine>(
  * Walks a path again from its start. The explored states stand for all that have the same key; the path's are the
  * real ones, and when they go another way, the key was too coarse.
  */
-function retrace(observed: ObservedMachine, { start: { start }, edges }: Walk): ModelPath {
+function retrace(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
   const first = observed.start(start.input.value)
   let from: Vertex = { ...start.vertex, snapshot: first.snapshot }
   const real: Edge[] = edges.map(({ edge }) => {

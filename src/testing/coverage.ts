@@ -1,6 +1,6 @@
 import type { Exploration } from './explore.js'
 import type { ObservedMachine } from './observe.js'
-import type { ModelPath } from './path.js'
+import type { MachinePath } from './path.js'
 import { allStateNodes, stateName, type DeclaredTransition, type DefinedTransition } from './transitions.js'
 import { whyUncovered, type Uncovered } from './uncovered.js'
 
@@ -30,7 +30,7 @@ export interface Coverage {
 export function measure(
   observed: ObservedMachine,
   exploration: Exploration,
-  paths: readonly ModelPath[],
+  paths: readonly MachinePath[],
   pairs: readonly (readonly [string, string])[] | undefined,
 ): Coverage {
   const runs = paths.map((path) => path.steps.flatMap((step) => step.transitions))

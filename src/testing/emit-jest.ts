@@ -1,5 +1,5 @@
-import { ModelPathError } from './errors.js'
-import type { ModelPath, ModelStep } from './path.js'
+import { PathError } from './errors.js'
+import type { MachinePath, PathStep } from './path.js'
 
 /** How the test file is written. */
 export interface EmitJestOptions {
@@ -19,14 +19,14 @@ export interface EmitJestOptions {
  *
  * ```ts
  * emitJest(paths, {
- *   imports: [`import { modelHarness, replay } from 'statewright/testing'`, `import { machine } from './machine.js'`],
- *   harness: 'modelHarness(machine)',
+ *   imports: [`import { machineHarness, replay } from 'statewright/testing'`, `import { machine } from './machine.js'`],
+ *   harness: 'machineHarness(machine)',
  * })
  * ```
  *
- * @throws {ModelPathError} `not_json` for an event or input that JSON cannot hold
+ * @throws {PathError} `not_json` for an event or input that JSON cannot hold
  */
-export function emitJest(paths: readonly ModelPath[], options: EmitJestOptions): string {
+export function emitJest(paths: readonly MachinePath[], options: EmitJestOptions): string {
   const { title = 'every transition', harness = 'createHarness()' } = options
   const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
   const inputs = new Map<string, string>()
@@ -57,7 +57,7 @@ function inputConstant(inputs: ReadonlyMap<string, string>): string[] {
   ]
 }
 
-function testOf(path: ModelPath, number: number, many: boolean, harness: string): string {
+function testOf(path: MachinePath, number: number, many: boolean, harness: string): string {
   const name = `${number}. ${many ? `with ${path.input}: ` : ''}${path.name}`
   return [
     `  test(${quote(oneLine(name))}, async () => {`,
@@ -69,7 +69,7 @@ function testOf(path: ModelPath, number: number, many: boolean, harness: string)
   ].join('\n')
 }
 
-function stepLines(step: ModelStep, path: ModelPath): string[] {
+function stepLines(step: PathStep, path: MachinePath): string[] {
   const { value, status } = step.state
   const comment = `      // ${oneLine(step.label)}`
   return [
@@ -78,7 +78,7 @@ function stepLines(step: ModelStep, path: ModelPath): string[] {
   ]
 }
 
-function eventText({ event, label }: ModelStep, path: ModelPath): string {
+function eventText({ event, label }: PathStep, path: MachinePath): string {
   if (event.type !== 'xstate.init') return literal(event, path, `the event '${label}'`)
   return event.input === undefined
     ? `{"type":"xstate.init"}`
@@ -86,11 +86,11 @@ function eventText({ event, label }: ModelStep, path: ModelPath): string {
 }
 
 /** JSON is a literal of the language but for one key, which would set the prototype. */
-function literal(value: unknown, path: ModelPath, what: string): string {
+function literal(value: unknown, path: MachinePath, what: string): string {
   const found = notJson(value, new Set())
   if (found !== undefined) {
     const text = `Path '${path.name}': ${what} holds ${found}, which JSON cannot hold. Use plain data in inputs and events.`
-    throw new ModelPathError('not_json', text, what)
+    throw new PathError('not_json', text, what)
   }
   return JSON.stringify(value).replaceAll('"__proto__":', '["__proto__"]:')
 }

@@ -11,7 +11,7 @@ import { StatewrightError } from '../core/base/errors.js'
  * - `unknown_state`: a state name that the machine does not have
  * - `unserializable_state`, `not_json`: a value that cannot be compared or written down
  */
-export type ModelPathErrorCode =
+export type PathErrorCode =
   | 'not_a_machine'
   | 'xstate_v4'
   | 'bad_option'
@@ -26,9 +26,9 @@ export type ModelPathErrorCode =
   | 'not_json'
 
 /** A machine that cannot be explored, and why. `subject` is the option, guard or state that it is about. */
-export class ModelPathError extends StatewrightError {
-  override readonly name = 'ModelPathError'
-  declare readonly code: ModelPathErrorCode
+export class PathError extends StatewrightError {
+  override readonly name = 'PathError'
+  declare readonly code: PathErrorCode
 }
 
 /** The message of anything that can be thrown. */

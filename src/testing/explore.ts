@@ -1,6 +1,6 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { breakdown, stateLimit } from './breakdown.js'
-import { activeStates, type Macrostep, type ModelAction, type ObservedMachine } from './observe.js'
+import { activeStates, type Macrostep, type MachineAction, type ObservedMachine } from './observe.js'
 import type { NamedEvent, NamedInput, Space } from './space.js'
 import { stateName, type DefinedTransition } from './transitions.js'
 
@@ -44,7 +44,7 @@ export interface Exploration {
 export interface Visit {
   vertex: Vertex
   snapshot: AnyMachineSnapshot
-  actions: readonly ModelAction[]
+  actions: readonly MachineAction[]
   taken: readonly DefinedTransition[]
   edge: Edge | undefined
 }
@@ -54,7 +54,7 @@ const progressEvery = 500
 /**
  * Visits every reachable state once, breadth first, so the first way found to a state is a shortest one.
  * `visit` sees every step and stops the exploration by returning false.
- * @throws {ModelPathError} `state_limit`, or what is wrong with the machine and the path that shows it
+ * @throws {PathError} `state_limit`, or what is wrong with the machine and the path that shows it
  */
 export function explore(
   observed: ObservedMachine,

@@ -11,7 +11,7 @@ export { agentStateKey } from './agent/state-key.js'
 export { coverPaths, type Cover, type CoverOptions } from './cover-paths.js'
 export type { Coverage } from './coverage.js'
 export { emitJest, type EmitJestOptions } from './emit-jest.js'
-export { ModelPathError, type ModelPathErrorCode } from './errors.js'
+export { PathError, type PathErrorCode } from './errors.js'
 export {
   checkInvariants,
   type Arrival,
@@ -19,9 +19,9 @@ export {
   type Invariant,
   type InvariantReport,
 } from './invariants.js'
-export { modelHarness } from './model-harness.js'
-export type { ModelAction } from './observe.js'
-export { printPath, type ModelPath, type ModelStep } from './path.js'
+export { machineHarness } from './machine-harness.js'
+export type { MachineAction } from './observe.js'
+export { printPath, type MachinePath, type PathStep } from './path.js'
 export { anyState, canReach, isFinal, type Reach, type Where } from './reach.js'
 export {
   replay,
@@ -42,6 +42,6 @@ export {
   type ReplayedFinding,
 } from './replay-guards.js'
 export { coverageTable } from './report.js'
-export { doneActor, errorActor, type ExploreOptions, type Labelled, type Progress } from './space.js'
+export { doneActor, errorActor, type ExploreOptions, type Labelled, type ExploreProgress } from './space.js'
 export type { DeclaredTransition } from './transitions.js'
 export type { Uncovered } from './uncovered.js'

@@ -1,9 +1,9 @@
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
-import { ModelPathError, messageOf } from './errors.js'
+import { PathError, messageOf } from './errors.js'
 import { explore, type Visit } from './explore.js'
-import { observe, type ModelAction } from './observe.js'
-import { pathAlong, pathTo, printPath, type ModelPath } from './path.js'
+import { observe, type MachineAction } from './observe.js'
+import { pathAlong, pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 
 /** How the machine came to the state. At a start there is no `previous`, and `event` is `xstate.init`. */
@@ -13,11 +13,11 @@ export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** What has just happened. */
   event: AnyEventObject
   /** What the machine would have executed: `xstate.emit`, `xstate.spawnChild`, custom ones by their name. */
-  actions: readonly ModelAction[]
+  actions: readonly MachineAction[]
   /** Ids of the transitions taken, in order. */
   transitions: readonly string[]
   /** The way here, as short as can be. */
-  readonly path: ModelPath
+  readonly path: MachinePath
 }
 
 /**
@@ -42,7 +42,7 @@ export interface Counterexample {
   /** What is wrong. */
   reason: string
   /** From the start to where it is broken. */
-  path: ModelPath
+  path: MachinePath
   /** Invariant, reason and path, to print. */
   toString(): string
 }
@@ -67,7 +67,7 @@ export interface InvariantReport {
  * if (!report.holds) throw new Error(report.violations.join('\n'))
  * ```
  *
- * @throws {ModelPathError}
+ * @throws {PathError}
  */
 export function checkInvariants<TMachine extends AnyStateMachine>(
   machine: TMachine,
@@ -103,11 +103,7 @@ function assertInvariants(invariants: readonly Invariant[]): void {
     invariants.length > 0 &&
     invariants.every((invariant: unknown) => typeof (invariant as Invariant | null)?.holds === 'function')
   if (fine) return
-  throw new ModelPathError(
-    'bad_option',
-    'Pass at least one invariant: { name, holds(snapshot) }.',
-    'invariants',
-  )
+  throw new PathError('bad_option', 'Pass at least one invariant: { name, holds(snapshot) }.', 'invariants')
 }
 
 function arrivalOf({ vertex, snapshot, actions, edge, taken }: Visit): Arrival {
@@ -145,12 +141,12 @@ function breach<TMachine extends AnyStateMachine>(
   }
   if (typeof verdict === 'object' && verdict !== null && 'then' in verdict) {
     const text = `The invariant '${invariant.name}' is asynchronous. It must answer at once.`
-    throw new ModelPathError('bad_option', text, invariant.name)
+    throw new PathError('bad_option', text, invariant.name)
   }
   return verdict === false ? 'does not hold' : typeof verdict === 'string' ? verdict : undefined
 }
 
-function counterexample(invariant: string, reason: string, path: ModelPath): Counterexample {
+function counterexample(invariant: string, reason: string, path: MachinePath): Counterexample {
   return {
     invariant,
     reason,

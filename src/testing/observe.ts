@@ -13,7 +13,7 @@ import {
 import { declaredTransitions, type DeclaredTransition, type DefinedTransition } from './transitions.js'
 
 /** An action that the machine would have executed. Nothing is executed while exploring. */
-export interface ModelAction {
+export interface MachineAction {
   /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
   type: string
   /** What it is given; undefined without any. */
@@ -25,7 +25,7 @@ export interface Macrostep {
   snapshot: AnyMachineSnapshot
   /** In the order in which they were taken. */
   taken: DefinedTransition[]
-  actions: ModelAction[]
+  actions: MachineAction[]
 }
 
 /** How often the guard of a transition let it pass. */
@@ -106,7 +106,7 @@ export function observe(original: AnyStateMachine): ObservedMachine {
   function run(apply: (scope: AnyActorScope) => AnyMachineSnapshot): Macrostep {
     broken = undefined
     const taken: DefinedTransition[] = []
-    const actions: ModelAction[] = []
+    const actions: MachineAction[] = []
     const executed = new Set<AnyTransitionDefinition>()
     // A fresh actor each time: its system would refuse the same systemId twice.
     const self = createEmptyActor()

@@ -6,7 +6,7 @@ import type { NamedInput } from './space.js'
 import type { DefinedTransition } from './transitions.js'
 
 /** One event of a path, and where it leads. */
-export interface ModelStep {
+export interface PathStep {
   /** The first step's is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
   event: AnyEventObject
   /** What people call the event. */
@@ -18,17 +18,17 @@ export interface ModelStep {
 }
 
 /** A way through a machine, from its start. It has the shape of the paths of `@xstate/graph` and more. */
-export interface ModelPath extends StatePath<AnyMachineSnapshot, AnyEventObject> {
+export interface MachinePath extends StatePath<AnyMachineSnapshot, AnyEventObject> {
   /** `CANCEL, tools done → COMPLETED`. */
   name: string
   /** The label of the input it starts with. */
   input: string
   /** The first is the start. */
-  steps: ModelStep[]
+  steps: PathStep[]
 }
 
 /** The shortest way to a state. */
-export function pathTo(vertex: Vertex): ModelPath {
+export function pathTo(vertex: Vertex): MachinePath {
   const edges: Edge[] = []
   for (let at = vertex; at.via; at = at.via.from) edges.unshift(at.via)
   return pathAlong(edges[0]?.from ?? vertex, [], edges)
@@ -39,8 +39,8 @@ export function pathAlong(
   start: Vertex,
   initial: readonly DefinedTransition[],
   edges: readonly Edge[],
-): ModelPath {
-  const steps: ModelStep[] = [
+): MachinePath {
+  const steps: PathStep[] = [
     { event: initEvent(start.input), label: 'start', state: start.snapshot, transitions: idsOf(initial) },
     ...edges.map(({ event, to, taken }) => ({
       event: event.event,
@@ -58,7 +58,7 @@ export function pathAlong(
  *
  * @example for (const path of coverPaths(machine, { alphabet }).paths) console.log(printPath(path))
  */
-export function printPath(path: Pick<ModelPath, 'steps'>): string {
+export function printPath(path: Pick<MachinePath, 'steps'>): string {
   const width = Math.max(...path.steps.map(({ label }) => label.length), 0)
   return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')
 }
@@ -74,7 +74,7 @@ export function idsOf(taken: readonly DefinedTransition[]): string[] {
 
 const namedSteps = 6
 
-function nameOf(steps: readonly ModelStep[], state: AnyMachineSnapshot): string {
+function nameOf(steps: readonly PathStep[], state: AnyMachineSnapshot): string {
   const labels = steps
     .slice(1)
     .map(({ label, event }) => (label.length > 40 ? describeEvent({ type: event.type }) : label))

@@ -1,10 +1,10 @@
 import { pathToStateValue, type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
-import { ModelPathError } from './errors.js'
+import { PathError } from './errors.js'
 import { explore, type Vertex } from './explore.js'
 import { describeState } from './labels.js'
 import { observe } from './observe.js'
-import { pathTo, printPath, type ModelPath } from './path.js'
+import { pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { allStateNodes, stateName } from './transitions.js'
 
@@ -24,7 +24,7 @@ export interface Reach {
   /** How many `from` states have no way. */
   stuck: number
   /** The shortest way to one that has none. */
-  example?: ModelPath
+  example?: MachinePath
   /** The answer as a sentence, with the example. */
   message: string
 }
@@ -42,7 +42,7 @@ export const isFinal = ({ status }: { status: string }): boolean => status === '
  * canReach(machine, anyState, isFinal, { alphabet }).holds
  * ```
  *
- * @throws {ModelPathError} `unknown_state` for a name that the machine does not have, and what `coverPaths` throws
+ * @throws {PathError} `unknown_state` for a name that the machine does not have, and what `coverPaths` throws
  */
 export function canReach<TMachine extends AnyStateMachine>(
   machine: TMachine,
@@ -84,7 +84,7 @@ function predicate(
   if (typeof where === 'function') return (snapshot) => where(snapshot)
   if (typeof where !== 'string') {
     const text = `'${option}' must be the dotted path of a state, or a function of the snapshot.`
-    throw new ModelPathError('bad_option', text, option)
+    throw new PathError('bad_option', text, option)
   }
   const names = allStateNodes(machine).map(stateName)
   if (!names.includes(where)) {
@@ -92,7 +92,7 @@ function predicate(
     const close = names.filter((name) => name.split('.').at(-1)?.toLowerCase() === last.toLowerCase())
     const hint =
       close.length > 0 ? ` Did you mean ${close.join(' or ')}?` : ` It has ${names.slice(1).join(', ')}.`
-    throw new ModelPathError('unknown_state', `The machine has no state '${where}'.${hint}`, where)
+    throw new PathError('unknown_state', `The machine has no state '${where}'.${hint}`, where)
   }
   if (where === '(root)') return anyState
   const value = pathToStateValue(where.split('.'))

@@ -1,5 +1,5 @@
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
-import { ModelPathError, messageOf } from './errors.js'
+import { PathError, messageOf } from './errors.js'
 import { describeEvent } from './labels.js'
 import { createStateKey } from './state-key.js'
 
@@ -7,7 +7,7 @@ import { createStateKey } from './state-key.js'
 export type Labelled<T> = readonly T[] | Readonly<Record<string, T>>
 
 /** How far an exploration has come. */
-export interface Progress {
+export interface ExploreProgress {
   /** Distinct states found. */
   states: number
   /** Events tried. */
@@ -33,7 +33,7 @@ export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachi
    */
   serializeState?: (snapshot: SnapshotFrom<TMachine>) => string
   /** Called every 500 states and at the end. What it throws stops the exploration. */
-  onProgress?: (progress: Progress) => void
+  onProgress?: (progress: ExploreProgress) => void
 }
 
 export interface NamedInput {
@@ -52,7 +52,7 @@ export interface Space {
   eventsOf: (snapshot: AnyMachineSnapshot) => NamedEvent[]
   limit: number
   keyOf: (snapshot: AnyMachineSnapshot) => string
-  onProgress: (progress: Progress) => void
+  onProgress: (progress: ExploreProgress) => void
 }
 
 /** The event with which the actor `id` reports its output. */
@@ -65,7 +65,7 @@ export function errorActor(id: string, error?: unknown): AnyEventObject {
   return { type: `xstate.error.actor.${id}`, error, actorId: id }
 }
 
-/** @throws {ModelPathError} `bad_option` */
+/** @throws {PathError} `bad_option` */
 export function resolveSpace(options: ExploreOptions): Space {
   if (typeof options !== 'object' || options === null) {
     throw badOption('options', 'an object with at least an alphabet')
@@ -106,7 +106,7 @@ function eventsFrom(alphabet: ExploreOptions['alphabet']): Space['eventsOf'] {
       events = alphabet(snapshot)
     } catch (cause) {
       const reason = `The alphabet threw in state ${JSON.stringify(snapshot.value)}: ${messageOf(cause)}`
-      throw new ModelPathError('bad_option', reason, 'alphabet', { cause })
+      throw new PathError('bad_option', reason, 'alphabet', { cause })
     }
     return nameEvents(events)
   }
@@ -136,15 +136,15 @@ function keyFrom(serializeState: ((snapshot: AnyMachineSnapshot) => string) | un
       key = serializeState(snapshot)
     } catch (cause) {
       const reason = `serializeState threw: ${messageOf(cause)}`
-      throw new ModelPathError('bad_option', reason, 'serializeState', { cause })
+      throw new PathError('bad_option', reason, 'serializeState', { cause })
     }
     if (typeof key !== 'string') throw badOption('serializeState', 'a function that returns a string')
     return `${JSON.stringify(snapshot.value)} ${snapshot.status} ${key}`
   }
 }
 
-function badOption(option: string, expected: string): ModelPathError {
-  return new ModelPathError('bad_option', `The option '${option}' must be ${expected}.`, option)
+function badOption(option: string, expected: string): PathError {
+  return new PathError('bad_option', `The option '${option}' must be ${expected}.`, option)
 }
 
 function safeText(value: unknown): string {

@@ -1,5 +1,5 @@
 import type { AnyMachineSnapshot } from 'xstate'
-import { ModelPathError } from './errors.js'
+import { PathError } from './errors.js'
 
 /**
  * Creates the default `serializeState`: everything that the future of a snapshot depends on — state value, status,
@@ -74,8 +74,8 @@ function stableId(id: string): string {
   return /^x:\d+$/.test(id) ? 'x' : id
 }
 
-function circular(): ModelPathError {
-  return new ModelPathError(
+function circular(): PathError {
+  return new PathError(
     'unserializable_state',
     'The context refers to itself, so its states cannot be compared. Keep plain data in it, or pass serializeState.',
     'serializeState',

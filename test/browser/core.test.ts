@@ -99,7 +99,7 @@ describe('an agent in a page', () => {
     expect(text).toBe('19 + 23 is 42.')
     // The header is read across origins.
     expect(delays).toEqual([1])
-    expect(types).toEqual(expect.arrayContaining(['tool_call', 'tool_result', 'retry', 'session_ended']))
+    expect(types).toEqual(expect.arrayContaining(['tool_call', 'tool_result', 'retry', 'run_ended']))
     expect(rehearsal.requests.every(({ headers }) => headers.authorization === 'Bearer no-key-needed')).toBe(
       true,
     )

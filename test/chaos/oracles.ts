@@ -45,9 +45,9 @@ function ofEvents(result: RunResult, events: readonly AgentEvent[]): string[] {
   const of = <Type extends AgentEvent['type']>(type: Type) =>
     events.filter((event): event is Extract<AgentEvent, { type: Type }> => event.type === type)
   const broken: string[] = []
-  const ends = of('session_ended')
+  const ends = of('run_ended')
   if (ends.length !== 1) broken.push(`${ends.length} terminal events`)
-  if (events.at(-1)?.type !== 'session_ended') broken.push(`the last event is ${events.at(-1)?.type}`)
+  if (events.at(-1)?.type !== 'run_ended') broken.push(`the last event is ${events.at(-1)?.type}`)
   if (ends[0] && (ends[0].state !== result.state || ends[0].reason !== result.reason))
     broken.push(`told the end ${ends[0].state}/${ends[0].reason}`)
   const isError = result.state !== 'COMPLETED' && result.state !== 'CANCELLED'

@@ -83,8 +83,8 @@ describe('statewright run', () => {
       .map((line) => JSON.parse(line) as AgentEvent)
     expect(code).toBe(0)
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1))
-    expect(events.at(0)?.type).toBe('session_started')
-    expect(events.at(-1)).toMatchObject({ type: 'session_ended', state: 'COMPLETED' })
+    expect(events.at(0)?.type).toBe('run_started')
+    expect(events.at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED' })
   })
 
   test('a step limit stops the run with exit code 3', async () => {

@@ -86,7 +86,7 @@ function effectProblems({ effects }, looks) {
 function endingProblems({ ended }, looks, end) {
   const problems = []
   const announced = looks.at(-1)?.ended ? 0 : 1
-  if (ended !== announced) problems.push(`session_ended was emitted ${ended} times, not ${announced}`)
+  if (ended !== announced) problems.push(`run_ended was emitted ${ended} times, not ${announced}`)
   if (!end.ended || end.endedBefore) problems.push('the run does not end with the last record of its log')
   return problems
 }

@@ -24,7 +24,7 @@ async function finish(agent) {
   const run = await goOn(agent)
   let ended = 0
   run.events$.subscribe(({ type }) => {
-    if (type === 'session_ended') ended += 1
+    if (type === 'run_ended') ended += 1
   })
   let result = await run.result
   while (result.state === 'WAITING_FOR_INPUT') {

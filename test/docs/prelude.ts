@@ -42,6 +42,6 @@ var bank: { transfer(to: string, amount: number, options: object): Promise<strin
 function blocked(name: string): boolean
 function askSomebody(name: string, text: string): Promise<boolean>
 function askSomebody(question: string): Promise<{ yes: boolean; why: string; edited?: object }>
-function runItHere(call: sw.PendingAnswer): Promise<unknown>
+function runItHere(call: sw.PendingCall): Promise<unknown>
 function loadConversation(): Promise<HistoryMessage[]>
 `

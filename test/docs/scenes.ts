@@ -9,7 +9,7 @@ import {
   defineTool,
   memoryStore,
   type ModelProvider,
-  type PendingAnswer,
+  type PendingCall,
   type RunResult,
   type Shield,
 } from '../../src/index.js'
@@ -113,7 +113,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       return {
         agent: createAgent({ model, tools }),
         askSomebody: (name: string) => Promise.resolve(name === 'remove'),
-        runItHere: ({ name }: PendingAnswer) => Promise.resolve(`${name} ran here`),
+        runItHere: ({ name }: PendingCall) => Promise.resolve(`${name} ran here`),
       }
     },
     shows: ['result'],

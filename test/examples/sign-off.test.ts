@@ -12,7 +12,13 @@ import {
 import { z } from 'zod'
 import { createAgent, defineTool, openaiChat } from '../../src/index.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
-import { checkInvariants, coverPaths, type Invariant, modelHarness, replay } from '../../src/testing/index.js'
+import {
+  checkInvariants,
+  coverPaths,
+  type Invariant,
+  machineHarness,
+  replay,
+} from '../../src/testing/index.js'
 
 const example = (await import(pathToFileURL(join(process.cwd(), 'examples/sign-off.machine.mjs')).href)) as {
   default: AnyStateMachine
@@ -46,12 +52,12 @@ test('nothing is released without two people', () => {
 
 test('the paths pass on the machine that they were made from', async () => {
   for (const path of coverPaths(machine, space).paths)
-    expect(await replay(path, modelHarness(machine))).toMatchObject({ ok: true })
+    expect(await replay(path, machineHarness(machine))).toMatchObject({ ok: true })
 })
 
 test('the first mistake of the guide fails a path, in the words that the guide shows', async () => {
   const { paths } = coverPaths(machine, space)
-  const results = await Promise.all(paths.map((path) => replay(path, modelHarness(hasty))))
+  const results = await Promise.all(paths.map((path) => replay(path, machineHarness(hasty))))
   const failed = results.find(({ ok }) => !ok)
   expect(guide).toContain(failed && !failed.ok ? failed.message : 'No path failed.')
 })

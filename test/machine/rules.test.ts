@@ -106,7 +106,7 @@ class World {
   }
 
   isOver(): boolean {
-    return this.events.some(({ type }) => type === 'session_ended')
+    return this.events.some(({ type }) => type === 'run_ended')
   }
 
   context() {
@@ -182,10 +182,10 @@ async function checkCancel(world: World): Promise<void> {
   await settled()
   expect({ attempts: world.model.attempts.length, toolStarts: world.toolStarts }).toEqual(before)
   expect(JSON.stringify(world.context())).toBe(after)
-  const ends = world.events.filter(({ type }) => type === 'session_ended')
+  const ends = world.events.filter(({ type }) => type === 'run_ended')
   expect(ends).toHaveLength(1)
   if (!wasOver) expect(ends[0]).toMatchObject({ state: 'CANCELLED', reason: 'cancelled' })
-  expect(world.events.at(-1)?.type).toBe('session_ended')
+  expect(world.events.at(-1)?.type).toBe('run_ended')
   expect(world.events.map(({ seq }) => seq)).toEqual(world.events.map((_, i) => i + 1))
   const { state } = await world.run.result
   const bad = world.events.filter(({ type }) => type === 'error')

@@ -157,8 +157,8 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   'says twice that it ended': {
     finish: act<{ state: never }>((context, _event, tell, { state }) => {
       tell({ type: 'state_changed', from: context.state, to: state, reason: context.reason })
-      tell({ type: 'session_ended', state, reason: context.reason ?? 'internal' })
-      tell({ type: 'session_ended', state, reason: context.reason ?? 'internal' })
+      tell({ type: 'run_ended', state, reason: context.reason ?? 'internal' })
+      tell({ type: 'run_ended', state, reason: context.reason ?? 'internal' })
       return { state }
     }),
   },

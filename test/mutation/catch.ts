@@ -6,9 +6,9 @@ import {
   checkInvariants,
   coverPaths,
   type Invariant,
-  modelHarness,
-  ModelPathError,
-  type ModelPath,
+  machineHarness,
+  PathError,
+  type MachinePath,
   replay,
 } from '../../src/testing/index.js'
 
@@ -23,7 +23,7 @@ export async function whatCatches(machine: AnyStateMachine): Promise<string | nu
 async function pathThatCatches(machine: AnyStateMachine): Promise<string | null> {
   for (const [i, path] of paths.entries()) {
     // oxlint-disable-next-line no-await-in-loop -- the first that fails is the answer
-    const result = await replay(path, modelHarness(machine))
+    const result = await replay(path, machineHarness(machine))
     if (!result.ok) return `path ${i + 1}, step ${result.step} (${nameOf(path, result.step)})`
   }
   return null
@@ -45,11 +45,11 @@ function invariantThatCatches(machine: AnyStateMachine): string | null {
     const { violations } = checkInvariants(machine, [all], space as never)
     return violations[0] ? `invariant: ${violations[0].reason}` : null
   } catch (error) {
-    if (error instanceof ModelPathError) return `exploration: ${error.code}`
+    if (error instanceof PathError) return `exploration: ${error.code}`
     throw error
   }
 }
 
-function nameOf(path: ModelPath, step: number): string {
+function nameOf(path: MachinePath, step: number): string {
   return `${path.input}: ${path.steps[step]?.label ?? ''}`
 }

@@ -4,7 +4,7 @@ import {
   defineShield,
   defineTool,
   memoryStore,
-  type PendingAnswer,
+  type PendingCall,
   type Run,
   type SessionStore,
   type Tool,
@@ -191,7 +191,7 @@ describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
     const options = { ...kept(), tools: [research, paying, clientTool('pick'), ...more] }
     return { options, paying }
   }
-  const answered = (run: Run, { callId, needs }: PendingAnswer) => {
+  const answered = (run: Run, { callId, needs }: PendingCall) => {
     if (needs === 'client') run.toolOutput(callId, 'picked')
     else run.approve(callId)
   }
@@ -207,7 +207,7 @@ describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
       const play = (await stage([batch, done], options)).run()
       const { pending = [] } = await play.rest()
       expect(pending).toHaveLength(4)
-      for (const i of order) answered(play.run, pending[i] as PendingAnswer)
+      for (const i of order) answered(play.run, pending[i] as PendingCall)
       expect(resultsOf((await play.end(2)).messages)).toEqual(['Found.', 'paid Bob', 'picked'])
       expect(paying.inputs).toHaveLength(2)
     }

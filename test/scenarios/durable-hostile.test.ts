@@ -122,7 +122,7 @@ describe('a rest that is still being written', () => {
     const agent = agentOn(later(memoryStore()), [{ text: 'One.' }, { text: 'Two.' }])
     const events: AgentEvent[] = []
     for await (const event of agent.run('Go.', { session: 's' })) events.push(event)
-    expect(events.at(-1)?.type).toBe('session_ended')
+    expect(events.at(-1)?.type).toBe('run_ended')
     expect((await agent.run('Go on.', { session: 's' }).result).output).toBe('Two.')
   })
 

@@ -13,7 +13,7 @@ describe('agent.machine', () => {
     const output = await toPromise(actor)
     expect(output).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: 'Hello.', steps: 2 })
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1))
-    expect(events.at(-1)).toMatchObject({ type: 'session_ended', runId: output.runId })
+    expect(events.at(-1)).toMatchObject({ type: 'run_ended', runId: output.runId })
     expect(theatre.requests).toHaveLength(2)
   })
 

@@ -76,7 +76,7 @@ describe.each(stops)('%s', (_what, stop, end) => {
     late.open()
     await tick()
     expect(await play.run.result).toEqual(result)
-    expect(play.events.at(-1)?.type).toBe('session_ended')
+    expect(play.events.at(-1)?.type).toBe('run_ended')
   })
 })
 
@@ -99,7 +99,7 @@ describe('cancel', () => {
     controller.abort()
     expect(await play.end(1)).toMatchObject({ state: 'CANCELLED' })
     play.run.cancel()
-    expect(play.of('session_ended')).toHaveLength(1)
+    expect(play.of('run_ended')).toHaveLength(1)
   })
 
   it('frees the connection of the request that it ends', async () => {

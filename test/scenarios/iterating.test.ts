@@ -12,7 +12,7 @@ describe('the events of a run, one by one', () => {
     const results = await Promise.all(Array.from({ length: 40 }, () => iterator.next()))
     const events = results.flatMap(({ value }) => (value ? [value as AgentEvent] : []))
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1))
-    expect(events.at(-1)?.type).toBe('session_ended')
+    expect(events.at(-1)?.type).toBe('run_ended')
     expect(results.slice(events.length).every(({ done }) => done === true)).toBe(true)
     await play.end(1)
   })
@@ -44,7 +44,7 @@ describe('the events of a run, one by one', () => {
     play.run.approve('call_1_1')
     const second: AgentEvent[] = []
     for await (const event of play.run) second.push(event)
-    expect(second.at(-1)?.type).toBe('session_ended')
+    expect(second.at(-1)?.type).toBe('run_ended')
     await play.end(2)
     const left: AgentEvent[] = []
     for (let next = await idle.next(); !next.done; next = await idle.next()) left.push(next.value)

@@ -125,7 +125,7 @@ describe.each([
     const theatre = await stage([done, done], options)
     for (const calls of [1, 2]) {
       const play = theatre.run('Go.', { session: 's' })
-      await until(() => play.of('session_ended').length === 1)
+      await until(() => play.of('run_ended').length === 1)
       await play.end(calls)
     }
   })

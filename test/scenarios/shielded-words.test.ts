@@ -269,7 +269,7 @@ describe('where shields look at what tools return', () => {
     expect(await leaks(play, run)).toEqual([])
     expect(run.of('tool_result')).toMatchObject([{ content: 'It is [redacted pattern 1].' }])
     const told = run.of('child_event').map(({ event }) => event.type)
-    expect([...new Set(told)]).toEqual(['session_started', 'state_changed', 'usage', 'session_ended'])
+    expect([...new Set(told)]).toEqual(['run_started', 'state_changed', 'usage', 'run_ended'])
   })
 
   test('the end of a sub-agent that cannot go on is told without its words', async () => {

@@ -44,8 +44,7 @@ function started(play: Play, type: StepStarted['stepType']): Promise<unknown> {
 function openStepsOf(events: readonly AgentEvent[]): string[] {
   const open = new Set<string>()
   for (const event of events) {
-    if (event.type === 'session_ended' && open.size > 0)
-      throw new Error(`open at the end: ${[...open].join()}`)
+    if (event.type === 'run_ended' && open.size > 0) throw new Error(`open at the end: ${[...open].join()}`)
     if (event.type !== 'step_started' && event.type !== 'step_completed') continue
     const key = `${event.stepType} ${event.stepId} ${event.stepType === 'inference' ? event.attempt : ''}`
     if (open.has(key) === (event.type === 'step_started'))
@@ -349,7 +348,7 @@ describe('a step that is stopped is completed all the same, before the end of th
     const { state } = await run.run.result
     expect(state).toBe('CANCELLED')
     expect(lines(run).slice(-2)).toEqual([`${name} …`, `${name} cancelled`])
-    expect(run.events.at(-1)?.type).toBe('session_ended')
+    expect(run.events.at(-1)?.type).toBe('run_ended')
     expect(openStepsOf(run.events)).toEqual([])
   })
 
@@ -362,7 +361,7 @@ describe('a step that is stopped is completed all the same, before the end of th
     expect(await run.run.result).toMatchObject({ state: 'CANCELLED' })
     await tick()
     expect(lines(run).at(-1)).toBe(`${name} cancelled`)
-    expect(run.events.at(-1)?.type).toBe('session_ended')
+    expect(run.events.at(-1)?.type).toBe('run_ended')
   })
 
   test.each(cases)('%s: by the deadline', async (name, { turns, options }) => {
@@ -502,7 +501,7 @@ class World {
 
   moves(): (() => void)[] {
     const { run, model } = this
-    if (this.events.some(({ type }) => type === 'session_ended')) return [() => undefined]
+    if (this.events.some(({ type }) => type === 'run_ended')) return [() => undefined]
     const moves = this.#waiting.flatMap((end, i) => {
       const once = (fails: boolean) => () => {
         this.#waiting = this.#waiting.filter((_, j) => j !== i)
@@ -567,7 +566,7 @@ test('whatever happens, each step that starts is completed once, and before the 
       world.run.cancel()
       await settled()
       expect(openStepsOf(world.events)).toEqual([])
-      expect(world.events.at(-1)?.type).toBe('session_ended')
+      expect(world.events.at(-1)?.type).toBe('run_ended')
       for (const line of lines(world)) seen.add(line)
     }),
     { numRuns: 200 },

@@ -58,11 +58,7 @@ describe('a sub-agent', () => {
     const play = parent.run()
     await play.end(2)
     const told = play.of('child_event').map(({ event }) => event)
-    expect(told.slice(0, 3).map(({ type }) => type)).toEqual([
-      'session_started',
-      'state_changed',
-      'user_message',
-    ])
+    expect(told.slice(0, 3).map(({ type }) => type)).toEqual(['run_started', 'state_changed', 'user_message'])
     expect(told.map(({ seq }) => seq)).toEqual(told.map((_, i) => i + 1))
   })
 
@@ -416,7 +412,7 @@ describe('cancelling', () => {
     await leaf.arrival()
     play.run.cancel()
     await play.end(1)
-    const ends = play.of('child_event').filter(({ event }) => event.type === 'session_ended')
+    const ends = play.of('child_event').filter(({ event }) => event.type === 'run_ended')
     expect(ends.map(({ path, event }) => [path.length, 'state' in event && event.state])).toEqual([
       [2, 'CANCELLED'],
       [1, 'CANCELLED'],
@@ -463,7 +459,7 @@ describe('the deadline', () => {
     await child.arrival()
     parent.clock.increment(1_000)
     expect(await play.end(1)).toMatchObject({ state: 'TIMED_OUT' })
-    expect(play.of('child_event').at(-1)?.event).toMatchObject({ type: 'session_ended', state: 'CANCELLED' })
+    expect(play.of('child_event').at(-1)?.event).toMatchObject({ type: 'run_ended', state: 'CANCELLED' })
   })
 
   it('may be its own: asTool({ timeoutMs })', async () => {

@@ -26,7 +26,7 @@ describe('whoever listens to a run', () => {
     const second: AgentEvent[] = []
     for await (const event of play.run) second.push(event)
     expect(second[0]).toMatchObject({ type: 'state_changed', to: 'WAITING_FOR_TOOL' })
-    expect(second.at(-1)).toMatchObject({ type: 'session_ended', state: 'COMPLETED' })
+    expect(second.at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED' })
     await play.end(2)
   })
 
@@ -56,20 +56,20 @@ describe('whoever listens to a run', () => {
     const heard: AgentEvent[] = []
     run.events$.subscribe(({ type }) => {
       if (type === 'stream_chunk') run.cancel()
-      if (type === 'session_started') throw new Error('It fails.')
+      if (type === 'run_started') throw new Error('It fails.')
     })
     run.events$.subscribe((event) => heard.push(event))
     await run.result
     expect(heard.map(({ seq }) => seq)).toEqual(heard.map((_, i) => i + 1))
     expect(heard.filter(({ type }) => type === 'warning')).toHaveLength(1)
-    expect(heard.at(-1)).toMatchObject({ type: 'session_ended', state: 'CANCELLED' })
+    expect(heard.at(-1)).toMatchObject({ type: 'run_ended', state: 'CANCELLED' })
   })
 
   it('hears nothing after the terminal event, even if another one fails at it', async () => {
     const theatre = await stage([text('Hi.')])
     const play = theatre.run()
     play.run.events$.subscribe(({ type }) => {
-      if (type === 'session_ended') throw new Error('It fails.')
+      if (type === 'run_ended') throw new Error('It fails.')
     })
     await play.end(1)
     expect(play.of('warning')).toEqual([])

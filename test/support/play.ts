@@ -146,7 +146,7 @@ export class Play {
   async rest(): Promise<RunResult> {
     const result = await this.run.result
     expect(result.resumable).toBe(true)
-    expect(this.of('session_ended')).toEqual([])
+    expect(this.of('run_ended')).toEqual([])
     expect(historyProblem(result.messages, openCalls(this.run))).toBeNull()
     return result
   }
@@ -165,9 +165,9 @@ export class Play {
     for (const { body } of requests) expect(historyProblem(body.messages.map(asMessage))).toBeNull()
     expect(this.events.map(({ seq }) => seq)).toEqual(this.events.map((_, i) => i + 1))
     expect(this.of('usage').reduce((sum, { step }) => addUsage(sum, step), noUsage)).toEqual(result.usage)
-    expect(this.of('session_ended')).toHaveLength(1)
+    expect(this.of('run_ended')).toHaveLength(1)
     expect(this.events.at(-1)).toMatchObject({
-      type: 'session_ended',
+      type: 'run_ended',
       state: result.state,
       reason: result.reason,
     })

@@ -19,7 +19,7 @@ import { entrances, others } from './tables.js'
 type Rows<Name extends string> = Record<Name, string>
 
 const rowOfEvent: Rows<AgentEvent['type']> = {
-  session_started: 'exit: events',
+  run_started: 'exit: events',
   state_changed: 'exit: events',
   user_message: 'exit: events',
   stream_chunk: 'exit: events',
@@ -41,7 +41,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   step_completed: 'exit: events',
   warning: 'exit: events',
   error: 'exit: events',
-  session_ended: 'exit: events',
+  run_ended: 'exit: events',
 }
 
 const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {

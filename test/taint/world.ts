@@ -146,8 +146,8 @@ class World {
       ...(await this.#ofStore(options.store as SessionStore)),
     }
     if (this.#has('forks and replays of every record'))
-      exits['rewound'] = await this.#rewound(agent, replayed.at)
-    if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.at))
+      exits['rewound'] = await this.#rewound(agent, replayed.seq)
+    if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.seq))
     return exits
   }
 

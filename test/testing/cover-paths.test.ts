@@ -7,7 +7,7 @@ import {
   coverPaths,
   doneActor,
   errorActor,
-  ModelPathError,
+  PathError,
 } from '../../src/testing/index.js'
 import { counter, detour, gaps, loop } from './machines.js'
 
@@ -32,11 +32,11 @@ function key({ value, context }: { value: unknown; context: unknown }): string {
   return JSON.stringify([value, context])
 }
 
-function thrownBy(run: () => unknown): ModelPathError {
+function thrownBy(run: () => unknown): PathError {
   try {
     run()
   } catch (error) {
-    if (error instanceof ModelPathError) return error
+    if (error instanceof PathError) return error
     throw error
   }
   throw new Error('Nothing was thrown.')

@@ -5,7 +5,7 @@ import {
   checkInvariants,
   doneActor,
   isFinal,
-  ModelPathError,
+  PathError,
 } from '../../src/testing/index.js'
 import { counter, detour, loop } from './machines.js'
 
@@ -135,7 +135,7 @@ test.each([
   ['an invariant without a rule', [{ name: 'x' }]],
   ['an asynchronous rule', [{ name: 'x', holds: () => Promise.resolve(true) }]],
 ])('%s is refused', (_, invariants) => {
-  expect(() => checkInvariants(detour, invariants as never, { alphabet: steps })).toThrow(ModelPathError)
+  expect(() => checkInvariants(detour, invariants as never, { alphabet: steps })).toThrow(PathError)
 })
 
 test('canReach says from how many states there is a way', () => {

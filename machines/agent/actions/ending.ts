@@ -17,7 +17,7 @@ export const enter = act<{ state: AgentState }>((context, _event, tell, { state 
   const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
   // A run that is resumed enters the state that it is in.
   const reason = rests || context.state === state ? context.reason : null
-  if (context.state === null) tell({ type: 'session_started', sessionId: context.sessionId })
+  if (context.state === null) tell({ type: 'run_started', sessionId: context.sessionId })
   if (context.state !== state) tell({ type: 'state_changed', from: context.state, to: state, reason })
   return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }
 })
@@ -35,7 +35,7 @@ export const finish = act<{ state: FinalState }>((context, _event, tell, { state
   if (problem !== null) tell({ type: 'warning', code: 'output_not_validated', message: problem })
   tell({ type: 'state_changed', from: context.state, to: state, reason })
   if (error) tell({ type: 'error', ...error })
-  tell({ type: 'session_ended', state, reason })
+  tell({ type: 'run_ended', state, reason })
   return { state, reason, error, messages, pausing: false }
 })
 

@@ -1,13 +1,13 @@
 import type { Announcement } from '../announcements.js'
 import type { AgentContext, StandingVerdict } from '../context.js'
-import type { PendingCall, ToolResult } from '../results.js'
+import type { BatchCall, ToolResult } from '../results.js'
 import { settled } from './transcript.js'
 
 /** What a guard says, whoever wrote the guard. */
 export interface Said extends StandingVerdict {
   action: 'nudge' | 'block' | 'halt'
   /** Which calls a block refuses. */
-  refuses: (call: PendingCall) => boolean
+  refuses: (call: BatchCall) => boolean
 }
 
 /**
@@ -55,12 +55,12 @@ function standing({
 
 /** One pass, however many calls there are. */
 function refuse(
-  calls: readonly PendingCall[],
+  calls: readonly BatchCall[],
   refuses: Said['refuses'],
   { guard, message }: StandingVerdict,
   now: number,
   tell: (announcement: Announcement) => void,
-): PendingCall[] {
+): BatchCall[] {
   const result: ToolResult = { status: 'blocked', content: message, durationMs: 0, refusedBy: guard }
   return calls.map((call) =>
     call.result === undefined && refuses(call) ? settled(call, result, now, tell) : call,

@@ -6,7 +6,7 @@ import type { Announcement } from '../announcements.js'
 import { callFactOf, resultFactOf } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
-import type { PendingCall } from '../results.js'
+import type { BatchCall } from '../results.js'
 import { heed } from './heeding.js'
 
 /** The guards look at the calls before any of them runs. */
@@ -45,7 +45,7 @@ function judge(
 }
 
 /** Which calls a finding refuses, asked in the order of the calls. */
-export function refusing(finding: Finding): (call: Pick<PendingCall, 'fact'>) => boolean {
+export function refusing(finding: Finding): (call: Pick<BatchCall, 'fact'>) => boolean {
   if (finding.action !== 'block') return () => false
   const { fingerprints, spare = 0 } = finding
   const spared = new Map<string, number>()

@@ -2,7 +2,7 @@ import { act } from '../act.js'
 import type { Announcement } from '../announcements.js'
 import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage, ContentPart, Message, UserMessage } from '../messages.js'
-import type { PendingCall } from '../results.js'
+import type { BatchCall } from '../results.js'
 import {
   type CallScreening,
   type InputScreening,
@@ -140,7 +140,7 @@ export const heedCallShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
   const asked = uncheckedCalls(context)
   const screenings = asked.map((call) => ({ id: call.id, screening: screeningOf(event.output, call) }))
-  const checked = context.calls.map((call): PendingCall => {
+  const checked = context.calls.map((call): BatchCall => {
     const screening = screenings.find(({ id }) => id === call.id)?.screening
     if (screening === undefined) return call
     const looked = { ...lookedAt(call, screening), unchecked: true as const }
@@ -163,7 +163,7 @@ export const heedCallShields = act((context, event, tell) => {
 })
 
 /** A call as the shields let it be seen. */
-function lookedAt(call: PendingCall, { action, content, name }: Partial<CallScreening>): PendingCall {
+function lookedAt(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {
   const named = { ...call, ...(name !== undefined && { name }) }
   if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
   if (action !== 'block') return named
@@ -172,7 +172,7 @@ function lookedAt(call: PendingCall, { action, content, name }: Partial<CallScre
 }
 
 /** What was redacted can be JSON no more, as when a number was: a message could not be sent with it. */
-function writable(call: PendingCall): PendingCall {
+function writable(call: BatchCall): BatchCall {
   return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
 }
 
@@ -186,7 +186,7 @@ function isJson(text: string): boolean {
 }
 
 /** Nothing said of a call is a refusal: shields fail closed. */
-function screeningOf(output: unknown, { id }: PendingCall): CallScreening {
+function screeningOf(output: unknown, { id }: BatchCall): CallScreening {
   const unsaid: CallScreening = {
     callId: id,
     action: 'block',
@@ -204,7 +204,7 @@ const refusedEdit = 'The user changed the arguments before approving, and they w
 /** Results as the shields let them through: now they can be told. */
 export const heedResultShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
-  const calls = context.calls.map((call): PendingCall => {
+  const calls = context.calls.map((call): BatchCall => {
     if (call.result === undefined || !call.unscreened) return call
     const screening = screeningOf(event.output, call)
     tellFindings(screening, 'toolOutput', call.id, tell)

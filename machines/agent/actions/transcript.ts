@@ -3,7 +3,7 @@ import type { Announcement } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
 import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
-import type { PendingCall, ToolResult } from '../results.js'
+import type { BatchCall, ToolResult } from '../results.js'
 import { withheldResult } from '../screening.js'
 
 type Tell = (announcement: Announcement) => void
@@ -52,12 +52,12 @@ export function messageId(number: number): string {
 
 /** One call of the batch, settled. */
 export function settleCall(
-  calls: readonly PendingCall[],
+  calls: readonly BatchCall[],
   callId: string,
   result: ToolResult,
   now: number,
   tell: Tell,
-): PendingCall[] {
+): BatchCall[] {
   return calls.map((call) =>
     call.id === callId && call.result === undefined ? settled(call, result, now, tell) : call,
   )
@@ -70,7 +70,7 @@ export function receiveResult(
   result: ToolResult,
   now: number,
   tell: Tell,
-): PendingCall[] {
+): BatchCall[] {
   if (!context.features.resultShields) return settleCall(context.calls, callId, result, now, tell)
   return context.calls.map((call) =>
     call.id === callId && call.result === undefined
@@ -80,7 +80,7 @@ export function receiveResult(
 }
 
 /** Results that no shield has seen when the run stops: they are told as withheld. */
-export function withholdUnscreened(calls: readonly PendingCall[], now: number, tell: Tell): PendingCall[] {
+export function withholdUnscreened(calls: readonly BatchCall[], now: number, tell: Tell): BatchCall[] {
   return calls.map((call) => {
     if (!call.unscreened) return call
     const { unscreened: _unscreened, ...known } = call
@@ -100,25 +100,25 @@ export function closeOpenCalls(
   notExecuted: string,
   now: number,
   tell: Tell,
-): PendingCall[] {
+): BatchCall[] {
   return context.calls.map((call) =>
     call.result === undefined ? settled(call, closing(call, notExecuted), now, tell) : call,
   )
 }
 
 /** A call with its result, which is told, unless nobody has been told of the call yet. */
-export function settled(call: PendingCall, result: ToolResult, now: number, tell: Tell): PendingCall {
+export function settled(call: BatchCall, result: ToolResult, now: number, tell: Tell): BatchCall {
   if (!call.unchecked) tellResult(call, result, tell)
   return { ...call, result, settledAt: now }
 }
 
-export function tellResult({ id: callId, name }: PendingCall, result: ToolResult, tell: Tell): void {
+export function tellResult({ id: callId, name }: BatchCall, result: ToolResult, tell: Tell): void {
   const { status, content, durationMs } = result
   const truncated = result.truncated ? { truncated: true as const } : {}
   tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated })
 }
 
-function closing(call: PendingCall, notExecuted: string): ToolResult {
+function closing(call: BatchCall, notExecuted: string): ToolResult {
   return call.started || call.questions
     ? { status: 'interrupted', content: interrupted, durationMs: 0 }
     : { status: 'not_executed', content: notExecuted, durationMs: 0 }
@@ -127,7 +127,7 @@ function closing(call: PendingCall, notExecuted: string): ToolResult {
 const interrupted = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
 
 /** The transcript with the results of the batch right after the message that called, in call order. */
-export function withResults(context: AgentContext, calls: readonly PendingCall[]): Message[] {
+export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
     const { status, content } = call.unscreened ? withheld : call.result

@@ -1,7 +1,7 @@
 import type { Announcement } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import type { AssistantMessage, ToolCall } from '../messages.js'
-import type { PendingCall } from '../results.js'
+import type { BatchCall } from '../results.js'
 import { withheldArguments, withheldName } from '../screening.js'
 import { tellResult } from './transcript.js'
 
@@ -20,7 +20,7 @@ export function withheldCall(call: ToolCall, tools: AgentContext['tools']): Tool
 }
 
 /** A message with its calls as they are now; those that nobody may see yet stay withheld. */
-export function withCalls(message: AssistantMessage, calls: readonly PendingCall[]): AssistantMessage {
+export function withCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
   if (message.tool_calls === undefined) return message
   const shown = message.tool_calls.map((asked): ToolCall => {
     const call = calls.find(({ id }) => id === asked.id)

@@ -31,7 +31,7 @@ export class HumanRenderer implements Renderer {
   event(event: AgentEvent): string {
     this.#startedAt ??= event.at
     this.#endedAt = event.at
-    return event.type === 'session_ended' ? '' : this.#format(event)
+    return event.type === 'run_ended' ? '' : this.#format(event)
   }
 
   result(result: RunResult): string {

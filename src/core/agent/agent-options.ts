@@ -150,13 +150,13 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   replay(sessionId: string, options?: { to?: number }): Promise<Replayed>
   /**
-   * A new session that begins where another stood after record `at`; default: where it stands. Resolves with its id:
+   * A new session that begins where another stood after record `seq`; default: where it stands. Resolves with its id:
    * `resume` it, or run something else in it. The other session is left as it is.
    *
    * @example const run = await agent.resume(await agent.fork('ann', 12))
    * @throws as `replay`
    */
-  fork(sessionId: string, at?: number): Promise<string>
+  fork(sessionId: string, seq?: number): Promise<string>
   /**
    * A session of the store, to be taken elsewhere: for `input()`, or to be kept as `session.toJSON()`. Calls that wait for
    * somebody are closed in it; the store keeps it as it is.

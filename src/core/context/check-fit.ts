@@ -8,7 +8,7 @@ import type { Situation } from './situation.js'
 /** The next request, were it made with some fit. */
 export type RequestWith = (fit: Fit | null) => ModelRequest
 
-export interface Finding {
+export interface FitCheck {
   /** The fit that serves; the one that has been outgrown, where there is a situation. */
   readonly fit: Fit | null
   /** Tokens of the request as it would be now. */
@@ -25,7 +25,7 @@ export function checkFit(
   { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
   counter: TokenCounter,
   requestWith: RequestWith,
-): Finding {
+): FitCheck {
   const window = config.context.window || Infinity
   const isOfUse = fit !== null && config.context.strategy !== 'none' && isGapOf(messages, fit)
   const current = isOfUse ? fit : null

@@ -1,6 +1,6 @@
 import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { PendingCall, ToolResult } from '../../../machines/agent/results.js'
+import type { BatchCall, ToolResult } from '../../../machines/agent/results.js'
 import { callStepId } from './call-step-id.js'
 import type { Work } from '../live/open-steps.js'
 
@@ -9,7 +9,7 @@ type ToolWork = Work<'tool_execution', ToolResult>
 /** A call that a tool carries out. Where shields look at results, nothing that the tool returned is told here. */
 export function toolExecution(
   context: AgentContext,
-  { id: callId, name, arguments: text }: Pick<PendingCall, 'id' | 'name' | 'arguments'>,
+  { id: callId, name, arguments: text }: Pick<BatchCall, 'id' | 'name' | 'arguments'>,
 ): ToolWork {
   const toolCall = { id: callId, type: 'function' as const, function: { name, arguments: text } }
   return {

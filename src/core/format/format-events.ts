@@ -56,7 +56,7 @@ class Screen {
         return this.#answer(event)
       case 'child_event':
         return this.#line(childLine(event, this.#style))
-      case 'session_ended':
+      case 'run_ended':
         return this.#end(event)
       case 'usage':
         this.#usage = event.run
@@ -95,7 +95,7 @@ class Screen {
     return this.#line(printable(text))
   }
 
-  #end({ state, reason, at }: EventOf<'session_ended'>): string {
+  #end({ state, reason, at }: EventOf<'run_ended'>): string {
     const durationMs = at - (this.#startedAt ?? at)
     const told = { state, reason, steps: this.#steps, usage: this.#usage }
     return this.#line('') + summary(told, {}, durationMs, this.#style.paint)

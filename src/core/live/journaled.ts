@@ -3,7 +3,7 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isHeld } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/events.js'
-import type { PendingCall } from '../../../machines/agent/results.js'
+import type { BatchCall } from '../../../machines/agent/results.js'
 import { holdsUncleared } from '../../../machines/agent/uncleared.js'
 import type { Clock } from '../base/clock.js'
 import { abandonedCalls } from '../sub-agents/abandon.js'
@@ -56,7 +56,7 @@ export interface JournaledOptions {
   /** An answer that was stopped midway, with an estimate of what it cost. */
   partial(text: string, context: AgentContext): PartialAnswer
   /** Ends a sub-agent that is nowhere but in the store. */
-  abandon(live: Live, context: AgentContext, call: PendingCall): void
+  abandon(live: Live, context: AgentContext, call: BatchCall): void
 }
 
 /**

@@ -4,7 +4,7 @@ import type { AgentContext, AgentInput } from '../../../machines/agent/context.j
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import { questionsOf } from '../../../machines/agent/questions.js'
 import { answerableCalls } from '../../../machines/agent/result-of.js'
-import type { PendingCall } from '../../../machines/agent/results.js'
+import type { BatchCall } from '../../../machines/agent/results.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Child } from '../sub-agents/child.js'
@@ -165,7 +165,7 @@ export class Live {
   }
 
   /** A sub-agent ends when its call is closed, at the latest. */
-  endChildren(calls: readonly PendingCall[]): void {
+  endChildren(calls: readonly BatchCall[]): void {
     for (const [callId, child] of this.#children ?? []) {
       if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
       this.#children?.delete(callId)

@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { CallInQuestion, PendingAnswer } from '../../../machines/agent/outcome.js'
+import type { CallInQuestion, PendingCall } from '../../../machines/agent/outcome.js'
 import { answerableCall, answerableCalls } from '../../../machines/agent/result-of.js'
 import { UsageError } from '../base/errors.js'
 
@@ -10,7 +10,7 @@ export interface AnswerOptions {
 }
 
 /** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
-export type AskedCall = string | (Pick<CallInQuestion, 'callId' | 'fingerprint'> & { name?: string })
+export type CallReference = string | (Pick<CallInQuestion, 'callId' | 'fingerprint'> & { name?: string })
 
 /** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */
 export type EditOf<Tools, Call> = [Tools] extends [never]
@@ -24,7 +24,7 @@ type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : ne
 
 /** @throws {UsageError} `invalid_input` for what names no call */
 export function answerTo(
-  call: AskedCall,
+  call: CallReference,
   options: AnswerOptions = {},
 ): { callId: string; fingerprint?: string | undefined } {
   if (typeof call === 'string') return { callId: call, fingerprint: options.fingerprint }
@@ -45,9 +45,9 @@ export function answerTo(
 export function awaitedCall(
   context: AgentContext | undefined,
   callId: string,
-  needs: PendingAnswer['needs'],
+  needs: PendingCall['needs'],
   { fingerprint }: AnswerOptions = {},
-): PendingAnswer {
+): PendingCall {
   const asked = context && answerableCall(context, callId, needs)
   if (asked === undefined) throw notAwaited(context, callId, needs)
   if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
@@ -63,7 +63,7 @@ export function awaitedCall(
 function notAwaited(
   context: AgentContext | undefined,
   callId: string,
-  needs: PendingAnswer['needs'],
+  needs: PendingCall['needs'],
 ): UsageError {
   const waiting = (context ? answerableCalls(context) : []).filter((call) => call.needs === needs)
   const others =

@@ -1,4 +1,4 @@
-import type { PendingAnswer } from '../../../machines/agent/outcome.js'
+import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { UsageError } from '../base/errors.js'
 import { fitArguments, readJson } from '../tools/fit-arguments.js'
 import type { Tool } from '../tools/tool.js'
@@ -15,7 +15,7 @@ export interface Edit {
  * What a person has changed is refused to that person: the model has not written it, and could not mend it.
  * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
  */
-export function editedArguments(value: unknown, call: PendingAnswer, tools: ToolSet): Edit {
+export function editedArguments(value: unknown, call: PendingCall, tools: ToolSet): Edit {
   const text = jsonOf(value)
   if (text === undefined)
     throw refused(call, `The edited input of call '${call.callId}' cannot be written as JSON.`)
@@ -30,7 +30,7 @@ export function editedArguments(value: unknown, call: PendingAnswer, tools: Tool
   return { text }
 }
 
-function refused(call: PendingAnswer, problem: string): UsageError {
+function refused(call: PendingCall, problem: string): UsageError {
   return new UsageError(
     'invalid_input',
     `approve('${call.callId}'): the edited input is refused, and the call waits on. ${problem}`,
@@ -47,7 +47,7 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /** The tool of a call, which may be that of a sub-agent. */
-function toolOf({ name, path = [] }: PendingAnswer, tools: ToolSet): Tool | undefined {
+function toolOf({ name, path = [] }: PendingCall, tools: ToolSet): Tool | undefined {
   let known: ToolSet | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
   return known?.get(name)

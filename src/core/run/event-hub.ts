@@ -39,7 +39,7 @@ export class EventHub {
     this.#actor = actor
     actor.on('*', (event) => {
       const told = event as AgentEvent
-      if (told.type === 'session_ended') this.#hasEnded = true
+      if (told.type === 'run_ended') this.#hasEnded = true
       this.#tell((listener) => {
         listener.next(told)
       })

@@ -4,7 +4,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
-import type { AgentState, AnyTools, PendingAnswer, RunResult } from '../../../machines/agent/outcome.js'
+import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import { UsageError } from '../base/errors.js'
@@ -13,7 +13,7 @@ import type { MachineState } from '../sessions/log/log-entry.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatValue } from '../base/format-value.js'
-import { type AnswerOptions, answerTo, type AskedCall, awaitedCall, type EditOf } from './awaited-call.js'
+import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { Foresight } from './foresight.js'
@@ -239,7 +239,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * }
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`
    */
-  approve<Call extends AskedCall>(
+  approve<Call extends CallReference>(
     call: Call,
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
@@ -256,13 +256,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /** Refuses a call; the model reads why. Takes and throws what `approve` does. */
-  reject(call: AskedCall, why = '', options?: AnswerOptions): void {
+  reject(call: CallReference, why = '', options?: AnswerOptions): void {
     const { callId, fingerprint } = this.#awaited(call, 'approval', options)
     this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
   /** The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does. */
-  toolOutput(call: AskedCall, value: unknown, options?: AnswerOptions): void {
+  toolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
     const { callId, fingerprint } = this.#awaited(call, 'client', options)
     const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
     const isError = value instanceof Error
@@ -281,7 +281,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.getPersistedSnapshot()
   }
 
-  #awaited(call: AskedCall, needs: PendingAnswer['needs'], options?: AnswerOptions): PendingAnswer {
+  #awaited(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
     const { callId, fingerprint } = answerTo(call, options)
     return awaitedCall(this.#ahead?.context, callId, needs, { fingerprint })
   }

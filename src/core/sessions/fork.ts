@@ -8,16 +8,16 @@ import { standingAt } from './replay.js'
 import { machineStateOf } from './standing.js'
 
 /**
- * A new session that begins where another one stood after record `at`; the other is left as it is. A run that was under
+ * A new session that begins where another one stood after record `seq`; the other is left as it is. A run that was under
  * way there can be resumed in both: as another run, with idempotency keys of its own.
  */
 export async function fork(
   store: SessionStore,
   sessionId: string,
-  at: number | undefined,
+  seq: number | undefined,
   clock: Clock,
 ): Promise<string> {
-  const { head, name, runs, state, run } = await standingAt(store, sessionId, at)
+  const { head, name, runs, state, run } = await standingAt(store, sessionId, seq)
   const id = newId()
   const { log } = await openSession(store, id, { clock, holder: 'a fork', name })
   const named = name === undefined ? {} : { name }

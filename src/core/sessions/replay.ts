@@ -11,8 +11,8 @@ import { machineStateOf, type Standing, standingAfter } from './standing.js'
 
 /** A session as it stood after one record of its log. */
 export interface Replayed {
-  /** The number of that record. */
-  at: number
+  /** The number of that record; 0 before the first. */
+  seq: number
   name?: string
   messages: readonly Message[]
   /** Totals of all runs up to there. */
@@ -27,7 +27,7 @@ export interface Replayed {
 export async function replay(store: SessionStore, sessionId: string, to?: number): Promise<Replayed> {
   const { head, name, state, run } = await standingAt(store, sessionId, to)
   return {
-    at: head,
+    seq: head,
     ...(name !== undefined && { name }),
     messages: run ? shownMessages(run.context) : state.messages,
     usage: run?.context.usage.session ?? state.usage,

@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { PendingCall } from '../../../machines/agent/results.js'
+import type { BatchCall } from '../../../machines/agent/results.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Live } from '../live/live.js'
 
@@ -14,7 +14,7 @@ export function abandonedCalls(
   before: AgentContext,
   after: AgentContext,
   event: AgentMachineEvent,
-): PendingCall[] {
+): BatchCall[] {
   if (!live.binding.store) return []
   const ended = event.type === 'TOOL_RESULT' ? event.callId : null
   return before.calls.filter(({ id, name, questions, started, result }) => {
@@ -28,7 +28,7 @@ export function abandonedCalls(
 export async function abandon(
   live: Live,
   context: AgentContext,
-  call: PendingCall,
+  call: BatchCall,
   tools: ToolSet,
 ): Promise<void> {
   const { store, depth = 0, maxDepth = Infinity, context: app } = live.binding

@@ -2,12 +2,12 @@ import type { AgentEvent } from '../../../machines/agent/announcements.js'
 
 /** Which events hold something that somebody has said: a model, a tool, a person. */
 const holdsWords: Record<AgentEvent['type'], boolean> = {
-  session_started: false,
+  run_started: false,
   state_changed: false,
   usage: false,
   budget_warning: false,
   context_fitted: false,
-  session_ended: false,
+  run_ended: false,
   user_message: true,
   stream_chunk: true,
   assistant_message: true,

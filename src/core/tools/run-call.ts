@@ -1,5 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
-import type { PendingCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
+import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
 import type { Clock } from '../base/clock.js'
 import type { Delegate } from '../sub-agents/delegate.js'
 import type { CallAbort } from './call-abort.js'
@@ -13,7 +13,7 @@ import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 import { withTimeout } from './with-timeout.js'
 
-export type RunnableCall = Pick<PendingCall, 'id' | 'name' | 'arguments' | 'undecided'>
+export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided'>
 
 export interface RunCallOptions {
   tools: ToolSet

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json } from '../../../machines/agent/json.js'
-import type { PendingCall } from '../../../machines/agent/results.js'
+import type { BatchCall } from '../../../machines/agent/results.js'
 import { deepFreeze } from '../config/freeze.js'
 import type { GuardedCall, GuardedResult, GuardFact } from './guard.js'
 
@@ -20,7 +20,7 @@ export function resultsFact(context: AgentContext): GuardFact {
   return deepFreeze({ type: 'results', results })
 }
 
-function guardedCall({ tools }: AgentContext, { id, name, arguments: text }: PendingCall): GuardedCall {
+function guardedCall({ tools }: AgentContext, { id, name, arguments: text }: BatchCall): GuardedCall {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
   return {
     id,

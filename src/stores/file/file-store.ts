@@ -6,7 +6,7 @@ import { wholeRange } from '../../core/sessions/store/read-range.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost } from '../../core/sessions/store/refusals.js'
 import { checkedSessionId } from '../../core/sessions/store/session-id.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
-import type { Lease, SessionEntry } from '../../core/sessions/store/store.js'
+import type { Lease, ListedSession } from '../../core/sessions/store/store.js'
 import { summaryOf, summaryText } from '../../core/sessions/store/summary-text.js'
 import type { SyncSessionStore } from '../../core/sessions/store/sync-store.js'
 import { openDatabase } from './database.js'
@@ -131,7 +131,7 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
   }
 }
 
-function entryOf(row: SessionRow, time: number): SessionEntry {
+function entryOf(row: SessionRow, time: number): ListedSession {
   const { id, createdAt, updatedAt, head, summary } = row
   return {
     id,

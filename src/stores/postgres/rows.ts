@@ -1,5 +1,5 @@
 import { isGone } from '../../core/sessions/store/holder.js'
-import type { LogRecord, SessionEntry } from '../../core/sessions/store/store.js'
+import type { LogRecord, ListedSession } from '../../core/sessions/store/store.js'
 import { summaryOf } from '../../core/sessions/store/summary-text.js'
 
 export interface SessionRow {
@@ -39,7 +39,7 @@ export interface EntryRow extends SessionRow {
   summary: string | null
 }
 
-export function sessionEntry(row: EntryRow): SessionEntry {
+export function sessionEntry(row: EntryRow): ListedSession {
   return {
     id: row.id,
     createdAt: Number(row.created_at),

@@ -6,7 +6,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { FitOutput } from '../../../machines/agent/fit.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
-import type { PendingAnswer } from '../../../machines/agent/outcome.js'
+import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { answerableCalls } from '../../../machines/agent/result-of.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
@@ -309,7 +309,7 @@ function lastWordOfChild({ calls }: AgentContext): Events {
 function ofChildren({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
   if (callId === undefined) return {}
-  const rests = (questions: PendingAnswer[]): AnyEventObject => at({ type: 'CHILD_RESTS', callId, questions })
+  const rests = (questions: PendingCall[]): AnyEventObject => at({ type: 'CHILD_RESTS', callId, questions })
   return {
     'sub-agent: spends': at({ type: 'CHILD_USAGE', callId, usage: usageOf(10) }),
     'sub-agent: spends it all': at({ type: 'CHILD_USAGE', callId, usage: usageOf(1_000) }),
@@ -337,7 +337,7 @@ function ofChildren({ calls }: AgentContext): Events {
   }
 }
 
-function question(callId: string, needs: PendingAnswer['needs']): PendingAnswer {
+function question(callId: string, needs: PendingCall['needs']): PendingCall {
   return { callId, name: 'transfer', arguments: '{"n":1}', needs, fingerprint: callId }
 }
 

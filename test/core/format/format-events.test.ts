@@ -38,7 +38,7 @@ const thought = (more: Partial<Pick<StepCompleted, 'outcome'>> = {}): Announceme
   },
   ...more,
 })
-const ended: Announcement = { type: 'session_ended', state: 'COMPLETED', reason: 'end_turn' }
+const ended: Announcement = { type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' }
 
 test('a run reads from the question to what it took', async () => {
   const play = await stage(

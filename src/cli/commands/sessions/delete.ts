@@ -6,7 +6,7 @@ import { findSession } from '../../find-session.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions } from '../../options.js'
 import { count, shorten } from '../../../core/format/words.js'
-import type { SessionEntry } from '../../../core/sessions/store/store.js'
+import type { ListedSession } from '../../../core/sessions/store/store.js'
 import { onlyId, sessionOptionSpecs } from './options.js'
 
 const options = {
@@ -44,7 +44,7 @@ export const deleteCommand: Command = {
   },
 }
 
-async function isSure({ id, head, summary }: SessionEntry, io: CliIO): Promise<boolean> {
+async function isSure({ id, head, summary }: ListedSession, io: CliIO): Promise<boolean> {
   const { ask, close } = asker(io)
   const title = shorten(summary?.name ?? summary?.title ?? '', 60)
   try {

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
 import { replay, type Replayed } from '../../../core/sessions/replay.js'
-import type { SessionEntry, SessionStore } from '../../../core/sessions/store/store.js'
+import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { badUsage } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -64,7 +64,7 @@ async function showEvents(store: SessionStore, id: string, to: number | undefine
   }
 }
 
-function showSession(entry: SessionEntry, replayed: Replayed, store: string | undefined, io: CliIO): void {
+function showSession(entry: ListedSession, replayed: Replayed, store: string | undefined, io: CliIO): void {
   const { stdout, env } = io
   const paint = painter(wantsColor(stdout, env))
   const { messages } = replayed
@@ -74,15 +74,15 @@ function showSession(entry: SessionEntry, replayed: Replayed, store: string | un
   )
 }
 
-function head({ id, createdAt, updatedAt }: SessionEntry, { name }: Replayed, paint: Paint): string {
+function head({ id, createdAt, updatedAt }: ListedSession, { name }: Replayed, paint: Paint): string {
   const title = name === undefined ? '' : ` · ${shorten(name, 80)}`
   const when = `begun ${timestamp(createdAt)} UTC, written ${ago(updatedAt, Date.now())}`
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }
 
 /** The totals of all runs, how the latest one stands, and what can be done with it. */
-function standing(entry: SessionEntry, replayed: Replayed, store: string | undefined, paint: Paint): string {
-  const { at, run, usage, snapshot } = replayed
+function standing(entry: ListedSession, replayed: Replayed, store: string | undefined, paint: Paint): string {
+  const { seq, run, usage, snapshot } = replayed
   const { id, head: last, holder } = entry
   const carried = carriedOptions({ store })
   if (run === null || snapshot === null) {
@@ -90,9 +90,9 @@ function standing(entry: SessionEntry, replayed: Replayed, store: string | undef
   }
   const { limits } = (snapshot.context as AgentContext).config
   const told = errorLine(run, paint) + summary({ ...run, usage }, limits, null, paint)
-  const record = `  ${paint('dim', 'record')}  ${at} of ${last}\n`
-  if (at < last) {
-    return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${at}\n`
+  const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
+  if (seq < last) {
+    return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${seq}\n`
   }
   if (holder !== null) return `${told}${record}At work: ${shorten(holder, 200)}\n`
   if (isAtWork(run)) {

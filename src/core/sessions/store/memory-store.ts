@@ -2,7 +2,7 @@ import { newId } from '../../base/new-id.js'
 import { wholeRange } from './read-range.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost } from './refusals.js'
 import { checkedSessionId } from './session-id.js'
-import type { Lease, LogRecord, SessionEntry, SessionSummary } from './store.js'
+import type { Lease, LogRecord, ListedSession, SessionSummary } from './store.js'
 import type { SyncSessionStore } from './sync-store.js'
 
 /** Time, for tests. */
@@ -37,7 +37,7 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
     return kept
   }
 
-  const entryOf = (id: string, kept: Kept): SessionEntry => {
+  const entryOf = (id: string, kept: Kept): ListedSession => {
     const { records, createdAt, updatedAt, summary } = kept
     const holder = holds(kept) ? kept.lease.holder : null
     return { id, createdAt, updatedAt, head: records.length, summary, holder }

@@ -49,7 +49,7 @@ export interface SessionSummary {
 }
 
 /** A session in a list. */
-export interface SessionEntry {
+export interface ListedSession {
   /** Unique in its store. */
   id: string
   /** Milliseconds since the epoch. */
@@ -110,9 +110,9 @@ export interface SessionStore {
   /** The records in order; none for a session that does not exist. */
   read(sessionId: string, range?: ReadRange): MaybePromise<LogRecord[]>
   /** One session, as `list` tells it; null when there is none, or none that has a record. */
-  get(sessionId: string): MaybePromise<SessionEntry | null>
+  get(sessionId: string): MaybePromise<ListedSession | null>
   /** Every session with at least one record, the one written last first. */
-  list(): MaybePromise<SessionEntry[]>
+  list(): MaybePromise<ListedSession[]>
   /**
    * Deletes a session with all its records; false when there was none.
    * @throws {StoreError} `session_busy` while somebody writes to it

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { answerableCalls, pendingCalls } from '../../../../machines/agent/result-of.js'
-import { isRunnable, type PendingCall } from '../../../../machines/agent/results.js'
+import { isRunnable, type BatchCall } from '../../../../machines/agent/results.js'
 import { type AgentInvariant, announcedAs, type Change, openCalls, rule, starts } from './rule.js'
 
 /** Which calls run, who decides about them, and what becomes of their results. */
@@ -136,7 +136,7 @@ export const callRules: readonly AgentInvariant[] = [
     const answers = /^(APPROVE|REJECT|TOOL_OUTPUT)$/.test(event.type) && 'callId' in event
     if (!answers || !event.callId.includes('/') || transitions.length === 0) return null
     const [id, inside] = event.callId.split('/')
-    const kept = (calls: readonly PendingCall[] = []): unknown =>
+    const kept = (calls: readonly BatchCall[] = []): unknown =>
       find(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
     if (kept(before?.calls) !== undefined) return 'it was answered before'
     if (announcedAs(change, 'tool_result').length > 0) return 'it is told as a result'
@@ -144,16 +144,16 @@ export const callRules: readonly AgentInvariant[] = [
   }),
 ]
 
-function find(calls: readonly PendingCall[] | undefined, callId: string): PendingCall | undefined {
+function find(calls: readonly BatchCall[] | undefined, callId: string): BatchCall | undefined {
   return calls?.find(({ id }) => id === callId)
 }
 
-function waitingFor(needs: PendingCall['needs'], calls: readonly PendingCall[]): string[] {
+function waitingFor(needs: BatchCall['needs'], calls: readonly BatchCall[]): string[] {
   return openCalls(calls.filter((call) => call.needs === needs))
 }
 
 /** Ids of what is asked, the questions of sub-agents included. */
-function askedOf(needs: PendingCall['needs'], context: AgentContext): string[] {
+function askedOf(needs: BatchCall['needs'], context: AgentContext): string[] {
   return pendingCalls(context)
     .filter((one) => one.needs === needs)
     .map(({ callId }) => callId)

@@ -44,12 +44,11 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
 export const endingRules: readonly AgentInvariant[] = [
   rule('one terminal event, the last, and it says how the run ended', (change) => {
     const { announced, isFinal, after } = change
-    const ends = announcedAs(change, 'session_ended')
+    const ends = announcedAs(change, 'run_ended')
     if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} were announced`
     if (!isFinal) return null
     const last = announced.at(-1)
-    const isRight =
-      last?.type === 'session_ended' && last.state === after.state && last.reason === after.reason
+    const isRight = last?.type === 'run_ended' && last.state === after.state && last.reason === after.reason
     return !isRight && `the last event is ${JSON.stringify(last)}`
   }),
   rule('a result has what the type of its state says', ({ after, isFinal }) => {
@@ -149,8 +148,7 @@ export const endingRules: readonly AgentInvariant[] = [
       if (from !== at) return `from ${from}, though the run was in ${at}`
       at = to
     }
-    if (change.before === undefined && change.announced[0]?.type !== 'session_started')
-      return 'no session_started'
+    if (change.before === undefined && change.announced[0]?.type !== 'run_started') return 'no run_started'
     return at !== change.after.state && `the last one says ${at}, the run is in ${change.after.state}`
   }),
 ]

@@ -1,7 +1,7 @@
 import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import type { GuardrailsState } from '../../../../guards/state.js'
 import { initialGuardrails, resetGuard } from '../../../../guards/state.js'
-import type { PendingCall } from '../../../../machines/agent/results.js'
+import type { BatchCall } from '../../../../machines/agent/results.js'
 import { type AgentInvariant, announcedAs, type Change, rule, starts } from './rule.js'
 
 /** What guards, shields and recoveries owe to the user and to the model. */
@@ -101,7 +101,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const message = after.messages[after.batchAt]
     const asked = (message?.role === 'assistant' && message.tool_calls) || []
     const told = announcedAs(change, 'tool_call').map(({ call }) => call)
-    const isShown = ({ id, arguments: text }: PendingCall) =>
+    const isShown = ({ id, arguments: text }: BatchCall) =>
       [...asked, ...told].some(({ id: one, function: { arguments: shown } }) => one === id && shown === text)
     const shown = after.calls.find((call) => call.unchecked && !call.edited && isShown(call))
     return shown && `those of '${shown.id}' are`

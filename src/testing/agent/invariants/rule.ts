@@ -3,7 +3,7 @@ import type { agentMachine } from '../../../../machines/agent.machine.js'
 import type { Announcement } from '../../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { type AgentMachineEvent, timeOf } from '../../../../machines/agent/events.js'
-import type { PendingCall } from '../../../../machines/agent/results.js'
+import type { BatchCall } from '../../../../machines/agent/results.js'
 import type { Arrival, Invariant } from '../../invariants.js'
 
 type Snapshot = SnapshotFrom<typeof agentMachine>
@@ -94,7 +94,7 @@ export function beginsStep({ transitions }: Change): boolean {
 }
 
 /** Ids of the calls that have no result yet. */
-export function openCalls(calls: readonly PendingCall[] = []): string[] {
+export function openCalls(calls: readonly BatchCall[] = []): string[] {
   return calls.filter(({ result }) => result === undefined).map(({ id }) => id)
 }
 

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
-import type { PendingCall } from '../../../../machines/agent/results.js'
+import type { BatchCall } from '../../../../machines/agent/results.js'
 import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import { historyProblem } from '../history.js'
@@ -100,7 +100,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
 ]
 
 /** Ids of the calls whose result nobody has heard yet. */
-function untold(calls: readonly PendingCall[] = []): string[] {
+function untold(calls: readonly BatchCall[] = []): string[] {
   return calls
     .filter((call) => call.result === undefined || call.unscreened || call.unchecked)
     .map(({ id }) => id)

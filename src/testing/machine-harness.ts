@@ -6,9 +6,9 @@ import type { ReplayHarness } from './replay.js'
 /**
  * Replays on the machine alone: pure transitions, no actors. Generated tests that use it tell when a change of the
  * chart changes what happens.
- * @throws {ModelPathError} `not_a_machine`, `xstate_v4`
+ * @throws {PathError} `not_a_machine`, `xstate_v4`
  */
-export function modelHarness(machine: AnyStateMachine): ReplayHarness {
+export function machineHarness(machine: AnyStateMachine): ReplayHarness {
   assertMachine(machine)
   let current: AnyMachineSnapshot | undefined
   const snapshot = (): AnyMachineSnapshot => {
