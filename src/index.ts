@@ -134,4 +134,4 @@ export type {
 } from './core/user-guards/guard.js'
 export { presets } from './core/config/presets.js'
 export { ToolError } from './core/tools/tool-error.js'
-export type { Inspector } from './core/run/guarded-inspector.js'
+export type { Inspector } from './core/run/safe-inspector.js'

@@ -8,7 +8,7 @@ import { loadTools } from './load-tools.js'
 import { openMcp, type OpenMcp } from './open-mcp.js'
 import { openStage, type Stage } from './stage.js'
 
-export interface AgentParts {
+export interface AgentToMake {
   options: CommonOptions
   file: ConfigFile
   store: SessionStore
@@ -18,7 +18,7 @@ export interface AgentParts {
 
 /** Makes the agent that the options describe, and what it needs; what was opened is closed again in any case. */
 export async function withAgent<Value>(
-  { options, file, store, overrides = {} }: AgentParts,
+  { options, file, store, overrides = {} }: AgentToMake,
   io: CliIO,
   use: (agent: Agent, stage: Stage) => Promise<Value>,
 ): Promise<Value> {

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import { createAgent, memoryStore, StatewrightError } from '../../src/index.js'
 import { sealRecord } from '../../src/core/sessions/log/log-record.js'
-import type { LogEntry } from '../../src/core/sessions/log/log-entry.js'
+import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
 import type { LogRecord } from '../../src/stores/index.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { ManualModel } from '../support/manual-model.js'
@@ -37,8 +37,8 @@ function damaged(value: unknown, picks: readonly number[], by: unknown, isRemove
 function forged({ seq, at, type, data }: LogRecord, change: (value: unknown) => unknown): LogRecord {
   const changed = change(JSON.parse(data)) as object
   if (typeof changed === 'object' && changed !== null && !Array.isArray(changed))
-    return sealRecord(seq, at, { ...changed, type } as LogEntry)
-  const { data: text } = sealRecord(seq, at, { type, text: changed } as unknown as LogEntry)
+    return sealRecord(seq, at, { ...changed, type } as RecordContent)
+  const { data: text } = sealRecord(seq, at, { type, text: changed } as unknown as RecordContent)
   return { seq, at, type, data: text.slice(8, -1), check: 'of something else' }
 }
 

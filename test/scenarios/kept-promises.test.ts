@@ -1,7 +1,7 @@
 import { createActor, toPromise } from 'xstate'
 import { agentMachine, createAgent, memoryStore, openaiChat } from '../../src/index.js'
 import { sealRecord } from '../../src/core/sessions/log/log-record.js'
-import type { LogEntry } from '../../src/core/sessions/log/log-entry.js'
+import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
 import { stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 
@@ -69,12 +69,12 @@ test('a snapshot is written when 64,000 characters have come since the last one'
 
 test('a log of a newer Statewright, or one that stands in a state which this machine has not, is refused', async () => {
   const { play, store } = await longSession()
-  const forge = (session: string, change: (entry: LogEntry) => LogEntry) => {
+  const forge = (session: string, change: (entry: RecordContent) => RecordContent) => {
     const all = store.read('s')
     const records = all.slice(0, all.findIndex(({ type }) => type === 'snapshot') + 1)
     const lease = store.acquire(session, { holder: 'the test', ttlMs: 1_000 })
     const changed = records.map(({ seq, at, type, data }) =>
-      sealRecord(seq, at, change({ ...(JSON.parse(data) as object), type } as LogEntry)),
+      sealRecord(seq, at, change({ ...(JSON.parse(data) as object), type } as RecordContent)),
     )
     store.append(lease, changed)
     store.release(lease)

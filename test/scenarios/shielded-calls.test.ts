@@ -1,6 +1,6 @@
 import { type AgentOptions, defineShield, patternShield } from '../../src/index.js'
 import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
-import type { LogEntry } from '../../src/core/sessions/log/log-entry.js'
+import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
 import { openRecord, sealRecord } from '../../src/core/sessions/log/log-record.js'
 import { standingAfter } from '../../src/core/sessions/standing.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
@@ -176,7 +176,7 @@ describe('arguments that a person changes on approval', () => {
     await run.end(2)
     const entries = store.read('s').map((record, i) => openRecord(record, i, 's'))
     const approved = entries.findIndex((entry) => entry.type === 'event' && entry.event.type === 'APPROVE')
-    const old = entries.flatMap((entry, i): LogEntry[] => {
+    const old = entries.flatMap((entry, i): RecordContent[] => {
       if (entry.type !== 'event' || i < approved) return [entry]
       const { withheld: _withheld, ...event } = entry.event
       return event.type === 'xstate.done.actor.callShields' ? [] : [{ ...entry, event }]

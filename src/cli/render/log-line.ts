@@ -1,5 +1,5 @@
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { LogEntry } from '../../core/sessions/log/log-entry.js'
+import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import { isoTime } from './ago.js'
 import { callName, shownArguments } from '../../core/format/call-words.js'
 import { messageText } from '../../core/format/message-text.js'
@@ -9,7 +9,7 @@ import { shorten } from '../../core/format/words.js'
 export interface NumberedEntry {
   seq: number
   at: number
-  entry: LogEntry
+  entry: RecordContent
 }
 
 /** A record as one line: its number (for `--at`), when, what kind, and the beginning of what it says. */
@@ -21,7 +21,7 @@ export function logLine({ seq, at, entry }: NumberedEntry, width: number): strin
   return `${head}  ${shorten(contentOf(entry), room)}`.trimEnd()
 }
 
-function contentOf(entry: LogEntry): string {
+function contentOf(entry: RecordContent): string {
   switch (entry.type) {
     case 'opened': {
       const { name, state, forkedFrom } = entry

@@ -48,13 +48,13 @@ import { systemClock } from '../base/clock.js'
 import { abandon } from '../sub-agents/abandon.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
-import { checkedInspector } from '../run/guarded-inspector.js'
+import { checkedInspector } from '../run/safe-inspector.js'
 import { featuresOf } from './features-of.js'
 import { type Conversation, readConversation, sessionNotEmpty, withHistory } from '../run/history.js'
 import { journaled } from '../live/journaled.js'
 import type { Binding } from '../live/live.js'
 import { newId } from '../base/new-id.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { refuseMissingTokenizer } from '../run/refuse-missing-tokenizer.js'
 import { refuseUnknownPrice } from '../models/prices/refuse-unknown-price.js'
 import { type Origin, Run, type RunParts } from '../run/run.js'
@@ -135,7 +135,7 @@ export function createAgent(options: AgentOptions): Agent {
   checkedStore(given)
   const set = toolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
-  const parts: Parts = {
+  const parts: AgentParts = {
     model,
     instructions: asked.instructions ?? null,
     tools: set,

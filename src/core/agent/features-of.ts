@@ -1,9 +1,9 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Features } from '../../../machines/agent/context.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 
 /** Which optional substates an agent uses. */
-export function featuresOf({ guards, shields, memory, output }: Parts, config: AgentConfig): Features {
+export function featuresOf({ guards, shields, memory, output }: AgentParts, config: AgentConfig): Features {
   return {
     inputShields: shields.input.length > 0,
     outputShields: shields.output.length > 0,

@@ -10,7 +10,7 @@ import { toModelFailure } from '../models/failures.js'
 import type { ModelRequest } from '../models/provider.js'
 import { watchIdle } from '../effects/watch-idle.js'
 import type { Live } from '../live/live.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { refuseUnknownPrice } from '../models/prices/refuse-unknown-price.js'
 import { estimateRequestTokens, estimateUsage } from '../models/prices/estimate.js'
 
@@ -22,7 +22,7 @@ export interface Summary {
 }
 
 export interface SummaryScope {
-  parts: Parts
+  parts: AgentParts
   live: Live
   context: AgentContext
   signal: AbortSignal
@@ -83,7 +83,7 @@ const unheard: Answer = { text: '', reasoning: '', refusal: null, toolCalls: [] 
 
 /** A summary is a request like any other: it needs a price where cost is limited, and tokens that are left. */
 async function whyNotAsked(
-  parts: Parts,
+  parts: AgentParts,
   { config, usage }: AgentContext,
   request: ModelRequest,
 ): Promise<string | null> {

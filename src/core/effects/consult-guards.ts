@@ -3,11 +3,11 @@ import type { Consultation } from '../../../machines/agent/consultation.js'
 import { consult } from '../user-guards/consult.js'
 import { callsFact, resultsFact } from '../user-guards/facts.js'
 import type { Live } from '../live/live.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 
 /** Asks the user's own guards about the batch at hand. What they throw or forget to return is plain data already. */
 export async function consultGuards(
-  parts: Parts,
+  parts: AgentParts,
   {
     on,
     signal,

@@ -9,7 +9,7 @@ import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/count-tokens.js'
 import { lazily } from '../base/lazily.js'
 import { agentOf, type Live } from '../live/live.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { describe } from '../base/plain-error.js'
 import type { Batch } from './run-tools.js'
 import type * as Work from './work.js'
@@ -44,7 +44,7 @@ function loaded<Output>(work: (scope: ActorScope) => Promise<Output>) {
  * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
  * failure as plain data.
  */
-export const requestModel = (parts: Parts) =>
+export const requestModel = (parts: AgentParts) =>
   fromPromise<ModelOutput, { conclude: boolean }>(async ({ input: { conclude }, signal, self }) => {
     const { live, context } = agentOf(self)
     const stream = live.openStream(stepIdOf(context), context.attempt)
@@ -56,7 +56,7 @@ export const requestModel = (parts: Parts) =>
  * Carries out the started calls of the batch. A callback actor, because what it sends after a stop is dropped; it has
  * no signal of its own, so it owns an AbortController.
  */
-export const runTools = (parts: Parts) =>
+export const runTools = (parts: AgentParts) =>
   fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
     const { live, context, parent: agent } = agentOf(self)
     const controller = new AbortController()
@@ -88,30 +88,30 @@ export const runTools = (parts: Parts) =>
   })
 
 /** Shows the shields what the user has said. */
-export const screenInput = (parts: Parts) =>
+export const screenInput = (parts: AgentParts) =>
   loaded(async (scope) => (await screening()).screenInput(parts, scope))
 
 /** Shows the shields the arguments of the calls at hand. */
-export const screenCalls = (parts: Parts) =>
+export const screenCalls = (parts: AgentParts) =>
   loaded(async (scope) => (await screening()).screenCalls(parts, scope))
 
 /** Shows the shields the results that have come. */
-export const screenResults = (parts: Parts) =>
+export const screenResults = (parts: AgentParts) =>
   loaded(async (scope) => (await screening()).screenResults(parts, scope))
 
 /** Shows the shields an answer as a whole. */
-export const screenOutput = (parts: Parts) =>
+export const screenOutput = (parts: AgentParts) =>
   loaded(async (scope) => (await screening()).screenOutput(parts, scope))
 
 /** What an answer has cost that is stopped midway; null before there is the code that could have asked for one. */
-export const partialUsage = (parts: Parts, context: AgentContext, text: string): Usage | null =>
+export const partialUsage = (parts: AgentParts, context: AgentContext, text: string): Usage | null =>
   code?.partialUsage(parts, context, text) ?? null
 
 /** Asks memory about what the user said. */
-export const retrieve = (parts: Parts) => loaded(async (scope) => (await work()).retrieve(parts, scope))
+export const retrieve = (parts: AgentParts) => loaded(async (scope) => (await work()).retrieve(parts, scope))
 
 /** Asks the user's own guards about the batch at hand. */
-export const consultGuards = (parts: Parts) =>
+export const consultGuards = (parts: AgentParts) =>
   fromPromise<Consultation, { on: 'calls' | 'results' }>(async ({ input: { on }, signal, self }) => {
     const { live, context } = agentOf(self)
     const code = await work()
@@ -122,7 +122,7 @@ export const consultGuards = (parts: Parts) =>
  * Makes the next request fit `context.window`. A fit stays as it is until the request outgrows the window again. Rejects
  * with a plain failure: `context_overflow` when no fit is small enough, `missing_package` without a tokenizer.
  */
-export const fitContext = (parts: Parts) => {
+export const fitContext = (parts: AgentParts) => {
   let counter: Promise<TokenCounter> | undefined
   return fromPromise<FitOutput>(async ({ signal, self }) => {
     const { live, context } = agentOf(self)

@@ -22,7 +22,7 @@ import { inference } from './inference.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { Live } from '../live/live.js'
 import { refuseUnknownPrice } from '../models/prices/refuse-unknown-price.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { partialUsage } from '../live/partial-usage.js'
 import { requestOf } from './request-of.js'
 import { clearedReasoning } from '../run/cleared-reasoning.js'
@@ -34,7 +34,7 @@ import { watchIdle } from './watch-idle.js'
  * failure as plain data.
  */
 export async function requestModel(
-  parts: Parts,
+  parts: AgentParts,
   { conclude, signal, self, live, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config } = context
@@ -134,7 +134,7 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
 }
 
 async function outputOf(
-  { output, tools, clock }: Parts,
+  { output, tools, clock }: AgentParts,
   response: ModelOutput['response'],
   { config }: AgentContext,
   appContext: unknown,
@@ -151,7 +151,7 @@ async function outputOf(
 }
 
 async function usageOf(
-  parts: Parts,
+  parts: AgentParts,
   request: ModelRequest,
   response: ModelResponse,
   context: AgentContext,
@@ -161,7 +161,7 @@ async function usageOf(
   return priced(parts, usage ?? (estimate ? estimateUsage(request, response) : noTokens), usage === null)
 }
 
-async function priced(parts: Parts, tokens: TokenUsage, estimated: boolean): Promise<Usage> {
+async function priced(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Promise<Usage> {
   return {
     ...tokens,
     cost: await parts.prices.price(parts.model.provider, parts.model.model, tokens),
@@ -170,7 +170,7 @@ async function priced(parts: Parts, tokens: TokenUsage, estimated: boolean): Pro
 }
 
 async function plainFailure(
-  parts: Parts,
+  parts: AgentParts,
   failure: ModelFailure,
   context: AgentContext,
 ): Promise<ModelActorError> {
@@ -179,7 +179,7 @@ async function plainFailure(
 
 /** What a failed attempt cost: as reported, or, once text had come, by estimate. A refused request cost nothing. */
 async function usageOfFailure(
-  parts: Parts,
+  parts: AgentParts,
   { usage, partialText, kind }: ModelFailure,
   context: AgentContext,
 ): Promise<Usage | null> {

@@ -3,10 +3,10 @@ import { fittedMessages } from '../context/fitted-messages.js'
 import { retrievedText } from '../memory/as-data.js'
 import type { ModelRequest } from '../models/provider.js'
 import { demandOutput } from '../structured/demand-output.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 
 /** What the model is asked next; to conclude is to ask for a last answer, without tools. */
-export function requestOf(parts: Parts, context: AgentContext, conclude: boolean): ModelRequest {
+export function requestOf(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const request: ModelRequest = {
     instructions: parts.instructions,
     messages: fittedMessages(context.messages, context.fit),

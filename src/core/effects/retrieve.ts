@@ -3,11 +3,11 @@ import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { RetrievedSnippet } from '../../../machines/agent/retrieved.js'
 import { plainSnippets } from '../../memory/snippets.js'
 import type { ActorScope } from './lazy.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 
 /** Asks memory about what the user said. */
 export async function retrieve(
-  parts: Parts,
+  parts: AgentParts,
   { signal, self, live, context }: ActorScope,
 ): Promise<RetrievedSnippet[]> {
   await live.flushed()

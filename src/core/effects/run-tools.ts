@@ -6,7 +6,7 @@ import type { ToolResult } from '../../../machines/agent/results.js'
 import { runBatch } from '../tools/run-batch.js'
 import { Team } from '../sub-agents/team.js'
 import type { Live } from '../live/live.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { toolExecution, toolProgress } from './tool-execution.js'
 
 /** What the actor of a batch gives to those who work in it. */
@@ -30,7 +30,10 @@ export interface Batch {
 }
 
 /** Carries out the started calls of the batch, and tells of each result as it comes. */
-export function runTools(parts: Parts, { live, context, agent, self, signal, sendBack }: BatchScope): Batch {
+export function runTools(
+  parts: AgentParts,
+  { live, context, agent, self, signal, sendBack }: BatchScope,
+): Batch {
   const calls = context.calls.filter((call) => call.started && call.result === undefined)
   const waiting = new Map(calls.map((call) => [call.id, call]))
   let open = calls.length

@@ -1,14 +1,14 @@
 import { type CallScreening, withheldName } from '../../../machines/agent/screening.js'
 import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
 import type { ActorScope } from './lazy.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { shieldCall } from './shield-call.js'
 import { screen } from './shielding.js'
 import { callStepId } from './call-step-id.js'
 
 /** Shows the shields the arguments of the calls at hand. */
 export async function screenCalls(
-  parts: Parts,
+  parts: AgentParts,
   { signal, self, live, context }: ActorScope,
 ): Promise<CallScreening[]> {
   await live.flushed()
@@ -35,7 +35,7 @@ export async function screenCalls(
 
 /** Shows the shields the results that have come. */
 export async function screenResults(
-  parts: Parts,
+  parts: AgentParts,
   { signal, self, live, context }: ActorScope,
 ): Promise<CallScreening[]> {
   await live.flushed()

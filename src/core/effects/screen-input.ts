@@ -3,14 +3,14 @@ import type { InputScreening, Screening } from '../../../machines/agent/screenin
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import type { ActorScope } from './lazy.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { readablePart } from '../run/readable-part.js'
 import { screen } from './shielding.js'
 import { shieldCall } from './shield-call.js'
 
 /** Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together. */
 export async function screenInput(
-  parts: Parts,
+  parts: AgentParts,
   { signal, self, live, context }: ActorScope,
 ): Promise<InputScreening[]> {
   await live.flushed()

@@ -2,7 +2,7 @@ import type { OutputScreening, Screening } from '../../../machines/agent/screeni
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { readOutput } from '../structured/read-output.js'
 import type { ActorScope } from './lazy.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { shieldCall } from './shield-call.js'
 import { screen } from './shielding.js'
 
@@ -11,7 +11,7 @@ import { screen } from './shielding.js'
  * have cleared it.
  */
 export async function screenOutput(
-  parts: Parts,
+  parts: AgentParts,
   { signal, self, live, context }: ActorScope,
 ): Promise<OutputScreening> {
   await live.flushed()
@@ -35,7 +35,7 @@ export async function screenOutput(
 /** What does not fit the output schema is told of the answer as it was cleared. Redacting makes no answer wrong. */
 async function problemOf(
   { content }: Screening,
-  { output }: Parts,
+  { output }: AgentParts,
   { held, outputProblem }: AgentContext,
 ): Promise<Pick<OutputScreening, 'outputProblem'>> {
   if (output === undefined || (held?.outputProblem ?? outputProblem) === null) return {}

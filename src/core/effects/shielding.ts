@@ -3,11 +3,11 @@ import type { Screening, ShieldPoint } from '../../../machines/agent/screening.j
 import { runShields } from '../shields/run-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
 import type { Live } from '../live/live.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 
 /** Shows a text to the shields of one point, on the run's own clock. What they block goes no further than here. */
 export async function screen(
-  { shields }: Parts,
+  { shields }: AgentParts,
   { live, context, signal }: { live: Live; context: AgentContext; signal: AbortSignal },
   point: ShieldPoint,
   content: string,

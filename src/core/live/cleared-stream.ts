@@ -2,7 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { HoldBack } from '../shields/hold-back.js'
 import type { AnswerStream } from './answer-stream.js'
 import type { Live } from './live.js'
-import type { Parts } from './parts.js'
+import type { AgentParts } from './parts.js'
 import { screen } from '../effects/shielding.js'
 
 /** Where the deltas of an answer go. */
@@ -14,7 +14,7 @@ export interface DeltaSink {
 
 /** The stream as it is, or, where output shields are on, only what they have cleared of it; never its reasoning. */
 export function deltaSink(
-  parts: Parts,
+  parts: AgentParts,
   stream: AnswerStream,
   scene: { live: Live; context: AgentContext; signal: AbortSignal },
 ): DeltaSink {

@@ -1,11 +1,11 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { estimateUsage } from '../models/prices/estimate.js'
-import type { Parts } from './parts.js'
+import type { AgentParts } from './parts.js'
 import { requestOf } from '../effects/request-of.js'
 
 /** An estimate of what an answer cost that was stopped midway: nobody will be told its usage. */
-export function partialUsage(parts: Parts, context: AgentContext, text: string): Usage {
+export function partialUsage(parts: AgentParts, context: AgentContext, text: string): Usage {
   const answer = { text, reasoning: '', refusal: null, toolCalls: [] }
   const tokens = estimateUsage(requestOf(parts, context, false), answer)
   const { provider, model } = parts.model

@@ -11,7 +11,7 @@ import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
 
 /** What an agent is made of, besides its plain configuration. */
-export interface Parts {
+export interface AgentParts {
   model: ModelProvider
   instructions: string | null
   tools: ToolSet

@@ -3,7 +3,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
 import type { Live } from '../live/live.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { screen } from '../effects/shielding.js'
 
 type Reasoning = Pick<ModelResponse, 'reasoning' | 'reasoningDetails'>
@@ -13,7 +13,7 @@ type Reasoning = Pick<ModelResponse, 'reasoning' | 'reasoningDetails'>
  * out, and the run goes on. Signed details go back to the provider unchanged or not at all.
  */
 export async function clearedReasoning<Response extends Reasoning>(
-  parts: Parts,
+  parts: AgentParts,
   scene: { live: Live; context: AgentContext; signal: AbortSignal },
   response: Response,
 ): Promise<Response> {
@@ -28,7 +28,7 @@ export async function clearedReasoning<Response extends Reasoning>(
 
 async function look(
   text: string,
-  parts: Parts,
+  parts: AgentParts,
   scene: { live: Live; context: AgentContext; signal: AbortSignal },
 ): Promise<string> {
   if (text === '') return text

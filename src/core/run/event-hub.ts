@@ -3,7 +3,7 @@ import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentState } from '../../../machines/agent/outcome.js'
 import { EventQueue } from './event-queue.js'
-import { GuardedObservable } from './guarded-observable.js'
+import { SafeObservable } from './safe-observable.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
 import { describe } from '../base/plain-error.js'
@@ -129,7 +129,7 @@ export class EventHub {
   }
 
   #observe<T>(select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
-    return new GuardedObservable<T>(this.#reporter(), (subscriber) =>
+    return new SafeObservable<T>(this.#reporter(), (subscriber) =>
       this.#attach({
         next: (event) => {
           select(event, (value) => {

@@ -16,11 +16,11 @@ import { checkedTokenizer, defaultTokenizer } from '../context/tokenizer.js'
 import { StatewrightError } from '../base/errors.js'
 import { ModelError } from '../models/provider.js'
 import { summaryInference } from '../effects/inference.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { plainError } from '../base/plain-error.js'
 import { requestOf } from '../effects/request-of.js'
 
-export async function counterOf({ tokenizer }: Parts): Promise<TokenCounter> {
+export async function counterOf({ tokenizer }: AgentParts): Promise<TokenCounter> {
   return createTokenCounter(tokenizer ? checkedTokenizer(tokenizer) : await defaultTokenizer())
 }
 

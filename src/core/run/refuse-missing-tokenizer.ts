@@ -1,13 +1,16 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { ConfigError } from '../base/errors.js'
-import type { Parts } from '../live/parts.js'
+import type { AgentParts } from '../live/parts.js'
 import { describe } from '../base/plain-error.js'
 
 /**
  * Requests cannot be fitted when nobody can count them: before the first is sent, not when one has grown too large.
  * @throws {ConfigError} `missing_package`
  */
-export async function refuseMissingTokenizer({ tokenizer }: Parts, { context }: AgentConfig): Promise<void> {
+export async function refuseMissingTokenizer(
+  { tokenizer }: AgentParts,
+  { context }: AgentConfig,
+): Promise<void> {
   if (context.window <= 0 || tokenizer) return
   const { defaultTokenizer } = await import('../context/tokenizer.js')
   try {

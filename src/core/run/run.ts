@@ -9,7 +9,7 @@ import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import { UsageError } from '../base/errors.js'
 import { onAbort } from '../base/on-abort.js'
-import type { MachineState } from '../sessions/log/log-entry.js'
+import type { MachineState } from '../sessions/log/record-content.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatValue } from '../base/format-value.js'
@@ -20,7 +20,7 @@ import { Foresight } from './foresight.js'
 import type { Clock } from '../base/clock.js'
 import { frozen } from '../base/frozen.js'
 import { Gate } from './gate.js'
-import { guardedInspector, type Inspector } from './guarded-inspector.js'
+import { safeInspector, type Inspector } from './safe-inspector.js'
 import { toMessages, type UserInput } from './input.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
@@ -311,7 +311,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       ...(snapshot && { snapshot: snapshot as never }),
       ...(this.#above && { parent: this.#above.parent, id: this.#above.id }),
       ...(inspect && {
-        inspect: guardedInspector(inspect, (thrown) => {
+        inspect: safeInspector(inspect, (thrown) => {
           this.#warnOfInspector(thrown)
         }),
       }),

@@ -5,7 +5,7 @@ import { shownMessages } from '../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import type { SessionStore } from './store/store.js'
-import type { MachineState } from './log/log-entry.js'
+import type { MachineState } from './log/record-content.js'
 import { unknownSession } from './refusals.js'
 import { machineStateOf, type Standing, standingAfter } from './standing.js'
 

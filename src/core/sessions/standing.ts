@@ -4,7 +4,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { StatewrightError } from '../base/errors.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
-import type { LogEntry, MachineState } from './log/log-entry.js'
+import type { RecordContent, MachineState } from './log/record-content.js'
 import { damaged, openRecord } from './log/log-record.js'
 import { emptySession, type SessionState, sessionStateOf } from './session-state.js'
 import { faultOf, faultOfState, wholeContext, wholeInput } from './log/sound-state.js'
@@ -86,7 +86,7 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
   standing.check = record.check
 }
 
-function take(standing: Standing, record: LogRecord, entry: LogEntry, sessionId: string): void {
+function take(standing: Standing, record: LogRecord, entry: RecordContent, sessionId: string): void {
   standing.tailSize += record.data.length
   switch (entry.type) {
     case 'opened':

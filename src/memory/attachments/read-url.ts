@@ -6,7 +6,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { StatewrightError } from '../../core/base/errors.js'
 import { AttachmentError } from './attachment-error.js'
 import { collect } from './collect.js'
-import { guardedLookup, type Resolve } from './guarded-lookup.js'
+import { publicLookup, type Resolve } from './public-lookup.js'
 import type { Limits } from './options.js'
 import { tooLarge } from './too-large.js'
 
@@ -89,7 +89,7 @@ async function get(
       .get(url, {
         // One of its own: the global one may use a proxy or an open connection.
         agent: new client.Agent({ keepAlive: false }),
-        lookup: guardedLookup(addresses, refuse, resolve),
+        lookup: publicLookup(addresses, refuse, resolve),
         signal,
         headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'statewright' },
       })

@@ -1,13 +1,13 @@
 import { sha256 } from '../../../../guards/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import { type LogEntry, logVersion } from './log-entry.js'
+import { type RecordContent, logVersion } from './record-content.js'
 
 /** An entry that is not sealed yet. */
 export type Draft = Omit<LogRecord, 'check'>
 
 /** An entry as it stands now: it may change later, and what cannot be written throws at once. */
-export function draftRecord(seq: number, at: number, { type, ...rest }: LogEntry): Draft {
+export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): Draft {
   return { seq, at, type, data: JSON.stringify(rest) }
 }
 
@@ -17,7 +17,7 @@ export function sealDraft({ seq, at, type, data: written }: Draft, told?: number
   return { seq, at, type, data, check: checkOf(seq, at, type, data) }
 }
 
-export function sealRecord(seq: number, at: number, entry: LogEntry): LogRecord {
+export function sealRecord(seq: number, at: number, entry: RecordContent): LogRecord {
   return sealDraft(draftRecord(seq, at, entry))
 }
 
@@ -31,13 +31,13 @@ function withTold(data: string, told: number): string {
  * @throws {StoreError} `corrupt_log` for a record that is damaged or does not follow `after`, naming the last good one;
  * `newer_log` for one that a newer Statewright wrote
  */
-export function openRecord(record: LogRecord, after: number, sessionId: string): LogEntry {
+export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
   const { seq, at, type, data, check } = record
   if (seq !== after + 1) throw damaged(sessionId, after, `record ${after + 1} is missing`)
   if (check !== checkOf(seq, at, type, data)) throw damaged(sessionId, after, `record ${seq} is damaged`)
-  let entry: LogEntry
+  let entry: RecordContent
   try {
-    entry = { type, ...(JSON.parse(data) as object) } as LogEntry
+    entry = { type, ...(JSON.parse(data) as object) } as RecordContent
   } catch (error) {
     throw damaged(sessionId, after, `record ${seq} is not JSON`, error)
   }

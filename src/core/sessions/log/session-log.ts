@@ -4,7 +4,7 @@ import type { Journal, JournalEntry } from '../journal.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
 import { acquireLease, releaseLease } from './lease.js'
-import { type LogEntry, logVersion, type StartInput } from './log-entry.js'
+import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
 import type { SessionState } from '../session-state.js'
 import { type FoldedRun, machineStateOf, type Standing } from '../standing.js'
@@ -112,12 +112,12 @@ export class SessionLog implements Journal {
     this.write({ type: 'start', input: input satisfies StartInput })
   }
 
-  #opening(): LogEntry {
+  #opening(): RecordContent {
     const named = this.#name === undefined ? {} : { name: this.#name }
     return { type: 'opened', version: logVersion, ...named, ...(this.#brought && { state: this.#brought }) }
   }
 
-  write(entry: LogEntry): void {
+  write(entry: RecordContent): void {
     if (this.#failure) return
     let record: Draft
     try {

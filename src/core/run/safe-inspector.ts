@@ -17,7 +17,7 @@ export function checkedInspector(inspector: Inspector | undefined): Inspector | 
 }
 
 /** XState calls inspectors in the middle of a transition: one that throws is reported once, and not called again. */
-export function guardedInspector(
+export function safeInspector(
   inspector: Inspector,
   report: (thrown: unknown) => void,
 ): (event: InspectionEvent) => void {

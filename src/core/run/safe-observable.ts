@@ -8,7 +8,7 @@ type Report = (error: unknown) => void
  * An observable whose subscribers may throw: what they throw is reported instead of reaching `uncaughtException`. That
  * holds for what is piped from it, too.
  */
-export class GuardedObservable<T> extends Observable<T> {
+export class SafeObservable<T> extends Observable<T> {
   readonly #report: Report
 
   constructor(report: Report, subscribe?: ConstructorParameters<typeof Observable<T>>[0]) {
@@ -17,7 +17,7 @@ export class GuardedObservable<T> extends Observable<T> {
   }
 
   override lift<R>(operator?: Operator<T, R>): Observable<R> {
-    const lifted = new GuardedObservable<R>(this.#report)
+    const lifted = new SafeObservable<R>(this.#report)
     lifted.source = this
     lifted.operator = operator
     return lifted

@@ -13,7 +13,7 @@ export type Resolve = (
  * Resolves a name for a socket and hands over only addresses that may be reached. The socket connects to these very
  * addresses, so a name that resolves differently the next time (DNS rebinding) gains nothing.
  */
-export function guardedLookup(
+export function publicLookup(
   policy: AddressPolicy,
   refuse: (address: string) => Error,
   resolve: Resolve = lookup,

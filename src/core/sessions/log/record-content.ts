@@ -20,7 +20,7 @@ export interface MachineState {
  * What a session's log is made of, in this order: one `opened`, then a `start` and its `event`s for each run. A
  * `snapshot` may stand anywhere after an event: it says what all before it comes to, so that reading can begin there.
  */
-export type LogEntry = Content & {
+export type RecordContent = Content & {
   /** The number of the run's last event when this was written: on the last of those that were written together. */
   told?: number
 }
