@@ -1,4 +1,4 @@
-import { nearest } from '../core/config/nearest.js'
+import { nearest } from '../core/base/nearest.js'
 import { checkedSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { CliError } from './cli-error.js'

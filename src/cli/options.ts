@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { badUsage } from './cli-error.js'
-import { nearest } from '../core/config/nearest.js'
+import { nearest } from '../core/base/nearest.js'
 
 /** One option of a command: what is parsed, and what `--help` says of it. */
 export interface OptionSpec {

@@ -1,5 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { declaredTransitions, stateName, type DeclaredTransition } from '../testing/transitions.js'
+import { declaredTransitions, stateName, type DeclaredTransition } from '../core/chart/transitions.js'
 
 /** What a diagram shows of a machine. Plain JSON, in document order. */
 export interface Chart {

@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
-import { guardName } from '../testing/transitions.js'
+import { guardName } from '../core/chart/transitions.js'
 import { nameOf } from './chart.js'
 
 /**

@@ -1,7 +1,7 @@
 import type { AnyEventObject, AnyStateMachine } from 'xstate'
-import { describeEventType } from './labels.js'
+import { describeEventType } from '../core/chart/labels.js'
 import { doneActor, errorActor } from './space.js'
-import { declaredTransitions } from './transitions.js'
+import { declaredTransitions } from '../core/chart/transitions.js'
 
 /**
  * Every event that the machine declares, once and without a payload, under the name that people use. What comes by

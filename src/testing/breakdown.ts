@@ -1,6 +1,6 @@
 import { PathError, messageOf } from './errors.js'
 import type { Vertex } from './explore.js'
-import { describeState } from './labels.js'
+import { describeState } from '../core/chart/labels.js'
 import type { ObservedMachine } from './observe.js'
 import { pathTo, printPath } from './path.js'
 import type { NamedEvent, NamedInput } from './space.js'

@@ -1,7 +1,12 @@
 import type { Exploration } from './explore.js'
 import type { ObservedMachine } from './observe.js'
 import type { MachinePath } from './path.js'
-import { allStateNodes, stateName, type DeclaredTransition, type DefinedTransition } from './transitions.js'
+import {
+  allStateNodes,
+  stateName,
+  type DeclaredTransition,
+  type DefinedTransition,
+} from '../core/chart/transitions.js'
 import { whyUncovered, type Uncovered } from './uncovered.js'
 
 /** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */

@@ -2,7 +2,7 @@ import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { breakdown, stateLimit } from './breakdown.js'
 import { activeStates, type Macrostep, type MachineAction, type ObservedMachine } from './observe.js'
 import type { NamedEvent, NamedInput, Space } from './space.js'
-import { stateName, type DefinedTransition } from './transitions.js'
+import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 /** A reachable state: what the machine does next depends on nothing else. */
 export interface Vertex {

@@ -43,5 +43,5 @@ export {
 } from './replay-guards.js'
 export { coverageTable } from './report.js'
 export { doneActor, errorActor, type ExploreOptions, type Labelled, type ExploreProgress } from './space.js'
-export type { DeclaredTransition } from './transitions.js'
+export type { DeclaredTransition } from '../core/chart/transitions.js'
 export type { Uncovered } from './uncovered.js'

@@ -1,9 +1,9 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
-import type { StatePath } from './graph.js'
+import type { StatePath } from '../core/chart/graph.js'
 import type { Edge, Vertex } from './explore.js'
-import { describeEvent, describeState } from './labels.js'
+import { describeEvent, describeState } from '../core/chart/labels.js'
 import type { NamedInput } from './space.js'
-import type { DefinedTransition } from './transitions.js'
+import type { DefinedTransition } from '../core/chart/transitions.js'
 
 /** One event of a path, and where it leads. */
 export interface PathStep {

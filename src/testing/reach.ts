@@ -2,11 +2,11 @@ import { pathToStateValue, type AnyMachineSnapshot, type AnyStateMachine, type S
 import { assertMachine } from './assert-machine.js'
 import { PathError } from './errors.js'
 import { explore, type Vertex } from './explore.js'
-import { describeState } from './labels.js'
+import { describeState } from '../core/chart/labels.js'
 import { observe } from './observe.js'
 import { pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
-import { allStateNodes, stateName } from './transitions.js'
+import { allStateNodes, stateName } from '../core/chart/transitions.js'
 
 /** Some states: the dotted path of one (`RUNNING.requesting`), or a function that tells. */
 export type Where<TMachine extends AnyStateMachine = AnyStateMachine> =

@@ -1,6 +1,6 @@
 import type { AnyEventObject, StateValue } from 'xstate'
 import { messageOf } from './errors.js'
-import { describeEvent, describeState } from './labels.js'
+import { describeEvent, describeState } from '../core/chart/labels.js'
 
 /** What is compared: where the machine is. A snapshot is one. */
 export interface RestingState {

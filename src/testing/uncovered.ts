@@ -1,8 +1,8 @@
 import type { AnyStateNode } from 'xstate'
 import type { Exploration } from './explore.js'
-import { describeEventType } from './labels.js'
+import { describeEventType } from '../core/chart/labels.js'
 import type { ObservedMachine } from './observe.js'
-import { stateName, type DefinedTransition } from './transitions.js'
+import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 /** Why a transition is never taken. */
 export interface Uncovered {

@@ -1,5 +1,5 @@
 import type { Edge, Exploration, Start, Vertex } from './explore.js'
-import type { DefinedTransition } from './transitions.js'
+import type { DefinedTransition } from '../core/chart/transitions.js'
 
 /** What a set of paths must take. A number, because there are many: a transition or a pair of them. */
 export type Item = number

@@ -5,7 +5,7 @@ import { type Chart, chartOf, type ChartState, withNested } from '../../src/diag
 import { toMachineJson } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toScxml } from '../../src/diagram/scxml.js'
-import { declaredTransitions } from '../../src/testing/transitions.js'
+import { declaredTransitions } from '../../src/core/chart/transitions.js'
 import { single, workshop } from './machines.js'
 
 const statesOf = (chart: Chart): ChartState[] => withNested(chart.root)

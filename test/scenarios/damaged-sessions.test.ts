@@ -86,3 +86,17 @@ test('a log that says what none can say is told as that: nothing but an error of
   )
   expect(refused).toBeGreaterThan(10)
 })
+
+test('a section of the configuration that is null is told as damage', async () => {
+  const store = memoryStore()
+  const lease = store.acquire('s', { holder: 'the test', ttlMs: 1_000 })
+  const nulled = (value: unknown) =>
+    JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'context' ? null : inner))) as unknown
+  store.append(
+    lease,
+    (logs[0] ?? []).map((record) => (record.type === 'start' ? forged(record, nulled) : record)),
+  )
+  store.release(lease)
+  const resumed = createAgent({ model: new ManualModel(), store }).resume('s')
+  await expect(resumed).rejects.toMatchObject({ code: 'corrupt_log' })
+})

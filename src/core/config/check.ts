@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js'
 import type { Kind, Path } from './kind.js'
 import { keyPaths, keysAt } from './known-keys.js'
-import { nearest } from './nearest.js'
+import { nearest } from '../base/nearest.js'
 
 /** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
 export interface Problem {

@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import { deepFreeze } from './freeze.js'
+import { deepFreeze } from '../base/freeze.js'
 
 /** What holds when nothing is said. Every key is explained where it is declared: `AgentConfig`. */
 export const defaultConfig: AgentConfig = deepFreeze({

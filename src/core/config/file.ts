@@ -1,7 +1,7 @@
 import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import { check, refusal } from './check.js'
 import { defaultConfig } from './defaults.js'
-import { deepFreeze } from './freeze.js'
+import { deepFreeze } from '../base/freeze.js'
 import { jsonFault } from './json-fault.js'
 import { mergeConfig } from './merge.js'
 import { type ModelSection, mayBeSecret, modelSection } from './model-section.js'

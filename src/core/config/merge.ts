@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { type Problem, refusal } from './check.js'
 import { defaultConfig, guardsOffByDefault } from './defaults.js'
-import { deepFreeze } from './freeze.js'
+import { deepFreeze } from '../base/freeze.js'
 import { crossedSteps, withGuards } from './guard-settings.js'
 import type { GivenConfig } from './sections.js'
 

@@ -1,6 +1,6 @@
 import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import { ConfigError } from '../base/errors.js'
-import { nearest } from './nearest.js'
+import { nearest } from '../base/nearest.js'
 
 const noGuards = {
   progress: null,

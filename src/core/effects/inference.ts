@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelOutput } from '../../../machines/agent/response.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
-import type { Summary } from '../context/request-summary.js'
+import type { Summary } from './request-summary.js'
 import type { Work } from '../live/open-steps.js'
 
 /** One attempt at an answer. Where shields look at answers, or at calls, nothing of these is told here. */

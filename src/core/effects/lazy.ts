@@ -22,7 +22,7 @@ import type * as Work from './work.js'
 let code: typeof Work | undefined
 const work = lazily(async () => (code = await import('./work.js')))
 const screening = lazily(() => import('./screening.js'))
-const fitting = lazily(() => import('../run/fitting.js'))
+const fitting = lazily(() => import('./fitting.js'))
 
 /** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
 export interface ActorScope {

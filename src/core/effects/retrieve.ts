@@ -1,7 +1,7 @@
 import { lastWords } from '../../../machines/agent/last-words.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { RetrievedSnippet } from '../../../machines/agent/retrieved.js'
-import { plainSnippets } from '../../memory/snippets.js'
+import { plainSnippets } from '../memory/snippets.js'
 import type { ActorScope } from './lazy.js'
 import type { AgentParts } from '../live/parts.js'
 

@@ -4,7 +4,7 @@ import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import type { ActorScope } from './lazy.js'
 import type { AgentParts } from '../live/parts.js'
-import { readablePart } from '../run/readable-part.js'
+import { readablePart } from '../shields/readable-part.js'
 import { screen } from './shielding.js'
 import { shieldCall } from './shield-call.js'
 

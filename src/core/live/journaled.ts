@@ -6,8 +6,8 @@ import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/e
 import type { BatchCall } from '../../../machines/agent/results.js'
 import { holdsUncleared } from '../../../machines/agent/uncleared.js'
 import type { Clock } from '../base/clock.js'
-import { abandonedCalls } from '../sub-agents/abandon.js'
-import type { RunInput } from '../run/history.js'
+import { abandonedCalls } from './abandon.js'
+import type { RunInput } from '../sessions/history.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
 import { plainError } from '../base/plain-error.js'
 

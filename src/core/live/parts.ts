@@ -6,7 +6,7 @@ import type { ToolSet } from '../tools/tool-set.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ShieldSet } from '../shields/shield-set.js'
 import type { StructuredOutput } from '../structured/structured-output.js'
-import type { PriceBook } from '../models/prices/prices.js'
+import type { PriceBook } from '../prices/prices.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
 

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { StatewrightError } from '../base/errors.js'
-import { frozen } from '../base/frozen.js'
+import { frozen } from '../base/freeze.js'
 import { describe } from '../base/plain-error.js'
 
 /** A run that was refused before its start has one event. */

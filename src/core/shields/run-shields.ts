@@ -1,6 +1,6 @@
 import { onAbort } from '../base/on-abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
-import type { CallAbort } from '../tools/call-abort.js'
+import type { CallAbort } from '../base/call-abort.js'
 import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
 import type { ShieldFinding, ShieldOutcome } from './outcome.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'

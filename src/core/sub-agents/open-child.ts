@@ -8,13 +8,13 @@ import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Clock } from '../base/clock.js'
-import { toMessages } from '../run/input.js'
+import { toMessages } from '../sessions/input.js'
 import type { Binding } from '../live/live.js'
 import { newId } from '../base/new-id.js'
 import type { Run, RunParts } from '../run/run.js'
 import { Session } from '../sessions/session.js'
 import { childConfig } from './child-config.js'
-import type { Errand } from './delegate.js'
+import type { Errand } from '../tools/delegate.js'
 
 /** The agent that is to run as a sub-agent. */
 export interface ChildHost {

@@ -1,17 +1,17 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
 import type { Clock } from '../base/clock.js'
-import type { Delegate } from '../sub-agents/delegate.js'
-import type { CallAbort } from './call-abort.js'
+import type { Delegate } from './delegate.js'
+import type { CallAbort } from '../base/call-abort.js'
 import { classifyToolError } from './classify-tool-error.js'
 import { formatValue, limit } from '../base/format-value.js'
-import { nearestFirst } from './nearest.js'
+import { nearestFirst } from '../base/nearest.js'
 import { parseArguments } from './parse-arguments.js'
 import { decisionTimeout } from './prepare.js'
 import { toJson } from '../base/to-json.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
-import { withTimeout } from './with-timeout.js'
+import { withTimeout } from '../base/with-timeout.js'
 
 export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided'>
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ToolTraits } from '../../../machines/agent/results.js'
-import type { Delegate } from '../sub-agents/delegate.js'
+import type { Delegate } from './delegate.js'
 import type { Validate } from './input-schema.js'
 
 /**

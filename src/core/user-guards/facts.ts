@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall } from '../../../machines/agent/results.js'
-import { deepFreeze } from '../config/freeze.js'
+import { deepFreeze } from '../base/freeze.js'
 import type { GuardedCall, GuardedResult, GuardFact } from './guard.js'
 
 /** The calls of the present batch that nobody has refused yet. */

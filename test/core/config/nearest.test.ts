@@ -1,4 +1,4 @@
-import { nearest } from '../../../src/core/config/nearest.js'
+import { nearest } from '../../../src/core/base/nearest.js'
 
 const keys = ['maxSteps', 'timeoutMs', 'tokenBudget', 'outputTokens', 'costLimit']
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseConfigFile } from '../../../src/core/config/file.js'
 import { defaultConfig, resolveConfig } from '../../../src/core/config/schema.js'
-import { createPriceBook } from '../../../src/core/models/prices/prices.js'
+import { createPriceBook } from '../../../src/core/prices/prices.js'
 
 const folder = new URL('../../../config/samples/', import.meta.url)
 const cloud = ['openai', 'azure', 'deepseek', 'groq', 'mistral', 'openrouter']

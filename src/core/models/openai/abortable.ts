@@ -1,4 +1,4 @@
-import { CallAbort } from '../../tools/call-abort.js'
+import { CallAbort } from '../../base/call-abort.js'
 
 /**
  * Does `work` with an abort of its own and gives up at once when `outer` aborts, whatever the work is waiting for. The

@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
-import type { CallAbort } from '../../tools/call-abort.js'
+import type { CallAbort } from '../../base/call-abort.js'
 import { describeError } from '../../base/describe-error.js'
 import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelRequest, type ModelRequestOptions } from '../provider.js'

@@ -97,6 +97,15 @@ function like(sample: unknown): Kind {
   return sample === null ? anything : that((value) => typeof value === typeof sample, `a ${typeof sample}`)
 }
 
+/** The same, but none of its own objects can be off. */
+function sections(sample: object): Kind {
+  const keys = Object.entries(sample).map(([key, value]) => [
+    key,
+    isRecord(value) ? like(value) : nullable(like(value)),
+  ])
+  return fields(Object.fromEntries(keys) as Record<string, Kind>, 'an object', 'open')
+}
+
 const finite = () => number(-Infinity, Infinity, 'a number')
 const texts = () => list(anyText(), 'a list')
 
@@ -193,7 +202,8 @@ const soundContext = fields(
   {
     ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, like(value)])),
     ...session,
-    config: like(defaultConfig),
+    config: sections(defaultConfig),
+    features: sections(noFeatures),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(call, 'a list'),
     steering: texts(),

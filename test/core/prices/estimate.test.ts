@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
-import type { Message, UserMessage } from '../../../../machines/agent/messages.js'
-import type { ModelRequest } from '../../../../src/core/models/provider.js'
+import type { Message, UserMessage } from '../../../machines/agent/messages.js'
+import type { ModelRequest } from '../../../src/core/models/provider.js'
 import {
   estimateRequestTokens,
   estimateTextTokens,
   estimateUsage,
-} from '../../../../src/core/models/prices/estimate.js'
+} from '../../../src/core/prices/estimate.js'
 
 const request = (changes: Partial<ModelRequest> = {}): ModelRequest => ({
   instructions: null,

@@ -3,7 +3,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { BatchCall } from '../../../machines/agent/results.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import type { Live } from '../live/live.js'
+import type { Live } from './live.js'
 
 /**
  * Calls of sub-agents that an event has closed though none of them is here: they rest, or were interrupted, in the store

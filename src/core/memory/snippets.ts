@@ -1,5 +1,5 @@
 import { MemoryError } from './memory-error.js'
-import type { RetrievedSnippet } from '../core/memory/retriever.js'
+import type { RetrievedSnippet } from './retriever.js'
 
 /**
  * What a retriever gave, as plain JSON: only `source`, `text` and a finite `score` stay. Retrievers that users write

@@ -1,6 +1,6 @@
-import type { TokenUsage } from '../../../../machines/agent/usage.js'
-import { type ModelPrice, type PriceTable, resolvePriceTable } from '../../config/price-table.js'
-import { ConfigError } from '../../base/errors.js'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
+import { ConfigError } from '../base/errors.js'
 import { withoutDate } from './model-name.js'
 import { catalogPrice, loadCatalog } from './price-catalog.js'
 

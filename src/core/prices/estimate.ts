@@ -1,7 +1,7 @@
-import type { ContentPart, Message } from '../../../../machines/agent/messages.js'
-import type { ModelResponse } from '../../../../machines/agent/response.js'
-import type { TokenUsage } from '../../../../machines/agent/usage.js'
-import type { ModelRequest, ToolSpec } from '../provider.js'
+import type { ContentPart, Message } from '../../../machines/agent/messages.js'
+import type { ModelResponse } from '../../../machines/agent/response.js'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
+import type { ModelRequest, ToolSpec } from '../models/provider.js'
 import { remembered, sum } from './remembered.js'
 
 /**

@@ -1,12 +1,12 @@
 import { jest } from '@jest/globals'
-import type { ModelProvider } from '../../../../src/index.js'
+import type { ModelProvider } from '../../../src/index.js'
 
 const order: string[] = []
 jest.unstable_mockModule('@pydantic/genai-prices', () => {
   order.push('prices')
   return { findProvider: () => undefined, calcPrice: () => null }
 })
-const { createAgent } = await import('../../../../src/index.js')
+const { createAgent } = await import('../../../src/index.js')
 
 const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
 const answer = {

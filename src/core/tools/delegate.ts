@@ -2,9 +2,9 @@ import type { AnyActorRef } from 'xstate'
 import type { BudgetRemaining } from '../../../guards/budget.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentState, RunResult } from '../../../machines/agent/outcome.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import type { ToolSet } from '../tools/tool-set.js'
-import type { Run } from '../run/run.js'
+import type { ToolSet } from './tool-set.js'
 
 /** What makes a tool a sub-agent. */
 export interface Delegate {
@@ -15,7 +15,20 @@ export interface Delegate {
   /** The sub-agent's user message. Throws when the input makes none. */
   readonly messageFor: (input: unknown) => string
   /** Begins the run of a call, or goes on with it. Null: it was under way before, and nothing is left of it. */
-  readonly open: (errand: Errand) => Promise<Run | null>
+  readonly open: (errand: Errand) => Promise<DelegateRun | null>
+}
+
+/** What a call needs of the run that carries it out. */
+export interface DelegateRun {
+  readonly state: AgentState
+  /** Its end, or its next rest. Rejects when it is refused. */
+  readonly result: Promise<RunResult>
+  approve(callId: string, args: unknown, options: { fingerprint: string }): void
+  reject(callId: string, why: string, options: { fingerprint: string }): void
+  toolOutput(callId: string, value: unknown): void
+  pause(): void
+  resume(): void
+  cancel(why: string): void
 }
 
 /** One call of a sub-agent, and what its run gives it. */

@@ -1,8 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import { estimateUsage } from '../models/prices/estimate.js'
-import type { AgentParts } from './parts.js'
-import { requestOf } from '../effects/request-of.js'
+import { estimateUsage } from '../prices/estimate.js'
+import type { AgentParts } from '../live/parts.js'
+import { requestOf } from './request-of.js'
 
 /** An estimate of what an answer cost that was stopped midway: nobody will be told its usage. */
 export function partialUsage(parts: AgentParts, context: AgentContext, text: string): Usage {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 import { plainExtra } from '../models/plain-extra.js'
-import type { SessionState } from '../sessions/session-state.js'
+import type { SessionState } from './session-state.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
 /** What a run takes: what the user says, or the conversation so far with what the user says at its end. */

@@ -8,11 +8,11 @@ import { noUsage, type TokenUsage, type Usage } from '../../../machines/agent/us
 import { checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import type { ModelRequest } from '../models/provider.js'
-import { watchIdle } from '../effects/watch-idle.js'
+import { watchIdle } from './watch-idle.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
-import { refuseUnknownPrice } from '../models/prices/refuse-unknown-price.js'
-import { estimateRequestTokens, estimateUsage } from '../models/prices/estimate.js'
+import { refuseUnknownPrice } from './refuse-unknown-price.js'
+import { estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 
 /** What came of asking for a summary: a text, or what was wrong in a few words; and what it cost either way. */
 export interface Summary {

@@ -4,7 +4,7 @@ import type { ModelResponse } from '../../../machines/agent/response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
-import { screen } from '../effects/shielding.js'
+import { screen } from './shielding.js'
 
 type Reasoning = Pick<ModelResponse, 'reasoning' | 'reasoningDetails'>
 

@@ -1,5 +1,5 @@
 import type * as Catalog from '@pydantic/genai-prices'
-import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { withoutDate } from './model-name.js'
 
 /** Other names of the catalog's providers. */

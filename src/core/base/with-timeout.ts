@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import type { Clock } from './clock.js'
 import type { CallAbort } from './call-abort.js'
 
 interface Limit<Result> {

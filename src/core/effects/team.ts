@@ -13,10 +13,10 @@ import { limit } from '../base/format-value.js'
 import type { RunnableCall } from '../tools/run-call.js'
 import type { Tool } from '../tools/tool.js'
 import type { Live } from '../live/live.js'
-import { childSessionId } from './abandon.js'
-import { Child } from './child.js'
+import { childSessionId } from '../live/abandon.js'
+import { Child } from '../live/child.js'
 import { childResult } from './child-result.js'
-import type { Delegate } from './delegate.js'
+import type { Delegate } from '../tools/delegate.js'
 import { isWordless } from './wordless.js'
 
 export interface TeamParts {

@@ -1,9 +1,9 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { HoldBack } from '../shields/hold-back.js'
-import type { AnswerStream } from './answer-stream.js'
-import type { Live } from './live.js'
-import type { AgentParts } from './parts.js'
-import { screen } from '../effects/shielding.js'
+import type { AnswerStream } from '../live/answer-stream.js'
+import type { Live } from '../live/live.js'
+import type { AgentParts } from '../live/parts.js'
+import { screen } from './shielding.js'
 
 /** Where the deltas of an answer go. */
 export interface DeltaSink {

@@ -1,4 +1,4 @@
-import { StatewrightError } from '../core/base/errors.js'
+import { StatewrightError } from '../base/errors.js'
 
 /** What cannot be used. */
 export type MemoryErrorCode =

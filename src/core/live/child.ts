@@ -3,14 +3,14 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { addUsage, noUsage, type Usage, usageSince } from '../../../machines/agent/usage.js'
-import type { Run } from '../run/run.js'
+import type { DelegateRun } from '../tools/delegate.js'
 
 const underWay: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const resting: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
 
 /** The run of a sub-agent, as the call sees it that it carries out. It outlives the rests of both. */
 export class Child {
-  #run: Run | undefined
+  #run: DelegateRun | undefined
   #end: RunResult | undefined
   #total: Usage = noUsage
   /** What of it is in the totals of the run above. */
@@ -51,7 +51,7 @@ export class Child {
     return usage
   }
 
-  begin(run: Run): void {
+  begin(run: DelegateRun): void {
     this.#run = run
     if (this.#isCancelled) this.cancel()
   }
@@ -90,7 +90,7 @@ export class Child {
   }
 }
 
-function answer(run: Run, { callId, fingerprint, answer: given }: ChildQuestion): void {
+function answer(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQuestion): void {
   switch (given?.type) {
     case 'approve':
       return run.approve(callId, given.arguments === undefined ? undefined : asValue(given.arguments), {

@@ -1,7 +1,7 @@
-import type { AgentConfig } from '../../../../machines/agent/config.js'
-import type { Usage } from '../../../../machines/agent/usage.js'
-import { ConfigError } from '../../base/errors.js'
-import type { AgentParts } from '../../live/parts.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { ConfigError } from '../base/errors.js'
+import type { AgentParts } from '../live/parts.js'
 
 /** A cost limit means nothing where nobody knows what was or will be spent: such a run does not start. */
 export async function refuseUnknownPrice(

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+
+/** The rooms of src/core, the lowest first: each imports from those before it, and never from those behind it. */
+const rooms = [
+  'base',
+  'models',
+  'config',
+  'prices',
+  'sessions',
+  'tools',
+  'shields',
+  'user-guards',
+  'structured',
+  'memory',
+  'context',
+  'live',
+  'effects',
+  'run',
+  'sub-agents',
+  'agent',
+  'format',
+  'chart',
+]
+
+const root = join(import.meta.dirname, '../..')
+const sources = ['guards', 'machines', 'src'].flatMap(filesIn)
+const imports = new Map(sources.map((file) => [file, importsOf(file)]))
+const arrows = [...imports].flatMap(([from, all]) => all.map((to) => ({ from, to })))
+
+function filesIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
+}
+
+/** What a file imports of ours, types and what is loaded later counted. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8')
+  const found = text.matchAll(/^(?:import|export)\b[^'"]*?from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm)
+  return [...found].map(([, now, later]) =>
+    posix.join(posix.dirname(file), now ?? later ?? '').replace(/\.js$/, '.ts'),
+  )
+}
+
+/** `guards`, `machines`, `core/live`, `cli`, or `index.ts`. */
+function roomOf(file: string): string {
+  const [first = '', second = '', third = ''] = file.split('/')
+  if (first !== 'src') return first
+  return second === 'core' ? `core/${third}` : second
+}
+
+const told = ({ from, to }: { from: string; to: string }) => `${from} imports ${to}`
+const rank = (room: string) => rooms.indexOf(room.replace('core/', ''))
+
+it('every import of ours leads to a file', () => {
+  expect(arrows.length).toBeGreaterThan(1000)
+  expect(arrows.filter(({ to }) => !imports.has(to)).map(told)).toEqual([])
+})
+
+it('guards know nothing of ours, and machines know guards alone', () => {
+  const allowed: Record<string, string[]> = { guards: ['guards'], machines: ['guards', 'machines'] }
+  const wrong = arrows.filter(({ from, to }) => allowed[roomOf(from)]?.includes(roomOf(to)) === false)
+  expect(wrong.map(told)).toEqual([])
+})
+
+it('every room of src/core has its place', () => {
+  const found = new Set(sources.map(roomOf).filter((room) => room.startsWith('core/')))
+  expect([...found].toSorted()).toEqual(rooms.map((room) => `core/${room}`).toSorted())
+})
+
+it('rooms of src/core import from rooms below them alone', () => {
+  const wrong = arrows.filter(({ from, to }) => {
+    const [a, b] = [roomOf(from), roomOf(to)]
+    if (!a.startsWith('core/') || ['guards', 'machines'].includes(b)) return false
+    return !b.startsWith('core/') || rank(b) > rank(a)
+  })
+  expect(wrong.map(told)).toEqual([])
+})
+
+it('an entry point stands on src/core, and the command line alone on other entry points', () => {
+  const entries = new Set(sources.map(roomOf).filter((room) => !/^(core\/.*|guards|machines)$/.test(room)))
+  const wrong = arrows.filter(({ from, to }) => {
+    const [a, b] = [roomOf(from), roomOf(to)]
+    return entries.has(a) && entries.has(b) && a !== b && a !== 'cli'
+  })
+  expect(wrong.map(told)).toEqual([])
+})
