@@ -1,8 +1,16 @@
 import type { FailingConfig } from './config.js'
 import { evidence } from './evidence.js'
-import type { FailingDue } from './failing.js'
 import type { FailureRule } from './failures.js'
-import { times } from './words.js'
+import { type Named, times } from './words.js'
+
+export interface FailingDue {
+  action: 'nudge' | 'block' | 'halt'
+  rule: FailureRule
+  count: number
+  named: Named
+  /** The calls to refuse. */
+  fingerprints: string[]
+}
 
 const advice: Record<FailureRule, (tools: string, count: number) => string> = {
   identical: (tools, count) =>

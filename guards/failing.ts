@@ -1,5 +1,11 @@
 import type { FailingConfig } from './config.js'
-import { failingEvidence, haltMessage, nudgeMessage, refusalMessage } from './failing-words.js'
+import {
+  failingEvidence,
+  haltMessage,
+  nudgeMessage,
+  refusalMessage,
+  type FailingDue,
+} from './failing-words.js'
 import {
   countFailures,
   type Failure,
@@ -12,22 +18,13 @@ import {
 import { mostRefusals, refused, short, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamed, isRecord, isText } from './stored.js'
 import { type CallFact, type Guard, ok } from './types.js'
-import { type Named, named } from './words.js'
+import { named } from './words.js'
 
 export interface FailingState extends Failures {
   /** Calls that were refused in this run. */
   refused: string[]
   /** What the last fact led to. */
   due: FailingDue | null
-}
-
-export interface FailingDue {
-  action: 'nudge' | 'block' | 'halt'
-  rule: FailureRule
-  count: number
-  named: Named
-  /** The calls to refuse. */
-  fingerprints: string[]
 }
 
 /**

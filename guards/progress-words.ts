@@ -1,7 +1,23 @@
 import { evidence } from './evidence.js'
-import type { ProgressDue } from './progress.js'
 import type { ProgressRule } from './tally.js'
-import { times } from './words.js'
+import { type Named, times } from './words.js'
+
+export interface ProgressDue {
+  action: 'nudge' | 'block' | 'halt'
+  rule: ProgressRule
+  /** Where its numbers stand under `guardrails.progress`. */
+  setting: string
+  count: number
+  /** The count that halts. */
+  haltAt: number | null
+  named: Named
+  /** The keys of the calls to refuse; null: all of the batch. */
+  keys: string[] | null
+  /** Whether somebody refuses the calls that are asked for again. */
+  refused: boolean
+  /** Which of two wordings. */
+  wording: number
+}
 
 interface Words {
   /** What was done: after `You have`, or `The model has`. Without a full stop. */

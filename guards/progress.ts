@@ -6,6 +6,7 @@ import {
   nudgeMessage,
   progressEvidence,
   refusalMessage,
+  type ProgressDue,
 } from './progress-words.js'
 import {
   afterWaiting,
@@ -19,30 +20,13 @@ import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './st
 import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
 import { actionOf, type ProgressRule, type Tally } from './tally.js'
 import { type CallFact, type Fact, type Guard, ok } from './types.js'
-import { type Named, named } from './words.js'
+import { named } from './words.js'
 
 export interface ProgressState extends Staleness, Streaks {
   /** The last nudge, so that none is said twice in a row. */
   said: string | null
   /** What the last fact led to. */
   due: ProgressDue | null
-}
-
-export interface ProgressDue {
-  action: 'nudge' | 'block' | 'halt'
-  rule: ProgressRule
-  /** Where its numbers stand under `guardrails.progress`. */
-  setting: string
-  count: number
-  /** The count that halts. */
-  haltAt: number | null
-  named: Named
-  /** The keys of the calls to refuse; null: all of the batch. */
-  keys: string[] | null
-  /** Whether somebody refuses the calls that are asked for again. */
-  refused: boolean
-  /** Which of two wordings. */
-  wording: number
 }
 
 /** How many calls are refused at once by name: their keys are part of the state. */

@@ -118,7 +118,7 @@ export type { OutputMode, OutputOf, OutputOptions } from './core/structured/stru
 export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'
 export { defineTool } from './core/tools/define-tool.js'
 export type { Tool, ToolExecution } from './core/tools/tool.js'
-export { defineToolGroup, type ToolGroup } from './core/tools/tool-group.js'
+export { defineToolGroup, type ToolGroup } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
 export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'
 export type { ToolSource } from './core/tools/tool-source.js'

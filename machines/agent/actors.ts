@@ -3,7 +3,7 @@ import type { Consultation } from './consultation.js'
 import type { AgentMachineEvent } from './events.js'
 import type { FitOutput } from './fit.js'
 import type { ModelOutput } from './response.js'
-import type { RetrievedSnippet } from './retrieved.js'
+import type { RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**

@@ -1,8 +1,7 @@
 import type { ContextStrategy } from './fit.js'
-import type { AssistantMessage, ToolCall, UserMessage } from './messages.js'
+import type { AssistantMessage, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, CallInQuestion, Reason } from './outcome.js'
 import type { ResultStatus } from './results.js'
-import type { RetrievedSnippet } from './retrieved.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
 

@@ -2,16 +2,7 @@ import { isTerminalChild } from '../../guards/terminal-delegation.js'
 import type { AgentContext } from './context.js'
 import type { AgentMachineEvent } from './events.js'
 import type { PendingCall } from './outcome.js'
-import type { BatchCall, ToolResult } from './results.js'
-
-/** A question of a sub-agent, under the id that the call has there, and how it was answered. */
-export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
-
-/** Plain JSON: it is kept until the sub-agent goes on. */
-export type ChildAnswer =
-  | { type: 'approve'; arguments?: string }
-  | { type: 'reject'; why: string }
-  | { type: 'output'; content: string; isError?: boolean }
+import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './results.js'
 
 /** A call whose sub-agent rests: it waits for answers or, when it asks nothing, for the end of a pause. */
 export function isResting({ needs, result }: BatchCall): boolean {

@@ -5,7 +5,7 @@ import type { FitOutput } from './fit.js'
 import type { PendingCall } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult, ToolTraits } from './results.js'
-import type { RetrievedSnippet } from './retrieved.js'
+import type { RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 import type { Usage } from './usage.js'
 

@@ -70,3 +70,20 @@ export interface ToolMessage extends MessageBase {
 
 /** A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+/** The text of what the user said last: what memory is searched for. */
+export function lastWords(messages: readonly Message[]): string {
+  const last = messages.findLast((message) => message.role === 'user' && !message.internal)
+  if (last?.role !== 'user') return ''
+  const { content } = last
+  if (typeof content === 'string') return content
+  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+/** What memory found for a user message: data for the model, never instructions. */
+export interface RetrievedSnippet {
+  /** Where it comes from: the name of a document. */
+  source: string
+  text: string
+  score?: number
+}

@@ -1,3 +1,4 @@
+import { classify, type ResponseKind } from '../../guards/completion.js'
 import type { Json } from './json.js'
 import type { ToolCall } from './messages.js'
 import type { TokenUsage, Usage } from './usage.js'
@@ -74,4 +75,14 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
   jitter: number
   /** What the failed attempt is known to have cost. */
   usage: Usage | null
+}
+
+/** What a response is to the loop. */
+export function kindOf({
+  text,
+  refusal,
+  toolCalls,
+  finishReason,
+}: Pick<ModelResponse, 'text' | 'refusal' | 'toolCalls' | 'finishReason'>): ResponseKind {
+  return classify({ text, refusal, calls: toolCalls.length, finishReason })
 }

@@ -1,7 +1,6 @@
 import { fingerprint } from '../../guards/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
-import type { ChildQuestion } from './delegation.js'
-import type { Reason } from './outcome.js'
+import type { PendingCall, Reason } from './outcome.js'
 import type { CallNeeds } from './response.js'
 import type { Usage } from './usage.js'
 
@@ -98,3 +97,12 @@ export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
 export function fingerprintOf({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprint(name, text)
 }
+
+/** A question of a sub-agent, under the id that the call has there, and how it was answered. */
+export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
+
+/** Plain JSON: it is kept until the sub-agent goes on. */
+export type ChildAnswer =
+  | { type: 'approve'; arguments?: string }
+  | { type: 'reject'; why: string }
+  | { type: 'output'; content: string; isError?: boolean }

@@ -6,7 +6,7 @@ import { callWord } from '../core/format/call-words.js'
 import { shorten } from '../core/format/words.js'
 import { whatItAsks, whatItNeeds } from './going-on.js'
 import { type Named, namedIn, questionWord } from './question-word.js'
-import { shellWord } from './shell-word.js'
+import { shellWord } from './shell-words.js'
 
 /**
  * The answers that were given on the command line to the calls that wait. All are checked before the first is said.

@@ -1,7 +1,7 @@
 import type { PendingCall, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
 import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
 import { questionWord } from './question-word.js'
-import { shellWord } from './shell-word.js'
+import { shellWord } from './shell-words.js'
 
 /** What a run that rests waits for, as a sentence. */
 export function whatItWaitsFor({ state, pending = [] }: RunResult): string {

@@ -2,7 +2,7 @@ import { access, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StatewrightError } from '../core/base/errors.js'
-import type { CliError } from './cli-error.js'
+import { badUsage, type CliError } from './cli-error.js'
 import { codeOf, whyUnreadable } from './load-file.js'
 import { importTypeScript, isTypeScript } from './load-typescript.js'
 
@@ -46,4 +46,10 @@ function whatWentWrong(error: unknown, path: string): string {
   if (!(error instanceof Error)) return String(error)
   const hint = error.name === 'SyntaxError' ? `. To see where: node --check '${path}'` : ''
   return `${error.name}: ${error.message}${hint}`
+}
+
+/** The module of a command that takes at most one. Throws a CliError for more. */
+export function oneModule(positionals: readonly string[]): string | undefined {
+  if (positionals.length <= 1) return positionals[0]
+  throw badUsage(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
 }

@@ -1,8 +1,8 @@
 import type { ConfigFile } from '../core/config/file.js'
-import { isHttp, type OpenAIChatOptions } from '../core/models/openai/options.js'
+import type { OpenAIChatOptions } from '../core/models/openai/options.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
-import type { CommonOptions } from './commands/common-options.js'
+import { checkedURL, type CommonOptions } from './commands/common-options.js'
 
 const defaultModel = 'gpt-5-mini'
 
@@ -50,13 +50,6 @@ function keyFrom(name: string, env: CliIO['env']): string {
 function urlFrom(env: CliIO['env']): string | undefined {
   const url = present(env.OPENAI_BASE_URL)
   return url === undefined ? undefined : checkedURL(url, 'OPENAI_BASE_URL')
-}
-
-/** The URL when it is one that requests can go to. `origin` is the option or variable that gave it. */
-export function checkedURL(url: string, origin: string): string {
-  const isUsable: boolean = isHttp(url)
-  if (isUsable) return url
-  throw badUsage(`${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`, origin)
 }
 
 function present(value: string | undefined): string | undefined {

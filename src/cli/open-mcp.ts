@@ -2,7 +2,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { type McpOptions, type McpServer, mcpTools } from '../mcp/index.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import { badUsage, CliError } from './cli-error.js'
-import { splitWords } from './split-words.js'
+import { splitWords } from './shell-words.js'
 
 export interface OpenMcp {
   entries: ToolEntry[]

@@ -1,7 +1,7 @@
 import type { ChartState, ChartTransition } from './chart.js'
 import type { TransitionCounts } from './coverage.js'
 import { isMain, type Look } from './look.js'
-import { palette, toneColors } from './palette.js'
+import { palette, toneColors } from './theme.js'
 
 /**
  * A state as a table for Graphviz: what it is and what it invokes, then a row for each transition. An edge starts at

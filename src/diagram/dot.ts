@@ -3,7 +3,7 @@ import { type Chart, type ChartState, type ChartTransition, withNested } from '.
 import type { TransitionCounts } from './coverage.js'
 import { DiagramError } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
-import { palette, toneColors } from './palette.js'
+import { palette, toneColors } from './theme.js'
 
 /** What of a machine is drawn, and how. */
 export interface DotOptions {

@@ -1,5 +1,5 @@
 import type { OverviewCard, Row } from './overview-card.js'
-import { palette } from './palette.js'
+import { palette } from './theme.js'
 import { dot, path } from './svg-parts.js'
 
 /** Pixels from one lane to the next. */

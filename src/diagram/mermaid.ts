@@ -1,6 +1,6 @@
 import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNested } from './chart.js'
 import { agentLook, type Look, type Tone } from './look.js'
-import { palette, toneColors } from './palette.js'
+import { palette, toneColors } from './theme.js'
 
 /**
  * The machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Mermaid loses lines that begin or

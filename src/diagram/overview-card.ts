@@ -1,6 +1,6 @@
 import { widthOf, wrapped, wrappedWords } from './measure.js'
 import type { Way } from './overview.js'
-import { palette } from './palette.js'
+import { palette } from './theme.js'
 import { fontSizes, label, lineHeight, path } from './svg-parts.js'
 
 /** Space inside a card, in pixels. */

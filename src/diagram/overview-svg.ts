@@ -5,9 +5,8 @@ import { agentLook, type Look } from './look.js'
 import { wrappedWords } from './measure.js'
 import { type CardContent, cardWidth, type OverviewCard, overviewCard } from './overview-card.js'
 import { overviewOf, type Way } from './overview.js'
-import { palette, toneColors } from './palette.js'
+import { palette, themeStyle, toneColors } from './theme.js'
 import { fontSizes, initialMarker, label, lineHeight } from './svg-parts.js'
-import { themeStyle } from './theme.js'
 
 const margin = 20
 const betweenStates = 34

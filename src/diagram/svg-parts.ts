@@ -1,6 +1,6 @@
 import { text } from './card.js'
 import { cutTo } from './measure.js'
-import { palette } from './palette.js'
+import { palette } from './theme.js'
 
 export const fontSizes = { title: 22, name: 16, words: 14 }
 export const lineHeight = 19

@@ -1,5 +1,5 @@
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
-import { loadPeer } from '../core/base/load-peer.js'
+import { loadPeer } from '../core/base/load.js'
 import { text } from './card.js'
 import type { Chart } from './chart.js'
 import { type DotOptions, type Places, toDot } from './dot.js'

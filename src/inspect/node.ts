@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
 import { StatewrightError } from '../core/base/errors.js'
-import { loadPeer } from '../core/base/load-peer.js'
+import { loadPeer } from '../core/base/load.js'
 import { inspectorPage, pageHeaders } from './page.js'
 import { redacted, type RedactOptions } from './redact.js'
 

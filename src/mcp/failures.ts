@@ -1,6 +1,6 @@
 import { StatewrightError } from '../core/base/errors.js'
 import { describeError } from '../core/base/describe-error.js'
-import { peek } from '../core/base/peek.js'
+import { peek } from '../core/base/to-json.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import { quoted } from './plain-text.js'
 import type { Loss, Wire } from './wire.js'

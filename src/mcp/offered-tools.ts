@@ -1,5 +1,5 @@
 import type { Json } from '../../machines/agent/json.js'
-import { peek } from '../core/base/peek.js'
+import { peek } from '../core/base/to-json.js'
 import type { Tool } from '../core/tools/tool.js'
 import type { McpCommonOptions } from './options.js'
 import { quoted } from './plain-text.js'

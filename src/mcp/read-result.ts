@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
-import { peek } from '../core/base/peek.js'
+import { peek } from '../core/base/to-json.js'
 import { ToolError } from '../core/tools/tool-error.js'
 
 /**

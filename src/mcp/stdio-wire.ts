@@ -1,7 +1,6 @@
-import { peek } from '../core/base/peek.js'
+import { peek } from '../core/base/to-json.js'
 import type { McpCommand } from './options.js'
 import { loadStdio } from './sdk.js'
-import { TextTail } from './text-tail.js'
 import type { Wire, WireEvents } from './wire.js'
 
 /** Characters of the child's stderr that are kept. */
@@ -79,4 +78,24 @@ function isFolder(path: string): boolean {
   // Asked for when it is needed: the rest of this entry also runs, and bundles, where there is no Node.
   const { statSync } = process.getBuiltinModule('node:fs')
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+/** The end of a stream of UTF-8 text. */
+export class TextTail {
+  readonly #limit: number
+  readonly #decoder = new TextDecoder()
+  #text = ''
+
+  /** `limit` in characters. */
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  add(chunk: Uint8Array): void {
+    this.#text = (this.#text + this.#decoder.decode(chunk, { stream: true })).slice(-this.#limit)
+  }
+
+  get text(): string {
+    return this.#text
+  }
 }

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import { defineTool } from '../core/tools/define-tool.js'
-import { peek } from '../core/base/peek.js'
+import { peek } from '../core/base/to-json.js'
 import type { Tool } from '../core/tools/tool.js'
 import type { McpCall } from './connection.js'
 import type { CheckedMcpOptions } from './options.js'

@@ -1,6 +1,6 @@
 import type * as OramaModule from '@orama/orama'
 import type { DefaultTokenizer, Orama } from '@orama/orama'
-import { loadPeer } from '../core/base/load-peer.js'
+import { loadPeer } from '../core/base/load.js'
 import type { Vector } from './embedder.js'
 import { wordTokenizer } from './tokenizer.js'
 

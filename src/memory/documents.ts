@@ -1,4 +1,4 @@
-import { MemoryError } from '../core/memory/memory-error.js'
+import { MemoryError } from '../core/memory/retriever.js'
 
 /** What a memory is made of. A loaded attachment is one. */
 export interface MemoryDocument {

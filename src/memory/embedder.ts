@@ -1,7 +1,7 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/sha256.js'
 import { wellFormed } from '../core/models/well-formed.js'
-import { MemoryError } from '../core/memory/memory-error.js'
+import { MemoryError } from '../core/memory/retriever.js'
 
 /**
  * Embeddings beside the words that are searched for.

@@ -1,4 +1,4 @@
-import { MemoryError } from '../core/memory/memory-error.js'
+import { MemoryError } from '../core/memory/retriever.js'
 import type { Vector } from './embedder.js'
 import { readDocuments, type StoredDocument } from './documents.js'
 

@@ -12,4 +12,4 @@ export type {
   SessionStore,
   SessionSummary,
 } from '../core/sessions/store/store.js'
-export type { SyncSessionStore } from '../core/sessions/store/sync-store.js'
+export type { SyncSessionStore } from '../core/sessions/store/store.js'

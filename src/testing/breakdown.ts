@@ -1,5 +1,5 @@
 import { PathError, messageOf } from './errors.js'
-import type { Vertex } from './explore.js'
+import type { Vertex } from './path.js'
 import { describeState } from '../core/chart/labels.js'
 import type { ObservedMachine } from './observe.js'
 import { pathTo, printPath } from './path.js'

@@ -1,27 +1,9 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { breakdown, stateLimit } from './breakdown.js'
 import { activeStates, type Macrostep, type MachineAction, type ObservedMachine } from './observe.js'
+import type { Edge, Vertex } from './path.js'
 import type { NamedEvent, NamedInput, Space } from './space.js'
 import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
-
-/** A reachable state: what the machine does next depends on nothing else. */
-export interface Vertex {
-  snapshot: AnyMachineSnapshot
-  input: NamedInput
-  /** Events from the start on the shortest way. */
-  depth: number
-  /** The last step of the shortest way; undefined at a start. */
-  via: Edge | undefined
-  /** The steps that took a transition; of several events that do the same, the first. */
-  out: Edge[]
-}
-
-export interface Edge {
-  from: Vertex
-  to: Vertex
-  event: NamedEvent
-  taken: readonly DefinedTransition[]
-}
 
 export interface Start {
   vertex: Vertex

@@ -1,9 +1,27 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import type { StatePath } from '../core/chart/graph.js'
-import type { Edge, Vertex } from './explore.js'
 import { describeEvent, describeState } from '../core/chart/labels.js'
-import type { NamedInput } from './space.js'
+import type { NamedEvent, NamedInput } from './space.js'
 import type { DefinedTransition } from '../core/chart/transitions.js'
+
+/** A reachable state: what the machine does next depends on nothing else. */
+export interface Vertex {
+  snapshot: AnyMachineSnapshot
+  input: NamedInput
+  /** Events from the start on the shortest way. */
+  depth: number
+  /** The last step of the shortest way; undefined at a start. */
+  via: Edge | undefined
+  /** The steps that took a transition; of several events that do the same, the first. */
+  out: Edge[]
+}
+
+export interface Edge {
+  from: Vertex
+  to: Vertex
+  event: NamedEvent
+  taken: readonly DefinedTransition[]
+}
 
 /** One event of a path, and where it leads. */
 export interface PathStep {

@@ -1,4 +1,5 @@
-import type { Edge, Exploration, Start, Vertex } from './explore.js'
+import type { Exploration, Start } from './explore.js'
+import type { Edge, Vertex } from './path.js'
 import type { DefinedTransition } from '../core/chart/transitions.js'
 
 /** What a set of paths must take. A number, because there are many: a transition or a pair of them. */

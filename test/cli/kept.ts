@@ -4,7 +4,7 @@ import { createAgent, openaiChat } from '../../src/index.js'
 import type { AgentOptions } from '../../src/core/agent/agent-options.js'
 import { type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
-import type { SyncSessionStore } from '../../src/core/sessions/store/sync-store.js'
+import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { cli, type CliCall, folder } from './support.js'
 
 /** Sessions in a folder of the test's own, as several commands share them. */

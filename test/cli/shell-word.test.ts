@@ -1,6 +1,5 @@
 import * as fc from 'fast-check'
-import { shellWord } from '../../src/cli/shell-word.js'
-import { splitWords } from '../../src/cli/split-words.js'
+import { shellWord, splitWords } from '../../src/cli/shell-words.js'
 
 test('a shell reads a quoted word as it was', () => {
   const text = fc

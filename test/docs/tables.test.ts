@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { agentMachine, presets } from '../../src/index.js'
 import { agentLook, chartOf, toSvg } from '../../src/diagram/index.js'
-import { toneColors } from '../../src/diagram/palette.js'
+import { toneColors } from '../../src/diagram/theme.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
 import { root } from './snippets.js'
 

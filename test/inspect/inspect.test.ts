@@ -8,7 +8,7 @@ import { createAgent, defineTool, type Run, type RunOptions } from '../../src/in
 import { runCli } from '../../src/cli/cli.js'
 import { redact } from '../../src/inspect/index.js'
 import { type LocalInspector, startInspector } from '../../src/inspect/node.js'
-import { loadPeer } from '../../src/core/base/load-peer.js'
+import { loadPeer } from '../../src/core/base/load.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 
 const secret = `sk-${'a1B2'.repeat(8)}`

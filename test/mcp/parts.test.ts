@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { cappedResponse } from '../../src/mcp/capped-response.js'
 import { cut, plainText } from '../../src/mcp/plain-text.js'
-import { TextTail } from '../../src/mcp/text-tail.js'
+import { TextTail } from '../../src/mcp/stdio-wire.js'
 import { ToolNames } from '../../src/mcp/tool-names.js'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 })

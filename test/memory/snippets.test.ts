@@ -1,4 +1,4 @@
-import { plainSnippets } from '../../src/core/memory/snippets.js'
+import { plainSnippets } from '../../src/core/memory/retriever.js'
 
 it('of what a retriever gives, source, text and a finite score stay', () => {
   const found = [

@@ -86,3 +86,17 @@ it('an entry point stands on src/core, and the command line alone on other entry
   })
   expect(wrong.map(told)).toEqual([])
 })
+
+it('no file imports itself by way of others, types counted', () => {
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (file: string, path: string[]): void => {
+    const at = path.indexOf(file)
+    if (at >= 0) circles.push([...path.slice(at), file].join(' → '))
+    if (at >= 0 || done.has(file)) return
+    for (const next of imports.get(file) ?? []) visit(next, [...path, file])
+    done.add(file)
+  }
+  for (const file of sources) visit(file, [])
+  expect(circles).toEqual([])
+})

@@ -1,5 +1,5 @@
 import { act } from '../act.js'
-import { lastWords } from '../last-words.js'
+import { lastWords } from '../messages.js'
 
 /** What memory found stays with the turn: it rides on its requests, and never enters the transcript. */
 export const noteRetrieved = act((context, event, tell) => {

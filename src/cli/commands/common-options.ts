@@ -1,7 +1,7 @@
+import { isHttp } from '../../core/models/openai/options.js'
 import { badUsage } from '../cli-error.js'
-import { checkedURL } from '../model-options.js'
 import type { GivenOptions, OptionSpecs } from '../options.js'
-import { shellWord } from '../shell-word.js'
+import { shellWord } from '../shell-words.js'
 
 /** What the commands that play a run have in common: which agent plays it, where its session is, how it is shown. */
 
@@ -118,4 +118,11 @@ export function carriedOptions(options: Partial<CommonOptions>): string {
 /** A URL with a password or a query, or a variable before a command. */
 function mayHoldSecret(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:\/\/.*[?]|^[A-Za-z_]\w*=/i.test(value)
+}
+
+/** The URL when it is one that requests can go to. `origin` is the option or variable that gave it. */
+export function checkedURL(url: string, origin: string): string {
+  const isUsable: boolean = isHttp(url)
+  if (isUsable) return url
+  throw badUsage(`${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`, origin)
 }

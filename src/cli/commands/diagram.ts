@@ -7,7 +7,7 @@ import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { loadFile, whyUnreadable } from '../load-file.js'
 import { loadMachine } from '../load-machine.js'
-import { oneModule } from '../one-module.js'
+import { oneModule } from '../load-module.js'
 import { type OptionSpecs, parseOptions } from '../options.js'
 
 const formats = ['svg', 'mermaid', 'json', 'scxml'] as const

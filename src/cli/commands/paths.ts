@@ -6,7 +6,7 @@ import { badUsage } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { agentMachineSpace, loadMachineSpace, type MachineSpace } from '../machine-space.js'
-import { oneModule } from '../one-module.js'
+import { oneModule } from '../load-module.js'
 import { type OptionSpecs, parseOptions } from '../options.js'
 import { writeGenerated } from '../write-generated.js'
 

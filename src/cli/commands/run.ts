@@ -1,5 +1,5 @@
 import type { CliIO, Command } from '../command.js'
-import { choosePrompt } from '../choose-prompt.js'
+import { choosePrompt } from '../prompt.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { followRun } from '../follow-run.js'
 import { loadConfig } from '../load-config.js'

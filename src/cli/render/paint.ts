@@ -1,3 +1,7 @@
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { Paint } from '../../core/format/paint.js'
+import { printable } from '../../core/format/words.js'
+
 export { type Paint, painter, type Style } from '../../core/format/paint.js'
 
 /** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
@@ -9,4 +13,11 @@ export function wantsColor(
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
   if (env.NO_COLOR) return false
   return stream.isTTY === true && env.TERM !== 'dumb'
+}
+
+/** Why a run ended as it did, as a line; empty when there is nothing to say. */
+export function errorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
+  return error === undefined
+    ? ''
+    : `${paint('red', `✗ ${printable(error.code)}`)}  ${printable(error.message)}\n`
 }

@@ -6,7 +6,7 @@ import type { RunResult } from '../../../machines/agent/outcome.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
 import { ConfigError } from '../base/errors.js'
-import { lazily } from '../base/lazily.js'
+import { lazily } from '../base/load.js'
 import {
   nothingToResume,
   refuseJournal,
@@ -16,11 +16,10 @@ import {
   unknownSession,
 } from '../sessions/refusals.js'
 import type { SessionState } from '../sessions/session-state.js'
-import { checkedMemory } from '../memory/checked-memory.js'
+import { checkedMemory } from '../memory/retriever.js'
 import { shieldSet } from '../shields/shield-set.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
-import { checkedStore } from '../sessions/store/checked-store.js'
-import { withTimeLimit } from '../sessions/store/time-limit.js'
+import { checkedStore, withTimeLimit } from '../sessions/store/checked-store.js'
 import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
@@ -29,8 +28,7 @@ import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
 import { createPriceBook } from '../prices/prices.js'
 import { guardSet } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
-import { backOff } from '../effects/back-off.js'
-import { deadline } from '../effects/deadline.js'
+import { backOff, deadline } from '../effects/timers.js'
 import {
   consultGuards,
   fitContext,

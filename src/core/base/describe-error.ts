@@ -1,5 +1,4 @@
-import { peek } from './peek.js'
-import { toJson } from './to-json.js'
+import { peek, toJson } from './to-json.js'
 
 /** An error, the errors that caused it, and so on: at most five, cycles broken. */
 export function causesOf(error: unknown): unknown[] {

@@ -1,4 +1,3 @@
-import { cutMiddle } from './cut-middle.js'
 import { toJson } from './to-json.js'
 
 /**
@@ -23,4 +22,32 @@ function toText(value: unknown): string {
   } catch {
     return 'The tool returned more than a text can hold.'
   }
+}
+
+/**
+ * A text of at most `limit` characters (UTF-16 code units). A longer one keeps its head (two thirds) and tail, where
+ * what matters usually is, around a note of how much was left out. Never splits a surrogate pair.
+ */
+export function cutMiddle(text: string, limit: number): string {
+  if (text.length <= limit) return text
+  // The note's length for the largest number that it can hold; the rest is room for text.
+  const room = limit - note(text.length, text.length).length
+  if (room <= 0) return text.slice(0, splitsPair(text, limit) ? limit - 1 : limit)
+  const wanted = Math.ceil((room * 2) / 3)
+  const head = splitsPair(text, wanted) ? wanted - 1 : wanted
+  const from = text.length - (room - wanted)
+  const tail = splitsPair(text, from) ? from + 1 : from
+  return text.slice(0, head) + note(tail - head, text.length) + text.slice(tail)
+}
+
+function note(dropped: number, total: number): string {
+  return `\n[… ${dropped} of ${total} characters left out …]\n`
+}
+
+function splitsPair(text: string, at: number): boolean {
+  return isBetween(text.charCodeAt(at - 1), 0xd800, 0xdbff) && isBetween(text.charCodeAt(at), 0xdc00, 0xdfff)
+}
+
+function isBetween(code: number, low: number, high: number): boolean {
+  return code >= low && code <= high
 }

@@ -1,5 +1,4 @@
 import type { Json } from '../../../machines/agent/json.js'
-import { peek } from './peek.js'
 
 /** Deeper values are named, not shown: no reader needs them, and the stack has an end. */
 const deepest = 200
@@ -126,4 +125,14 @@ function describeBinary(value: object): string | undefined {
 
 function tagOf(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1)
+}
+
+/** A property of anything, even of what throws when it is looked at. */
+export function peek(value: unknown, key: string): unknown {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
+  try {
+    return (value as Record<string, unknown>)[key]
+  } catch {
+    return undefined
+  }
 }

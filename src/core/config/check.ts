@@ -1,7 +1,6 @@
 import { ConfigError } from '../base/errors.js'
-import type { Kind, Path } from './kind.js'
-import { keyPaths, keysAt } from './known-keys.js'
 import { nearest } from '../base/nearest.js'
+import { anyKey, type Kind, type Path } from './kind.js'
 
 /** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
 export interface Problem {
@@ -9,7 +8,7 @@ export interface Problem {
   sentence: string
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   /** Options that stand beside the checked keys, for "did you mean". */
   beside?: readonly string[]
   /** Whether the value at this path stays out of messages because it may be a secret. */
@@ -124,4 +123,24 @@ function isObject(value: unknown): value is object {
 function cut(value: string): string {
   const text = value.slice(0, 100).replaceAll(/\s+/g, ' ')
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
+
+/** The keys that the kind knows inside the object at this path. */
+function keysAt(kind: Kind, path: Path): string[] {
+  const there = path.reduce<Kind[]>(
+    (kinds, key) =>
+      kinds
+        .flatMap(({ keys }) => keys)
+        .filter(([name]) => name === key || name === anyKey)
+        .map(([, inner]) => inner),
+    [kind],
+  )
+  return there.flatMap(({ keys }) => keys.map(([name]) => name)).filter((name) => name !== anyKey)
+}
+
+/** The dotted path of every key that the kind knows, parents first. */
+function keyPaths({ keys }: Kind): string[] {
+  return keys.flatMap(([name, inner]) =>
+    name === anyKey ? [] : [name, ...keyPaths(inner).map((path) => `${name}.${path}`)],
+  )
 }

@@ -1,8 +1,7 @@
 import type { ContentPart, Message, ToolCall, UserMessage } from '../../../machines/agent/messages.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
-import { estimateRequestTokens } from '../prices/estimate.js'
+import { estimateRequestTokens, remembered, sum } from '../prices/estimate.js'
 import type { Tokenizer } from './tokenizer.js'
-import { remembered, sum } from '../prices/remembered.js'
 
 /** What a chat template adds to each message, to each tool or call, and before the answer. */
 export const perMessage = 4

@@ -1,4 +1,4 @@
-import { type AnyActorRef, fromCallback, fromPromise } from 'xstate'
+import { fromCallback, fromPromise } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Consultation } from '../../../machines/agent/consultation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
@@ -7,8 +7,8 @@ import type { ModelOutput } from '../../../machines/agent/response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/count-tokens.js'
-import { lazily } from '../base/lazily.js'
-import { agentOf, type Live } from '../live/live.js'
+import { lazily } from '../base/load.js'
+import { type EffectScope, agentOf } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { describe } from '../base/plain-error.js'
 import type { Batch } from './run-tools.js'
@@ -24,16 +24,8 @@ const work = lazily(async () => (code = await import('./work.js')))
 const screening = lazily(() => import('./screening.js'))
 const fitting = lazily(() => import('./fitting.js'))
 
-/** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
-export interface ActorScope {
-  signal: AbortSignal
-  self: AnyActorRef
-  live: Live
-  context: AgentContext
-}
-
 /** A promise actor whose code is loaded when it is first needed. */
-function loaded<Output>(work: (scope: ActorScope) => Promise<Output>) {
+function loaded<Output>(work: (scope: EffectScope) => Promise<Output>) {
   return fromPromise<Output>(({ signal, self }) => {
     const { live, context } = agentOf(self)
     return work({ signal, self, live, context })

@@ -1,15 +1,15 @@
 import type { AnyActorRef } from 'xstate'
 import { remaining } from '../../../guards/budget.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type {
-  ModelActorError,
-  ModelFailure,
-  ModelOutput,
-  ModelResponse,
+import {
+  kindOf,
+  type ModelActorError,
+  type ModelFailure,
+  type ModelOutput,
+  type ModelResponse,
 } from '../../../machines/agent/response.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
-import { kindOf } from '../../../machines/agent/response-kind.js'
 import { checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import { ModelError, type ModelRequest } from '../models/provider.js'

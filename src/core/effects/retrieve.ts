@@ -1,14 +1,13 @@
-import { lastWords } from '../../../machines/agent/last-words.js'
+import { lastWords, type RetrievedSnippet } from '../../../machines/agent/messages.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
-import type { RetrievedSnippet } from '../../../machines/agent/retrieved.js'
-import { plainSnippets } from '../memory/snippets.js'
-import type { ActorScope } from './lazy.js'
+import { plainSnippets } from '../memory/retriever.js'
+import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 
 /** Asks memory about what the user said. */
 export async function retrieve(
   parts: AgentParts,
-  { signal, self, live, context }: ActorScope,
+  { signal, self, live, context }: EffectScope,
 ): Promise<RetrievedSnippet[]> {
   await live.flushed()
   signal.throwIfAborted()

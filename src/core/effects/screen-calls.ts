@@ -1,6 +1,6 @@
 import { type CallScreening, withheldName } from '../../../machines/agent/screening.js'
 import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
-import type { ActorScope } from './lazy.js'
+import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { shieldCall } from './shield-call.js'
 import { screen } from './shielding.js'
@@ -9,7 +9,7 @@ import { callStepId } from './call-step-id.js'
 /** Shows the shields the arguments of the calls at hand. */
 export async function screenCalls(
   parts: AgentParts,
-  { signal, self, live, context }: ActorScope,
+  { signal, self, live, context }: EffectScope,
 ): Promise<CallScreening[]> {
   await live.flushed()
   signal.throwIfAborted()
@@ -36,7 +36,7 @@ export async function screenCalls(
 /** Shows the shields the results that have come. */
 export async function screenResults(
   parts: AgentParts,
-  { signal, self, live, context }: ActorScope,
+  { signal, self, live, context }: EffectScope,
 ): Promise<CallScreening[]> {
   await live.flushed()
   signal.throwIfAborted()

@@ -2,7 +2,7 @@ import type { ContentPart, UserMessage } from '../../../machines/agent/messages.
 import type { InputScreening, Screening } from '../../../machines/agent/screening.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { unscreenedInput } from '../../../machines/agent/unscreened.js'
-import type { ActorScope } from './lazy.js'
+import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { readablePart } from '../shields/readable-part.js'
 import { screen } from './shielding.js'
@@ -11,7 +11,7 @@ import { shieldCall } from './shield-call.js'
 /** Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together. */
 export async function screenInput(
   parts: AgentParts,
-  { signal, self, live, context }: ActorScope,
+  { signal, self, live, context }: EffectScope,
 ): Promise<InputScreening[]> {
   await live.flushed()
   signal.throwIfAborted()

@@ -1,7 +1,7 @@
 import type { OutputScreening, Screening } from '../../../machines/agent/screening.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { readOutput } from '../structured/read-output.js'
-import type { ActorScope } from './lazy.js'
+import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { shieldCall } from './shield-call.js'
 import { screen } from './shielding.js'
@@ -12,7 +12,7 @@ import { screen } from './shielding.js'
  */
 export async function screenOutput(
   parts: AgentParts,
-  { signal, self, live, context }: ActorScope,
+  { signal, self, live, context }: EffectScope,
 ): Promise<OutputScreening> {
   await live.flushed()
   signal.throwIfAborted()

@@ -11,12 +11,11 @@ import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import { describeError } from '../base/describe-error.js'
 import { limit } from '../base/format-value.js'
 import type { RunnableCall } from '../tools/run-call.js'
-import type { Tool } from '../tools/tool.js'
+import type { Delegate, Tool } from '../tools/tool.js'
 import type { Live } from '../live/live.js'
 import { childSessionId } from '../live/abandon.js'
 import { Child } from '../live/child.js'
 import { childResult } from './child-result.js'
-import type { Delegate } from '../tools/delegate.js'
 import { isWordless } from './wordless.js'
 
 export interface TeamParts {

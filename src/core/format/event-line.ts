@@ -1,8 +1,7 @@
-import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { AgentEvent, StepCompleted } from '../../../machines/agent/announcements.js'
 import { callName, callPath, callWord, shownArguments } from './call-words.js'
 import { messageText } from './message-text.js'
 import type { Paint, Style } from './paint.js'
-import { stepLine } from './step-line.js'
 import { styleOf } from './summary.js'
 import { count, duration, firstLine, printable, shorten } from './words.js'
 
@@ -124,4 +123,30 @@ function inWords(value: unknown): string {
   } catch {
     return String(value)
   }
+}
+
+/** How long a step took, and what it cost. A tool's says its result. */
+function stepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
+  if (!timings || step.stepType === 'tool_execution') return null
+  const took = duration(step.completedAt - step.startedAt)
+  const how = { ok: took, error: `failed after ${took}`, cancelled: `stopped after ${took}` }[step.outcome]
+  return paint('dim', `  ◷ ${workOf(step)} ${how}${tokensOf(step)}`)
+}
+
+function workOf(step: StepCompleted): string {
+  switch (step.stepType) {
+    case 'inference':
+      return step.summary ? 'summary' : 'inference'
+    case 'shield_call':
+      return `shields (${step.point})`
+    default:
+      return 'memory'
+  }
+}
+
+function tokensOf(step: StepCompleted): string {
+  if (step.stepType !== 'inference') return ''
+  const usage = step.payload.modelResponse?.usage
+  if (!usage) return ''
+  return `, ${usage.estimated ? '≈ ' : ''}${count(usage.totalTokens)} tokens`
 }

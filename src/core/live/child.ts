@@ -1,9 +1,9 @@
-import type { ChildQuestion } from '../../../machines/agent/delegation.js'
+import type { ChildQuestion } from '../../../machines/agent/results.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { addUsage, noUsage, type Usage, usageSince } from '../../../machines/agent/usage.js'
-import type { DelegateRun } from '../tools/delegate.js'
+import type { DelegateRun } from '../tools/tool.js'
 
 const underWay: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const resting: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']

@@ -11,9 +11,8 @@ import type { Child } from './child.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
 import { OpenSteps } from './open-steps.js'
-import { storeFailed } from '../sessions/store-failed.js'
+import { type Journal, storeFailed } from '../sessions/journal.js'
 import { frozen } from '../base/freeze.js'
-import type { Journal } from '../sessions/journal.js'
 import { newId } from '../base/new-id.js'
 
 /** What the app gives one run, besides its input: never seen by the model or the journal. */
@@ -212,6 +211,14 @@ export function setLive(actor: AnyActorRef, live: Live): void {
 
 export function liveOf(actor: AnyActorRef): Live | undefined {
   return lives.get(actor)
+}
+
+/** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
+export interface EffectScope {
+  signal: AbortSignal
+  self: AnyActorRef
+  live: Live
+  context: AgentContext
 }
 
 /** For an invoked actor: the agent that invoked it, and the context that the agent stands in now. */

@@ -1,9 +1,9 @@
 import type { AnyActorRef, SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { Announcement, Step, StepCompleted, StepType } from '../../../machines/agent/announcements.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { Defer } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
-import type { AgentMachine } from './journaled.js'
 import { plainError } from '../base/plain-error.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
@@ -50,7 +50,7 @@ export class OpenSteps {
   endWith(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
     if (this.#open.size === 0) return
     defer(() => {
-      const { status, children } = agent.getSnapshot() as SnapshotFrom<AgentMachine>
+      const { status, children } = agent.getSnapshot() as SnapshotFrom<typeof agentMachine>
       const isAtWork = ({ id }: AnyActorRef) =>
         status === 'active' && (children as Readonly<Record<string, unknown>>)[id]
       for (const open of this.#open) {

@@ -1,3 +1,5 @@
+import { ConfigError, StatewrightError } from '../base/errors.js'
+
 /** A piece of text that a retriever found. */
 export interface RetrievedSnippet {
   /** Where it comes from, for people and for the model: a file name, a URL, a title. */
@@ -26,4 +28,55 @@ export interface Retriever {
     query: string,
     options: { signal: AbortSignal; limit?: number },
   ): Promise<readonly RetrievedSnippet[]>
+}
+
+/** What cannot be used. */
+export type MemoryErrorCode =
+  /** A document without a source or a text. */
+  | 'invalid_document'
+  /** Two different texts under one source in one call. */
+  | 'duplicate_source'
+  /** An answer of the embeddings endpoint that cannot be used. */
+  | 'invalid_embeddings'
+  /** JSON that `restoreMemory` cannot read. */
+  | 'invalid_stored_memory'
+  /** An answer of a retriever that is no list of snippets. */
+  | 'invalid_snippets'
+
+/** Something that a memory or a retriever was given, or gave, cannot be used. */
+export class MemoryError extends StatewrightError {
+  override readonly name = 'MemoryError'
+  declare readonly code: MemoryErrorCode
+}
+
+/** @throws {ConfigError} for what is no retriever, a promise of one included */
+export function checkedMemory(memory: unknown): Retriever | undefined {
+  if (memory === undefined) return undefined
+  if (typeof (memory as Partial<Retriever> | null)?.retrieve === 'function') return memory as Retriever
+  const hint = memory instanceof Promise ? ' It is a promise: await it first.' : ''
+  throw new ConfigError(
+    'invalid_config',
+    `memory must have retrieve(query, { signal }), as memory({ documents }) has.${hint}`,
+    'memory',
+  )
+}
+
+/**
+ * What a retriever gave, as plain JSON: only `source`, `text` and a finite `score` stay. Retrievers that users write
+ * are believed no further than this.
+ * @throws {MemoryError} `invalid_snippets`
+ */
+export function plainSnippets(found: unknown): RetrievedSnippet[] {
+  if (!Array.isArray(found)) throw invalid('a list of { source, text }', found)
+  return found.map((snippet: unknown, index) => {
+    const { source, text, score } = (snippet ?? {}) as Record<string, unknown>
+    if (typeof source !== 'string') throw invalid(`a text as source of snippet ${index}`, source)
+    if (typeof text !== 'string') throw invalid(`a text in snippet ${index}`, text)
+    return { source, text, ...(Number.isFinite(score) && { score: Number(score) }) }
+  })
+}
+
+function invalid(wanted: string, got: unknown): MemoryError {
+  const shown = got === null ? 'null' : typeof got
+  return new MemoryError('invalid_snippets', `The retriever must return ${wanted}; it returned ${shown}.`)
 }

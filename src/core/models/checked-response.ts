@@ -1,8 +1,8 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { ToolCall } from '../../../machines/agent/messages.js'
-import type { ModelResponse } from '../../../machines/agent/response.js'
+import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
-import { checkedUsage } from './checked-usage.js'
 import { plainExtra } from './plain-extra.js'
 
 /**
@@ -51,4 +51,50 @@ function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
+}
+
+const kinds: readonly FailureKind[] = ['transient', 'rate_limit', 'incomplete', 'context_overflow', 'fatal']
+
+/** A failure as the loop relies on it, whoever wrote the provider: every field is there and is what it says. */
+export function checkedFailure(failure: ModelFailure): ModelFailure {
+  const given: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
+  return {
+    kind: kinds.find((kind) => kind === given.kind) ?? 'fatal',
+    code: textOf(given.code) || 'unknown',
+    message: textOf(given.message) || 'The provider failed with an error without words.',
+    status: numberOf(given.status),
+    retryAfterMs: numberOf(given.retryAfterMs),
+    partialText: textOf(given.partialText),
+    usage: checkedUsage(given.usage),
+  }
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null
+}
+
+/**
+ * Usage as whoever wrote the provider reports it. Null, which is estimated, when the tokens of input or output are no
+ * counts: what cannot be read is not free. The other fields are details, and may be left out.
+ */
+function checkedUsage(usage: unknown): TokenUsage | null {
+  if (typeof usage !== 'object' || usage === null) return null
+  const given = usage as Partial<Record<keyof TokenUsage, unknown>>
+  const { inputTokens, outputTokens } = given
+  if (!isCount(inputTokens) || !isCount(outputTokens)) return null
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: Math.max(countOf(given.totalTokens), inputTokens + outputTokens),
+    cachedInputTokens: Math.min(countOf(given.cachedInputTokens), inputTokens),
+    reasoningTokens: Math.min(countOf(given.reasoningTokens), outputTokens),
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
+function countOf(value: unknown): number {
+  return isCount(value) ? value : 0
 }

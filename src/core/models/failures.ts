@@ -2,11 +2,10 @@ import { cut } from '../../../guards/cut.js'
 import { evidence, scrub } from '../../../guards/evidence.js'
 import type { FailureKind, ModelFailure } from '../../../machines/agent/response.js'
 import { isContextOverflow } from './context-overflow.js'
-import { checkedFailure } from './checked-failure.js'
+import { checkedFailure } from './checked-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, wordOf } from './error-body.js'
 import { ModelError } from './provider.js'
-import { headerOf } from './header-of.js'
-import { retryAfterMs } from './retry-after.js'
+import { headerOf, retryAfterMs } from './retry-after.js'
 
 /**
  * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has

@@ -2,7 +2,6 @@ import type { ContentPart, Message } from '../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
-import { remembered, sum } from './remembered.js'
 
 /**
  * Token counts for when a provider reports none: estimates from the kinds of characters, for prose and code about a
@@ -143,4 +142,20 @@ function isEastAsian(unit: number): boolean {
     (unit >= 0xf900 && unit <= 0xfaff) ||
     (unit >= 0xff00 && unit <= 0xffef)
   )
+}
+
+/** Messages and tools are never changed in place, and come again with every request: each is counted once. */
+export function remembered<Item extends object>(count: (item: Item) => number): (item: Item) => number {
+  const counts = new WeakMap<Item, number>()
+  return (item) => {
+    const known = counts.get(item)
+    if (known !== undefined) return known
+    const tokens = count(item)
+    counts.set(item, tokens)
+    return tokens
+  }
+}
+
+export function sum<Item>(items: readonly Item[], tokens: (item: Item) => number): number {
+  return items.reduce((total, item) => total + tokens(item), 0)
 }

@@ -1,7 +1,7 @@
 import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { UsageError } from '../base/errors.js'
 import { fitArguments, readJson } from '../tools/fit-arguments.js'
-import type { Tool } from '../tools/tool.js'
+import type { Tool, ToolsByName } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
 /** Arguments that a person has given instead of the model's, as JSON text. */
@@ -48,7 +48,7 @@ function jsonOf(value: unknown): string | undefined {
 
 /** The tool of a call, which may be that of a sub-agent. */
 function toolOf({ name, path = [] }: PendingCall, tools: ToolSet): Tool | undefined {
-  let known: ToolSet | undefined = tools
+  let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
   return known?.get(name)
 }

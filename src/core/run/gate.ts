@@ -3,7 +3,7 @@ import type { PublicEvent } from '../../../machines/agent/events.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
-import { storeFailed } from '../sessions/store-failed.js'
+import { storeFailed } from '../sessions/journal.js'
 
 /**
  * The only way into a run: events of our own making, in the order in which they came. What is said before the actor

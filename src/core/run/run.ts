@@ -28,7 +28,7 @@ import { describe } from '../base/plain-error.js'
 import { refusalEvent, warnPlatform } from './refusal.js'
 import { Rest } from './rest.js'
 import type { Session } from '../sessions/session.js'
-import { storeFailed } from '../sessions/store-failed.js'
+import { storeFailed } from '../sessions/journal.js'
 
 /** What a run begins from: its input, or the state in which it was left. */
 export interface Origin {

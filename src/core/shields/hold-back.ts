@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js'
-import type { ShieldOutcome } from './outcome.js'
+import type { ShieldOutcome } from './run-shields.js'
 
 export interface HoldBackOptions {
   /** Characters (UTF-16 units) that may be held back before the first check. From 1. Default 200. */

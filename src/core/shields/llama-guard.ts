@@ -1,7 +1,7 @@
 import type { OpenAI } from 'openai'
 import type { ModelProvider } from '../models/provider.js'
 import { wellFormed } from '../models/well-formed.js'
-import { peek } from '../base/peek.js'
+import { peek } from '../base/to-json.js'
 import { defineShield, invalidShield } from './define-shield.js'
 import { checkKeys, chosenKinds } from './options.js'
 import {

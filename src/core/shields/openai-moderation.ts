@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import { wellFormed } from '../models/well-formed.js'
-import { peek } from '../base/peek.js'
+import { peek } from '../base/to-json.js'
 import { defineShield, invalidShield } from './define-shield.js'
 import { checkKeys } from './options.js'
 import type { Shield } from './shield.js'

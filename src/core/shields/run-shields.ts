@@ -1,10 +1,29 @@
-import { onAbort } from '../base/on-abort.js'
-import { type Clock, systemClock } from '../base/clock.js'
 import type { CallAbort } from '../base/call-abort.js'
+import { type Clock, systemClock } from '../base/clock.js'
+import { onAbort } from '../base/on-abort.js'
 import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
-import type { ShieldFinding, ShieldOutcome } from './outcome.js'
-import type { Shield, ShieldAction, ShieldScene } from './shield.js'
 import { defaultTimeoutMs } from './shield-set.js'
+import type { Shield, ShieldAction, ShieldScene } from './shield.js'
+
+/** What one shield said. */
+export interface ShieldFinding {
+  shield: string
+  action: ShieldAction
+  message: string | null
+  durationMs: number
+}
+
+/** What all shields of a point said of a content: plain JSON. */
+export interface ShieldOutcome {
+  /** The gravest of all actions. */
+  action: ShieldAction
+  /** The messages that go with that action; always there when it is `block`. */
+  message: string | null
+  /** The content as it may go on. Nothing of it may, when the action is `block`. */
+  content: string
+  /** One a shield, in list order. */
+  findings: ShieldFinding[]
+}
 
 /** What the content is about, and how long shields may look at it. */
 export interface RunShieldsOptions extends ShieldScene {

@@ -1,5 +1,5 @@
 import type { RunResult } from '../../../machines/agent/outcome.js'
-import { lazily } from '../base/lazily.js'
+import { lazily } from '../base/load.js'
 import type { StructuredOutput } from './structured-output.js'
 
 /**

@@ -1,6 +1,6 @@
 import { overrideLimits } from '../config/schema.js'
 import { ConfigError } from '../base/errors.js'
-import { lazily } from '../base/lazily.js'
+import { lazily } from '../base/load.js'
 import { defineTool } from '../tools/define-tool.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
 import type { StandardJsonSchema } from '../tools/standard-schema.js'

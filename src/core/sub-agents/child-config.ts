@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { Errand } from '../tools/delegate.js'
+import type { Errand } from '../tools/tool.js'
 
 /** A sub-agent's own configuration, but it may spend no more than its run has left, and asks nobody for a message. */
 export function childConfig(own: AgentConfig, { left, countCached }: Errand): AgentConfig {

@@ -14,7 +14,7 @@ import { newId } from '../base/new-id.js'
 import type { Run, RunParts } from '../run/run.js'
 import { Session } from '../sessions/session.js'
 import { childConfig } from './child-config.js'
-import type { Errand } from '../tools/delegate.js'
+import type { Errand } from '../tools/tool.js'
 
 /** The agent that is to run as a sub-agent. */
 export interface ChildHost {

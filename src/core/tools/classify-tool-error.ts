@@ -1,6 +1,6 @@
 import type { ToolErrorKind } from '../../../machines/agent/results.js'
 import { causesOf, describeError } from '../base/describe-error.js'
-import { peek } from '../base/peek.js'
+import { peek } from '../base/to-json.js'
 import { toolErrorKinds } from './tool-error.js'
 
 const codes = (

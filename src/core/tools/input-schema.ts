@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { lazily } from '../base/lazily.js'
+import { lazily } from '../base/load.js'
 import { describeError } from '../base/describe-error.js'
 import { flaws } from './flaws.js'
-import { peek } from '../base/peek.js'
+import { peek } from '../base/to-json.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
 /**

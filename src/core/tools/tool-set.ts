@@ -2,8 +2,7 @@ import type { ToolTraits } from '../../../machines/agent/results.js'
 import { ConfigError } from '../base/errors.js'
 import type { ToolSpec } from '../models/provider.js'
 import type { Tool } from './tool.js'
-import type { ToolGroup } from './tool-group.js'
-import { type ToolSource, toolsOf } from './tool-source.js'
+import { type ToolGroup, toolsOf, type ToolSource } from './tool-source.js'
 
 /** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
 export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource

@@ -1,4 +1,7 @@
-import { peek } from '../base/peek.js'
+import { ConfigError } from '../base/errors.js'
+import { peek } from '../base/to-json.js'
+import { explainIssues } from './explain-issues.js'
+import { isStandardSchema, type StandardSchema } from './standard-schema.js'
 import type { Tool } from './tool.js'
 
 /**
@@ -22,4 +25,59 @@ export interface ToolSource {
 export function toolsOf(source: unknown): readonly unknown[] | undefined {
   const tools = peek(source, 'tools')
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
+}
+
+/** Tools that are made from arguments: a root folder, a base URL, a tenant. */
+export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
+  /** For people, in error messages. */
+  readonly name: string
+  /** The group's tools for these arguments. Throws a ConfigError `invalid_tool_group` when they do not fit. */
+  readonly open: { method(args: Input): readonly Member[] }['method']
+}
+
+interface ToolGroupDefinition<Args extends StandardSchema, Member extends Tool = Tool> {
+  name: string
+  /** Schema of the arguments. Checked synchronously. */
+  args: Args
+  /** Makes the tools. They keep their own names. */
+  tools: (args: OutputOf<Args>) => readonly Member[]
+}
+
+type InputOf<Schema> = Schema extends StandardSchema<infer Input, infer _Output> ? Input : never
+type OutputOf<Schema> = Schema extends StandardSchema<infer _Input, infer Output> ? Output : never
+
+/**
+ * Defines a named group of tools with arguments.
+ *
+ * ```ts
+ * const files = defineToolGroup({
+ *   name: 'files',
+ *   args: z.object({ root: z.string() }),
+ *   tools: ({ root }) => [readIn(root), listIn(root)],
+ * })
+ * createAgent({ model, tools: [{ group: files, args: { root: '/srv' } }] })
+ * ```
+ *
+ * Throws a ConfigError `invalid_tool_group` for a definition that cannot be used.
+ */
+export function defineToolGroup<Args extends StandardSchema, Member extends Tool>(
+  definition: ToolGroupDefinition<Args, Member>,
+): ToolGroup<InputOf<Args>, Member> {
+  const { name, args: schema, tools } = definition
+  if (typeof name !== 'string' || name === '') throw invalid('?', 'name is missing')
+  if (!isStandardSchema(schema)) throw invalid(name, 'args must be a schema, such as z.object({ … })')
+  if (typeof tools !== 'function') throw invalid(name, 'tools must be a function that returns the tools')
+  const open = (args: unknown): readonly Member[] => {
+    const checked = schema['~standard'].validate(args)
+    if ('then' in checked) throw invalid(name, 'args must be a schema that checks synchronously')
+    if (checked.issues) throw invalid(name, `its args do not fit:\n${explainIssues(checked.issues)}\n`)
+    const made: unknown = tools(checked.value as OutputOf<Args>)
+    if (!Array.isArray(made)) throw invalid(name, 'tools must return an array of tools')
+    return made as Member[]
+  }
+  return Object.freeze({ name, open })
+}
+
+function invalid(name: string, problem: string): ConfigError {
+  return new ConfigError('invalid_tool_group', `Tool group '${name}': ${problem}.`, name)
 }

@@ -1,5 +1,5 @@
 import type { Tool } from './tool.js'
-import type { ToolGroup } from './tool-group.js'
+import type { ToolGroup } from './tool-source.js'
 import type { ToolEntry } from './tool-set.js'
 
 /** The tools that an entry of `tools` brings; what a source has to offer is not known before it is asked. */

@@ -1,3 +1,5 @@
+import { AttachmentError } from './attachment-error.js'
+
 /** All bytes of a source, which is left as soon as there are more than `maxBytes`. */
 export async function collect(
   source: AsyncIterable<Uint8Array>,
@@ -12,4 +14,12 @@ export async function collect(
     chunks.push(chunk)
   }
   return Buffer.concat(chunks, size)
+}
+
+export function tooLarge(name: string, maxBytes: number): AttachmentError {
+  return new AttachmentError(
+    'too_large',
+    name,
+    `is larger than ${maxBytes} bytes. Raise maxBytes if it is meant to be.`,
+  )
 }

@@ -1,15 +1,14 @@
 import { availableParallelism } from 'node:os'
+import { cut } from '../../../guards/cut.js'
 import { abortable } from '../../core/models/openai/abortable.js'
-import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
 import { AttachmentError } from './attachment-error.js'
+import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
 import { convertHtml, convertPdf } from './convert.js'
-import { cutText } from './cut-text.js'
 import { decodeContent } from './decode-content.js'
 import { mediaTypeOf } from './media-type.js'
 import { resolveLimits } from './options.js'
 import { sourceOf } from './source.js'
 import { Turns } from './turns.js'
-import { withDeadline } from './with-deadline.js'
 
 /** Each takes a thread and its memory; waiting for a place does not count against `timeoutMs`. */
 const conversions = new Turns(Math.min(4, availableParallelism()))
@@ -51,4 +50,28 @@ export async function loadAttachment(
       ? decoded
       : await abortable(outer, () => conversions.take(convert))
   return { name, mimeType: type.mimeType, bytes: bytes.length, text: cutText(text, maxChars) }
+}
+
+/** A text of which at most `maxChars` are kept, and a note about it when that is not all. */
+function cutText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  return `${cut(text, maxChars)}\n\n[Cut here: only the first ${maxChars} characters are kept.]`
+}
+
+/** Does `work` within `ms`; its signal aborts when the time is over or `outer` aborts, and it is waited for no longer. */
+async function withDeadline<Result>(
+  ms: number,
+  outer: AbortSignal,
+  late: () => Error,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => {
+    deadline.abort(late())
+  }, ms)
+  try {
+    return await abortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal))
+  } finally {
+    clearTimeout(timer)
+  }
 }

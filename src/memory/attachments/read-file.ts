@@ -2,9 +2,8 @@ import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { AttachmentError, type AttachmentErrorCode } from './attachment-error.js'
-import { collect } from './collect.js'
+import { collect, tooLarge } from './collect.js'
 import type { Limits } from './options.js'
-import { tooLarge } from './too-large.js'
 
 /** The path is resolved when it is opened, so it must not be a link; and opening must not wait for a pipe's writer. */
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)

@@ -5,10 +5,9 @@ import { pipeline } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { StatewrightError } from '../../core/base/errors.js'
 import { AttachmentError } from './attachment-error.js'
-import { collect } from './collect.js'
+import { collect, tooLarge } from './collect.js'
 import { publicLookup, type Resolve } from './public-lookup.js'
 import type { Limits } from './options.js'
-import { tooLarge } from './too-large.js'
 
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])

@@ -3,7 +3,7 @@ import { AttachmentError } from './attachment-error.js'
 import type { Limits } from './options.js'
 import { readFile } from './read-file.js'
 import { parseUrl, readUrl } from './read-url.js'
-import { tooLarge } from './too-large.js'
+import { tooLarge } from './collect.js'
 
 export interface Content {
   bytes: Uint8Array

@@ -1,5 +1,5 @@
 import type Database from 'libsql'
-import type { WholeRange } from '../../core/sessions/store/read-range.js'
+import type { WholeRange } from '../../core/sessions/store/session-id.js'
 import type { Lease, LogRecord } from '../../core/sessions/store/store.js'
 import { closeDatabase } from './database.js'
 

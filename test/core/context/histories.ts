@@ -4,9 +4,8 @@ import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { checkFit } from '../../../src/core/context/check-fit.js'
 import { createTokenCounter } from '../../../src/core/context/count-tokens.js'
-import { drawFit } from '../../../src/core/context/draw-fit.js'
+import { drawFit, type Strategy } from '../../../src/core/context/situation.js'
 import { fittedMessages } from '../../../src/core/context/fitted-messages.js'
-import type { Strategy } from '../../../src/core/context/situation.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 
 /** One token is four characters: exact, additive enough, and fast. */

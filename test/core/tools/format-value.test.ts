@@ -1,6 +1,5 @@
 import * as fc from 'fast-check'
-import { cutMiddle } from '../../../src/core/base/cut-middle.js'
-import { formatValue } from '../../../src/core/base/format-value.js'
+import { cutMiddle, formatValue } from '../../../src/core/base/format-value.js'
 import { hostile, oddities } from './hostile.js'
 
 const format = (value: unknown) => formatValue(value, 1000).content

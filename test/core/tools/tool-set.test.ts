@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { defineTool } from '../../../src/core/tools/define-tool.js'
-import { defineToolGroup } from '../../../src/core/tools/tool-group.js'
+import { defineToolGroup } from '../../../src/core/tools/tool-source.js'
 import type { Tool } from '../../../src/core/tools/tool.js'
 import { type ToolEntry, toolSet } from '../../../src/core/tools/tool-set.js'
 

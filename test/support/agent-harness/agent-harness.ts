@@ -6,7 +6,7 @@ import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { FitOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
-import type { RetrievedSnippet } from '../../../machines/agent/retrieved.js'
+import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, Screening } from '../../../machines/agent/screening.js'
 import {
   type AgentMachine,

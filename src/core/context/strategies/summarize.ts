@@ -4,8 +4,7 @@ import { isGapOf, leftOut } from '../gap.js'
 import { marker } from '../marker.js'
 import { planGap } from '../plan-gap.js'
 import type { Situation } from '../situation.js'
-import { withNote } from '../with-note.js'
-import { compact } from './compact.js'
+import { compact, withNote } from './plain.js'
 
 /** A summary to be made: of what is newly left out, and of the summary before it. */
 export interface SummaryPlan {

@@ -1,10 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { CallAbort } from '../../base/call-abort.js'
+import type { ModelRequestOptions } from '../provider.js'
 import type { OwnClient } from './client.js'
-import type { ExchangeOptions } from './exchange.js'
 import type { NodeHttp } from './node-http.js'
 import { post } from './post.js'
 import { decoded, readStream, textOf } from './read-stream.js'
+
+/** What one exchange is given besides its request. */
+export interface ExchangeOptions extends Omit<ModelRequestOptions, 'signal'> {
+  abort: CallAbort
+}
 
 /**
  * One request over Node's HTTP, with the address and the headers that the client would send: less than half of what the client

@@ -1,10 +1,9 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
-import type { CallAbort } from '../../base/call-abort.js'
 import { describeError } from '../../base/describe-error.js'
 import { toModelFailure } from '../failures.js'
-import { ModelError, type ModelRequest, type ModelRequestOptions } from '../provider.js'
-import { askDirectly } from './ask-directly.js'
+import { ModelError, type ModelRequest } from '../provider.js'
+import { askDirectly, type ExchangeOptions } from './ask-directly.js'
 import { loadClient, type OwnClient } from './client.js'
 import { reasoningEchoAt } from './echo-reasoning.js'
 import { nodeHttp } from './node-http.js'
@@ -15,10 +14,6 @@ import { SentSecrets } from './sent-secrets.js'
 
 /** Sends one request and reads its answer. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
-
-export interface ExchangeOptions extends Omit<ModelRequestOptions, 'signal'> {
-  abort: CallAbort
-}
 
 /** How requests are made with these options. Loaded when the first one is, together with the client. */
 export function createExchange(options: OpenAIChatOptions, provider: string): Exchange {

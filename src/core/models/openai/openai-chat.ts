@@ -1,4 +1,4 @@
-import { lazily } from '../../base/lazily.js'
+import { lazily } from '../../base/load.js'
 import type { ModelProvider } from '../provider.js'
 import { abortable } from './abortable.js'
 import { baseURLOf, checkCredentials } from './credentials.js'

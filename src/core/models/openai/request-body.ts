@@ -3,8 +3,7 @@ import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.j
 import { wellFormed } from '../well-formed.js'
 import { arranged, saying } from './arrange.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
-import { callIdsOf } from './wire-calls.js'
-import { toWire, type WireMessage, type WireStyle } from './wire-messages.js'
+import { callIdsOf, toWire, type WireMessage, type WireStyle } from './wire-messages.js'
 
 export interface BodyOptions {
   model: string

@@ -1,7 +1,8 @@
-import type { AssistantMessage, ContentPart, Message } from '../../../../machines/agent/messages.js'
-import { wellFormed } from '../well-formed.js'
+import { sha256 } from '../../../../guards/sha256.js'
+import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../../machines/agent/messages.js'
+import { deepest, isDeeper } from '../plain-extra.js'
+import { isWellFormed, wellFormed } from '../well-formed.js'
 import { echoed, type ReasoningEcho } from './echo-reasoning.js'
-import { type CallIds, wireCall } from './wire-calls.js'
 
 /** A message as it is sent. */
 export type WireMessage = Readonly<Record<string, unknown>>
@@ -61,4 +62,62 @@ function assistant(message: AssistantMessage, { echoReasoning, callId }: WireSty
     ...(calls.length > 0 && { tool_calls: calls.map((call) => wireCall(call, callId)) }),
     ...(details !== undefined && { reasoning_details: wellFormed(details) }),
   }
+}
+
+/** What calls are told apart by on the wire. The same for the same id, so that results find their calls. */
+type CallIds = (id: string) => string
+
+/** Longest id that OpenAI takes. vLLM's own, for one, are longer. */
+const longestId = 40
+
+/**
+ * Ids as a model takes them. Mistral's have nine letters and digits; Kimi counts its own by what is in them, so they
+ * stay as they are; everybody else's are shortened to what OpenAI takes.
+ */
+export function callIdsOf(model: string, isMistral: boolean): CallIds {
+  if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : digest(id).slice(0, 9))
+  const longest = /kimi/i.test(model) ? Infinity : longestId
+  return (id) => (id.length <= longest && isWellFormed(id) ? id : `call_${digest(id).slice(0, 32)}`)
+}
+
+/** As JSON, where half surrogate pairs are written out: as UTF-8 they would all be one. */
+function digest(id: string): string {
+  return sha256(JSON.stringify(id))
+}
+
+/** A call of the past as every provider takes it. What the model really wrote stays in the transcript. */
+function wireCall(call: ToolCall, callId: CallIds): WireMessage {
+  const { name, arguments: text } = call.function
+  return {
+    id: callId(call.id),
+    type: 'function',
+    function: { name: validName(name), arguments: objectText(text) },
+    ...(call.extra_content !== undefined && { extra_content: wellFormed(call.extra_content) }),
+  }
+}
+
+/** Providers that check names take 1 to 64 of these characters. */
+function validName(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
+}
+
+/**
+ * The arguments as the text of a JSON object. Many servers parse those of past calls, expect an object, and refuse the
+ * whole request where they find none.
+ */
+function objectText(text: string): string {
+  if (text.trim() === '') return '{}'
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return JSON.stringify({ invalid_json: wellFormed(text) })
+  }
+  if (value === null) return '{}'
+  if (isDeeper(value, deepest)) return JSON.stringify({ nested_too_deeply: wellFormed(text) })
+  if (typeof value !== 'object' || Array.isArray(value))
+    return JSON.stringify({ no_object: wellFormed(value) })
+  // Half a surrogate pair may be written as an escape, which the parsing server finds, too.
+  const isSound = isWellFormed(text) && !/\\u[dD][89a-fA-F]/.test(text)
+  return isSound ? text : JSON.stringify(wellFormed(value))
 }

@@ -1,4 +1,4 @@
-import { originOf } from '../store/time-limit.js'
+import { originOf } from '../store/checked-store.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 
 /**

@@ -1,5 +1,7 @@
+import type { Clock } from '../../base/clock.js'
 import { ConfigError } from '../../base/errors.js'
-import type { SessionStore } from './store.js'
+import { StoreError } from './store-error.js'
+import type { Lease, SessionStore } from './store.js'
 
 const methods = ['acquire', 'renew', 'release', 'append', 'read', 'get', 'list', 'delete', 'close'] as const
 
@@ -14,5 +16,70 @@ export function checkedStore(store: unknown): void {
     'invalid_config',
     `store must be a SessionStore, such as memoryStore() or fileStore({ dir }); it has no ${missing}().${hint}`,
     'store',
+  )
+}
+
+const origins = new WeakMap<SessionStore, SessionStore>()
+
+/** The store behind a time limit, by which all that use it know it. */
+export function originOf(store: SessionStore): SessionStore {
+  return origins.get(store) ?? store
+}
+
+/**
+ * The store, but what it does not answer within `timeoutMs` fails as `store_unavailable`: a promise that never settles
+ * would keep even a cancelled run for ever. A store that answers at once costs nothing.
+ */
+export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clock): SessionStore {
+  if (timeoutMs === 0) return store
+  const limited = <Value>(
+    what: string,
+    answer: Value | Promise<Value>,
+    onLate: (value: Value) => void = () => undefined,
+  ): Value | Promise<Value> => {
+    if (!(answer instanceof Promise)) return answer
+    return new Promise((resolve, reject) => {
+      let isLate = false
+      const timer = clock.setTimeout(() => {
+        isLate = true
+        reject(silent(what, timeoutMs))
+      }, timeoutMs)
+      const settle = (tell: () => void): void => {
+        clock.clearTimeout(timer)
+        tell()
+      }
+      answer.then(
+        (value) => settle(() => (isLate ? onLate(value) : resolve(value))),
+        (error: unknown) => settle(() => reject(error as Error)),
+      )
+    })
+  }
+  /** Nobody waits for it any more. */
+  const giveBack = async (lease: Lease): Promise<void> => {
+    try {
+      await store.release(lease)
+    } catch {
+      // It runs out by itself.
+    }
+  }
+  const limitedStore: SessionStore = {
+    acquire: (...args) => limited('acquire', store.acquire(...args), (lease) => void giveBack(lease)),
+    renew: (...args) => limited('renew', store.renew(...args)),
+    release: (...args) => limited('release', store.release(...args)),
+    append: (...args) => limited('append', store.append(...args)),
+    read: (...args) => limited('read', store.read(...args)),
+    get: (...args) => limited('get', store.get(...args)),
+    list: () => limited('list', store.list()),
+    delete: (...args) => limited('delete', store.delete(...args)),
+    close: () => store.close(),
+  }
+  origins.set(limitedStore, store)
+  return limitedStore
+}
+
+function silent(what: string, timeoutMs: number): StoreError {
+  return new StoreError(
+    'store_unavailable',
+    `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). See that it can be reached; agent.resume(id) goes on from what it has.`,
   )
 }

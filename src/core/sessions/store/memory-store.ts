@@ -1,9 +1,7 @@
 import { newId } from '../../base/new-id.js'
-import { wholeRange } from './read-range.js'
+import { checkedSessionId, wholeRange } from './session-id.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost } from './refusals.js'
-import { checkedSessionId } from './session-id.js'
-import type { Lease, LogRecord, ListedSession, SessionSummary } from './store.js'
-import type { SyncSessionStore } from './sync-store.js'
+import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
 /** Time, for tests. */
 export interface MemoryStoreOptions {

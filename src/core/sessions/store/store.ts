@@ -121,3 +121,10 @@ export interface SessionStore {
   /** Gives back what the store holds: files, connections. It is not used afterwards. */
   close(): MaybePromise<void>
 }
+
+/** A session store that answers at once: when `append` returns, its records are durable. */
+export type SyncSessionStore = {
+  [Method in keyof SessionStore]: (
+    ...args: Parameters<SessionStore[Method]>
+  ) => Awaited<ReturnType<SessionStore[Method]>>
+}

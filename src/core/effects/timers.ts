@@ -1,6 +1,17 @@
-import { fromCallback } from 'xstate'
+import { fromCallback, fromPromise } from 'xstate'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import { agentOf } from '../live/live.js'
+
+/** Waits until an absolute time, or until it is stopped. */
+export const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) => {
+  const { clock } = agentOf(self).live
+  return new Promise((resolve) => {
+    const timer = clock.setTimeout(resolve, Math.max(0, input.until - clock.now()))
+    signal.addEventListener('abort', () => {
+      clock.clearTimeout(timer)
+    })
+  })
+})
 
 /** Sends DEADLINE once the absolute time has come; stopped, it never does. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(({ input, sendBack, self }) => {

@@ -1,5 +1,17 @@
 import { StatewrightError } from './errors.js'
 
+/** Code that is loaded when it is first asked for, once. What could not be loaded is tried again the next time. */
+export function lazily<Module>(load: () => Promise<Module>): () => Promise<Module> {
+  let loading: Promise<Module> | undefined
+  return () => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined
+      throw error
+    })
+    return loading
+  }
+}
+
 /**
  * Loads a package that only some need, and that is therefore not installed with Statewright.
  * @throws {StatewrightError} `missing_package`, with the command that installs it
