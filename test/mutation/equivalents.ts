@@ -36,6 +36,17 @@ export const equivalents: Readonly<Record<string, string>> = {
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isLastOfBatch] is missing',
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isLastOfBatch] after the next branch',
   ]),
+  ...because('a call that shields have to see is not runnable before they have', [
+    'RUNNING.checkingRepetition: always [hasCallShields] after the next branch',
+  ]),
+  ...because(
+    'a run that its steps have stopped was not halted by a guard besides, which an invariant holds',
+    [
+      'RUNNING.concluding: onDone [isStoppedByStepCap] after the next branch',
+      'RUNNING.concluding: onError [isStoppedByStepCap] after the next branch',
+      'RUNNING.screeningOutput: onDone [isStoppedByStepCap] after the next branch',
+    ],
+  ),
   ...because('recordResult looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isOpenCall] without its guard',
   ]),

@@ -2,25 +2,24 @@ import { writeSync } from 'node:fs'
 import { behaviourMutants } from './behaviour-mutants.js'
 import { configMutants } from './config-mutants.js'
 import { equivalents } from './equivalents.js'
-import { openSurvivors } from './open-survivors.js'
 import { whatCatches } from './catch.js'
 
 /**
- * One of `shards` processes that share the mutants. Writes a line of JSON a mutant: `{ name, caughtBy, excuse, isOpen }`,
- * where `caughtBy` is null for a survivor, `excuse` says why one changes nothing, and `isOpen` that it is known to
- * survive.
+ * One of `shards` processes that share the mutants, or those of them whose names match a pattern. Writes a line of JSON a
+ * mutant: `{ name, caughtBy, excuse }`, where `caughtBy` is null for a survivor, and `excuse` says why one changes nothing.
  */
-const [shard = 0, shards = 1] = process.argv.slice(2).map(Number)
-const mutants = [...configMutants(), ...behaviourMutants()]
-const names = new Set(mutants.map(({ name }) => name))
+const [shard, shards, pattern = ''] = process.argv.slice(2)
+const all = [...configMutants(), ...behaviourMutants()]
+const names = new Set(all.map(({ name }) => name))
+const mutants = all.filter(({ name }) => new RegExp(pattern).test(name))
 
 for (const [i, { name, machine }] of mutants.entries()) {
-  if (i % shards !== shard) continue
+  if (i % Number(shards) !== Number(shard)) continue
   // oxlint-disable-next-line no-await-in-loop -- one after the other: each needs a core of its own
   const caughtBy = await whatCatches(machine)
-  report({ name, caughtBy, excuse: equivalents[name] ?? null, isOpen: openSurvivors.has(name) })
+  report({ name, caughtBy, excuse: equivalents[name] ?? null })
 }
-if (shard === 0) {
+if (shard === '0') {
   for (const name of Object.keys(equivalents).filter((one) => !names.has(one))) {
     report({ name, caughtBy: 'nothing: there is no such mutant any more', excuse: equivalents[name] ?? null })
   }

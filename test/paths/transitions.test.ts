@@ -36,7 +36,7 @@ describe('every transition, on the live agent', () => {
       // steer
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
       // back-off over
       { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: truncated
@@ -56,7 +56,7 @@ describe('every transition, on the live agent', () => {
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
       { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
     ]
@@ -70,7 +70,7 @@ describe('every transition, on the live agent', () => {
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // approve
@@ -90,7 +90,7 @@ describe('every transition, on the live agent', () => {
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
@@ -552,7 +552,7 @@ describe('every transition, on the live agent', () => {
       // calls allowed
       { event: {"type":"xstate.done.actor.callShields","output":[{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"},{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"b"},{"action":"allow","message":null,"content":"{\"n\":1}","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"c"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // approve an edit
       { event: {"type":"APPROVE","callId":"b","arguments":"{\"n\":2}","withheld":true,"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // hand in output meanwhile
@@ -560,7 +560,7 @@ describe('every transition, on the live agent', () => {
       // pause
       { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // calls refused
       { event: {"type":"xstate.done.actor.callShields","output":[{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}],"callId":"b"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
       // own guards let the results pass

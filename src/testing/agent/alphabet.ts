@@ -62,6 +62,17 @@ export const modelOutcomes = {
   'call over budget': output({ calls: [['a', 'read']], tokens: 1_000 }),
 } satisfies Record<string, ModelOutput>
 
+/** Where a person can change one call before another is decided, and shields look at what is changed. */
+const screenedOutcomes = {
+  'a call and two approvals': output({
+    calls: [
+      ['a', 'read'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'transfer', 'approval'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
 /** The same for an agent that has a sub-agent. */
 export const delegationOutcomes = {
   text: modelOutcomes.text,
@@ -159,10 +170,11 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
     cancel,
     ...(!context.pausing && { pause }),
     ...(maySteer(context) && { steer }),
-    'resumed in time': resumed,
+    'resumed in time': resumedBy(context),
     'store failed': storeFailed,
     ...(hurried && { deadline: passed, 'resumed too late': { ...resumed, now: late } }),
     ...(asked && { ...stoppedMidway, ...modelEvents(context, hurried) }),
+    ...(asked && context.features.callShields && screenedModel),
     ...(asked && hurried && { 'deadline midway': { ...passed, partial } }),
     ...actors,
     ...ofShields(context),
@@ -178,6 +190,10 @@ const pause = at({ type: 'PAUSE' })
 const resume = at({ type: 'RESUME' })
 const steer = at({ type: 'STEER', text: 'Hurry.' })
 const resumed = at({ type: 'RESUMED' })
+/** By a program that has one tool more. */
+function resumedBy({ tools }: AgentContext): AnyEventObject {
+  return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
+}
 const passed = at({ type: 'DEADLINE' }, late)
 const storeFailed = at({
   type: 'STORE_FAILED',
@@ -190,6 +206,7 @@ const stoppedMidway: Events = {
 }
 
 const delegatingModel = answersOf('model', delegationOutcomes)
+const screenedModel = answersOf('model', screenedOutcomes)
 
 const watchedModel: Events = {
   'model: text': at(doneActor('model', modelOutcomes.text)),
@@ -415,7 +432,8 @@ function ofPeople(context: AgentContext): Events {
     answerableCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
-  if (context.state === 'WAITING_FOR_TOOL') return ofTheHasty(callId, clientCallId)
+  if (context.state === 'WAITING_FOR_TOOL')
+    return ofTheHasty(callId, clientCallId, context.features.callShields)
   return {
     approve: at({ type: 'APPROVE', callId }),
     'approve an edit': at({
@@ -434,15 +452,14 @@ function ofPeople(context: AgentContext): Events {
   }
 }
 
-/** Answers that come while other calls are carried out. */
-function ofTheHasty(callId: string, clientCallId: string): Events {
+/** Answers that come while other calls are carried out. Where nobody is asked, they are nobody's. */
+function ofTheHasty(callId: string, clientCallId: string, mayEdit: boolean): Events {
   return {
-    ...(callId !== 'nobody' && {
-      'approve meanwhile': at({ type: 'APPROVE', callId }),
-      'reject meanwhile': at({ type: 'REJECT', callId, why: 'No.' }),
-    }),
-    ...(clientCallId !== 'nobody' && {
-      'hand in output meanwhile': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
+    'approve meanwhile': at({ type: 'APPROVE', callId }),
+    'reject meanwhile': at({ type: 'REJECT', callId, why: 'No.' }),
+    'hand in output meanwhile': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
+    ...(mayEdit && {
+      'approve an edit meanwhile': at({ type: 'APPROVE', callId, arguments: '{"n":2}', withheld: true }),
     }),
   }
 }

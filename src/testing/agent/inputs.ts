@@ -115,10 +115,11 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     limits: { maxSteps: 2, tokenBudget },
     budget: { finishBatch: true, onOvershoot: 'complete' },
   }),
-  'watching repetition': watching({ repeatedCall: {} }),
+  'watching repetition, beside guards of its own': watching({ repeatedCall: {} }, {}, { userGuards: true }),
   'watching repetition, halting at once': watching(
     { repeatedCall: { haltAt: 'reached', onHalt: 'pause' } },
     { onLimit: 'conclude' },
+    { userGuards: true },
   ),
   'watching repetition, concluding': watching(
     { repeatedCall: {} },

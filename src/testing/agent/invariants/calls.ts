@@ -17,8 +17,17 @@ export const callRules: readonly AgentInvariant[] = [
   }),
   rule('calls that need nobody run before anybody is asked', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
-    const waiting = isAsking ? waitingFor('nobody', after.calls) : []
-    return waiting.length > 0 && `${waiting.join()} could run`
+    const runnable = isAsking ? runnableOf(after) : []
+    return runnable.length > 0 && `${runnable.join()} could run`
+  }),
+  rule('calls that can run have run before shields look at the results of the others', (change) => {
+    const runnable = takesBranch(change, 'hasResultsToScreen') ? runnableOf(change.after) : []
+    return runnable.length > 0 && `${runnable.join()} could run`
+  }),
+  rule('shields look at what people have changed when everybody has decided, and no sooner', (change) => {
+    const calls = takesBranch(change, 'hasCallsToScreen') ? answerableCalls(change.after) : []
+    const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
+    return asked.length > 0 && `${asked.join()} waits for an approval`
   }),
   rule('no call is started twice, unless the run is resumed', (change) => {
     const { event, before, after } = change
@@ -144,12 +153,16 @@ export const callRules: readonly AgentInvariant[] = [
   }),
 ]
 
+function takesBranch({ transitions }: Change, guard: string): boolean {
+  return transitions.some((id) => id.startsWith(`WAITING_FOR_TOOL.dispatching: always [${guard}]`))
+}
+
 function find(calls: readonly BatchCall[] | undefined, callId: string): BatchCall | undefined {
   return calls?.find(({ id }) => id === callId)
 }
 
-function waitingFor(needs: BatchCall['needs'], calls: readonly BatchCall[]): string[] {
-  return openCalls(calls.filter((call) => call.needs === needs))
+function runnableOf({ calls }: AgentContext): string[] {
+  return calls.filter(isRunnable).map(({ id }) => id)
 }
 
 /** Ids of what is asked, the questions of sub-agents included. */

@@ -32,6 +32,9 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
     return !takes(change, 'RUNNING.halting') && `it led to ${change.state}`
   }),
+  rule('nobody is asked about a run that a guard has halted', (change) => {
+    return starts(change, 'consultGuards') && change.after.verdict && change.after.verdict.guard
+  }),
   rule("what the user's own guards say is heeded", (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')

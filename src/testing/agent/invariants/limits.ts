@@ -141,6 +141,14 @@ export const limitRules: readonly AgentInvariant[] = [
     const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
     return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it stands in ${state}`
   }),
+  rule('a run that is resumed knows the tools of the program that goes on with it', (change) => {
+    const { event, after, isFinal, transitions } = change
+    if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
+    return after.tools !== event.tools && 'it knows those of the one that began'
+  }),
+  rule('a run that its steps have stopped was not halted by a guard besides', ({ after }) => {
+    return after.reason === 'max_steps' && after.verdict && `${after.verdict.guard} has halted it`
+  }),
   rule('the clock stands still while the run rests, and runs otherwise', (change) => {
     const { before, after, isRest, isFinal, now, running, started, event } = change
     if (isFinal) return null

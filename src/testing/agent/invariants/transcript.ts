@@ -65,7 +65,9 @@ export const transcriptRules: readonly AgentInvariant[] = [
   ),
   rule('the partial text of a stopped answer is kept and marked', (change) => {
     const text = partialTextOf(change)
-    if (text === '' || !change.isFinal) return null
+    // A last answer is not asked for again: what came of it is kept where it leads to a pause, too.
+    const isLast = change.isFinal || change.event.type === 'xstate.error.actor.conclusion'
+    if (text === '' || !isLast) return null
     const kept = change.after.messages.at(-1)
     return (
       !(kept?.role === 'assistant' && kept.content === text && kept.data?.['partial'] === true) &&
@@ -90,6 +92,10 @@ export const transcriptRules: readonly AgentInvariant[] = [
     if (beginsStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
     if (beginsStep(change) && after.steering.length > 0) return 'steering still waits'
     return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
+  }),
+  rule('what a fit leaves out is left out of the requests that follow', ({ event, after }) => {
+    if (event.type !== 'xstate.done.actor.fitting') return null
+    return JSON.stringify(after.fit) !== JSON.stringify(event.output.fit) && 'it is not'
   }),
   rule('each call is told its one result', (change) => {
     const open = new Set(untold(change.after.calls))
