@@ -29,7 +29,7 @@ const work = { toolCalls: [{ name: 'save', arguments: {} }] }
 
 const scripts: Record<string, Script> = {
   'README.md › Statewright': { because: { 'npm ci': 'scripts of package.json' } },
-  'README.md › Command line': {
+  'docs/command-line.md › Command line': {
     turns: [
       says('Nothing.'),
       says('Files.'),

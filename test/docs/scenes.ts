@@ -91,206 +91,32 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
-  'README.md › The states': {
-    turns: [
-      {
-        toolCalls: [
-          ...call('remove', {}).toolCalls,
-          ...call('look', {}).toolCalls,
-          ...call('send', {}).toolCalls,
-        ],
-      },
-      says('Done.'),
-    ],
-    own: ({ model }) => {
-      const made = (name: string, how: object) =>
-        defineTool({ name, description: name, input: z.object({}), execute: () => 'ran', ...how })
-      const tools = [
-        made('remove', { needsApproval: true }),
-        made('send', { needsApproval: true }),
-        defineTool({ name: 'look', description: 'look', input: z.object({}), client: true }),
-      ]
-      return {
-        agent: createAgent({ model, tools }),
-        askSomebody: (name: string) => Promise.resolve(name === 'remove'),
-        runItHere: ({ name }: PendingCall) => Promise.resolve(`${name} ran here`),
-      }
-    },
-    shows: ['result'],
-    expect: (came) => {
-      completed('result')(came)
-      const contents = (came.values.result as RunResult).messages.map(({ content }) => content)
-      expect(contents).toEqual(
-        expect.arrayContaining(['ran', 'look ran here', expect.stringContaining('Not this one.')]),
-      )
-    },
-  },
-  'README.md › A run': {
-    turns: [says('Nine.')],
-    own: ({ model }) => ({
-      agent: createAgent({ model }),
-      loadConversation: () =>
-        Promise.resolve([
-          { role: 'user', content: 'How many in April?' },
-          { role: 'assistant', content: 'Seven.' },
-        ]),
-    }),
-    shows: ['run'],
-    expect: async ({ values, bodies }) => {
-      expect(await (values.run as { result: Promise<unknown> }).result).toMatchObject({ output: 'Nine.' })
-      expect(bodies()).toEqual([expect.stringMatching(/How many in April\?.*Seven\..*And in May\?/)])
-    },
-  },
-  'README.md › Events': {
-    turns: [says('Nothing did.')],
-    expect: ({ said }) => {
-      expect(said).toContain('Nothing did.')
-    },
-  },
-  'README.md › Tools': {
-    own: () => ({ blocked: () => false, bank: { transfer: () => Promise.resolve('ok') } }),
-  },
-  'README.md › Tools (2)': {
-    turns: [says('Somebody.')],
-    own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
-  },
-  'README.md › Runs that survive': {
-    turns: pays,
-    own: async (stage) => ({ tools: [await payTool()], ...(stage && {}) }),
-    shows: ['state'],
-    expect: ({ values }) => {
-      expect(values.state).toBe('WAITING_FOR_INPUT')
-    },
-  },
-  'README.md › Runs that survive (2)': {
-    turns: pays,
-    own: (stage) => may(stage),
-    expect: ({ said }) => {
-      expect(said).toBe('All is paid.\n')
-    },
-  },
-  'README.md › Runs that survive (3)': {
-    turns: pays,
-    own: (stage) => may(stage),
-    shows: ['run', 'messages', 'other'],
-    expect: async ({ values }) => {
-      expect(values.messages).toHaveLength(2)
-      expect((values.other as { sessionId: string }).sessionId).not.toBe('may')
-      ;(values.other as { cancel(): void }).cancel()
-      expect(await (values.other as { result: Promise<unknown> }).result).toMatchObject({
-        state: 'CANCELLED',
-      })
-    },
-  },
-  'README.md › Context window': {
-    turns: [says('Hi.')],
-    shows: ['agent'],
-    expect: runs('Hi.'),
-  },
-  'README.md › Shields': {
-    turns: [says('It costs 5 €.')],
-    own: () => ({ client: moderating }),
-    shows: ['agent'],
-    expect: async ({ values }) => {
-      const { state, messages } = await ask(values.agent)
-      expect(state).toBe('BLOCKED')
-      expect(messages.at(-1)?.content).toBe('Ask sales.')
-    },
-  },
-  'README.md › Memory and attachments': {
-    turns: [says('Thirty.')],
-    shows: ['result'],
-    expect: (came) => {
-      completed('result')(came)
-      expect(came.bodies()[0]).toContain('Everyone has 30 days of vacation.')
-      expect(came.bodies()[0]).toContain('The offsite is in May.')
-    },
-  },
-  'README.md › Structured output': {
-    turns: [says('{"city":"Paris","days":2}')],
-    shows: ['city', 'days'],
-    expect: ({ values }) => {
-      expect(values).toEqual({ city: 'Paris', days: 2 })
-    },
-  },
-  'README.md › Sub-agents': {
-    turns: [call('research', { task: 'Herons.' }), says('They wade.'), says('Herons wade.')],
-    own: () => ({
-      search: defineTool({
-        name: 'search',
-        description: 'Searches.',
-        input: z.object({}),
-        execute: () => '',
-      }),
-    }),
-    shows: ['lead'],
-    expect: runs('Herons wade.', 'lead'),
-  },
-  'README.md › MCP': {
-    turns: [says('Hi.')],
-    instead: throughNode,
-    shows: ['agent', 'files'],
-    expect: async (came) => {
-      await runs('Hi.')(came)
-      expect(came.bodies()[0]).toContain('read_text_file')
-      await (came.values.files as { close(): Promise<void> }).close()
-    },
-  },
-  'README.md › The machine itself': {
-    turns: [says('Nothing.')],
-    shows: ['actor'],
-    expect: async ({ values }) => {
-      expect(await toPromise(values.actor as AnyActorRef)).toMatchObject({ output: 'Nothing.' })
-    },
-  },
-  'README.md › Test your own agent': {
-    own: () => ({
-      machine: setup({
-        types: {} as { context: { a: boolean; b: boolean } },
-        actors: { model: fromPromise(() => Promise.resolve('Hi.')) },
-      }).createMachine({
-        context: { a: false, b: false },
-        initial: 'asking',
-        states: {
-          asking: {
-            invoke: { id: 'model', src: 'model', onDone: 'answered' },
-            on: { CANCEL: 'cancelled' },
-          },
-          answered: { type: 'final' },
-          cancelled: { type: 'final' },
-        },
-      }),
-    }),
-    shows: ['paths', 'coverage'],
-    expect: ({ values, said }) => {
-      expect(values.paths).toHaveLength(2)
-      expect(said).toContain('2 of 2')
-    },
-  },
-  'README.md › Rehearsals': {
-    shows: ['rehearsal', 'model'],
-    expect: async ({ values }) => {
-      const agent = createAgent({ model: values.model as ModelProvider })
-      expect(await agent.run('Hi.').result).toMatchObject({ output: 'Hello.' })
-      await (values.rehearsal as { close(): Promise<void> }).close()
-    },
-  },
-
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
     expect: ({ said }) => {
       expect(said).toBe('It is long.\n')
     },
   },
-
   'docs/embedding.md › Embedding the machine': {
+    turns: [says('Nothing.')],
+    shows: ['actor'],
+    expect: async ({ values }) => {
+      expect(await toPromise(values.actor as AnyActorRef)).toMatchObject({ output: 'Nothing.' })
+    },
+  },
+  'docs/embedding.md › Embedding the machine (2)': {
     turns: [call('deploy', { version: '7' }), says('Version 7 is live.')],
     shows: ['actor'],
     expect: async ({ values }) => {
       expect(await toPromise(values.actor as AnyActorRef)).toBe('COMPLETED: Version 7 is live.')
     },
   },
-
+  'docs/events.md › Events': {
+    turns: [says('Nothing did.')],
+    expect: ({ said }) => {
+      expect(said).toContain('Nothing did.')
+    },
+  },
   'docs/guardrails.md › Guardrails': {},
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],
@@ -302,7 +128,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/guardrails.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/guardrails.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
-
   'docs/mcp.md › Tools of MCP servers (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],
     instead: throughNode,
@@ -310,7 +135,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toBe('files_list_allowed_directories\nOne folder.\n')
     },
   },
-
   'docs/memory.md › Memory': {
     expect: ({ said }) => {
       expect(said).toMatch(
@@ -345,7 +169,64 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.known).toMatchObject({ size: 3 })
     },
   },
-
+  'docs/rehearsals.md › Rehearsals': {
+    shows: ['rehearsal', 'model'],
+    expect: async ({ values }) => {
+      const agent = createAgent({ model: values.model as ModelProvider })
+      expect(await agent.run('Hi.').result).toMatchObject({ output: 'Hello.' })
+      await (values.rehearsal as { close(): Promise<void> }).close()
+    },
+  },
+  'docs/runs.md › Runs': {
+    turns: [says('Nine.')],
+    own: ({ model }) => ({
+      agent: createAgent({ model }),
+      loadConversation: () =>
+        Promise.resolve([
+          { role: 'user', content: 'How many in April?' },
+          { role: 'assistant', content: 'Seven.' },
+        ]),
+    }),
+    shows: ['run'],
+    expect: async ({ values, bodies }) => {
+      expect(await (values.run as { result: Promise<unknown> }).result).toMatchObject({ output: 'Nine.' })
+      expect(bodies()).toEqual([expect.stringMatching(/How many in April\?.*Seven\..*And in May\?/)])
+    },
+  },
+  'docs/runs.md › Rests, and the answers to them': {
+    turns: [
+      {
+        toolCalls: [
+          ...call('remove', {}).toolCalls,
+          ...call('look', {}).toolCalls,
+          ...call('send', {}).toolCalls,
+        ],
+      },
+      says('Done.'),
+    ],
+    own: ({ model }) => {
+      const made = (name: string, how: object) =>
+        defineTool({ name, description: name, input: z.object({}), execute: () => 'ran', ...how })
+      const tools = [
+        made('remove', { needsApproval: true }),
+        made('send', { needsApproval: true }),
+        defineTool({ name: 'look', description: 'look', input: z.object({}), client: true }),
+      ]
+      return {
+        agent: createAgent({ model, tools }),
+        askSomebody: (name: string) => Promise.resolve(name === 'remove'),
+        runItHere: ({ name }: PendingCall) => Promise.resolve(`${name} ran here`),
+      }
+    },
+    shows: ['result'],
+    expect: (came) => {
+      completed('result')(came)
+      const contents = (came.values.result as RunResult).messages.map(({ content }) => content)
+      expect(contents).toEqual(
+        expect.arrayContaining(['ran', 'look ran here', expect.stringContaining('Not this one.')]),
+      )
+    },
+  },
   'docs/sessions.md › Sessions': {
     turns: [says('Noted.'), says('Ada.')],
     shows: ['second'],
@@ -386,7 +267,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect((await readFile('.sessions/sessions.db')).includes('Secret.')).toBe(false)
     },
   },
-
   'docs/shields.md › Shields': {
     turns: [says('It is Project Falcon.')],
     own: () => ({ client: moderating }),
@@ -414,7 +294,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.action).toBe('block')
     },
   },
-
   'docs/structured-output.md › Structured output': {
     turns: [says('{"city":"Paris","days":2}')],
     shows: ['city', 'days'],
@@ -422,7 +301,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toEqual({ city: 'Paris', days: 2 })
     },
   },
-
   'docs/sub-agents.md › Sub-agents': {
     turns: [call('research', { task: 'Herons.' }), says('They wade.'), says('Herons wade.')],
     shows: ['output', 'usage'],
@@ -447,9 +325,35 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'All is paid.' })
     },
   },
-
-  'docs/test-your-own-agent.md › Test your own agent': { partOf: signOff, because: 'a part of the machine' },
+  'docs/test-your-own-agent.md › Test your own agent': {
+    own: () => ({
+      machine: setup({
+        types: {} as { context: { a: boolean; b: boolean } },
+        actors: { model: fromPromise(() => Promise.resolve('Hi.')) },
+      }).createMachine({
+        context: { a: false, b: false },
+        initial: 'asking',
+        states: {
+          asking: {
+            invoke: { id: 'model', src: 'model', onDone: 'answered' },
+            on: { CANCEL: 'cancelled' },
+          },
+          answered: { type: 'final' },
+          cancelled: { type: 'final' },
+        },
+      }),
+    }),
+    shows: ['paths', 'coverage'],
+    expect: ({ values, said }) => {
+      expect(values.paths).toHaveLength(2)
+      expect(said).toContain('2 of 2')
+    },
+  },
   'docs/test-your-own-agent.md › Test your own agent (2)': {
+    partOf: signOff,
+    because: 'a part of the machine',
+  },
+  'docs/test-your-own-agent.md › Test your own agent (3)': {
     partOf: signOff,
     because: 'a part of the machine',
   },
@@ -469,7 +373,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     because: 'a part of the machine',
   },
   'docs/test-your-own-agent.md › 4. Replay on the live machine': { because: 'test/graph/coverage.test.ts' },
-
+  'docs/tools.md › Tools': {
+    own: () => ({ blocked: () => false, bank: { transfer: () => Promise.resolve('ok') } }),
+  },
+  'docs/tools.md › Tools (2)': {
+    turns: [says('Somebody.')],
+    own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
+  },
   'visualizations/README.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
   'visualizations/README.md › Watching a run (3)': { because: 'it needs a window' },
 }
@@ -493,10 +403,4 @@ async function payTool() {
 
 async function ask(agent: unknown): Promise<RunResult> {
   return (agent as { run(input: string): { result: Promise<RunResult> } }).run('Go.').result
-}
-
-function runs(output: string, name = 'agent') {
-  return async ({ values }: { values: Record<string, unknown> }) => {
-    expect(await ask(values[name])).toMatchObject({ state: 'COMPLETED', output })
-  }
 }

@@ -6,16 +6,25 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The documents whose code has to be true. */
 export const documents = [
   'README.md',
+  'docs/README.md',
+  'docs/architecture.md',
+  'docs/command-line.md',
+  'docs/configuration.md',
   'docs/context.md',
   'docs/embedding.md',
+  'docs/events.md',
   'docs/guardrails.md',
   'docs/mcp.md',
   'docs/memory.md',
+  'docs/models.md',
+  'docs/rehearsals.md',
+  'docs/runs.md',
   'docs/sessions.md',
   'docs/shields.md',
   'docs/structured-output.md',
   'docs/sub-agents.md',
   'docs/test-your-own-agent.md',
+  'docs/tools.md',
   'visualizations/README.md',
 ]
 

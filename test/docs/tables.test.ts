@@ -40,7 +40,7 @@ function read(text: string): unknown {
 }
 
 describe('the table of the configuration', () => {
-  const rows = rowsUnder('README.md', '## Configuration').filter(
+  const rows = rowsUnder('docs/configuration.md', '## The keys').filter(
     ([key = '']) => key.includes('`') && !key.includes('*'),
   )
   const pairs = rows.flatMap(([keys = '', cell = '']) => {

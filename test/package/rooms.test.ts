@@ -1,32 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
-/** The rooms of src/core, the lowest first: each imports from those before it, and never from those behind it. */
-const rooms = [
-  'base',
-  'models',
-  'config',
-  'prices',
-  'sessions',
-  'tools',
-  'shields',
-  'user-guards',
-  'structured',
-  'memory',
-  'context',
-  'live',
-  'effects',
-  'run',
-  'sub-agents',
-  'agent',
-  'format',
-  'chart',
-]
-
 const root = join(import.meta.dirname, '../..')
+
+/** The rooms of src/core as docs/architecture.md draws them, the lowest first: each imports from those before it alone. */
+const rooms = drawnRooms(readFileSync(join(root, 'docs/architecture.md'), 'utf8'))
 const sources = ['guards', 'machines', 'src'].flatMap(filesIn)
 const imports = new Map(sources.map((file) => [file, importsOf(file)]))
 const arrows = [...imports].flatMap(([from, all]) => all.map((to) => ({ from, to })))
+
+function drawnRooms(markdown: string): string[] {
+  const [, drawn = ''] = /^## The rooms of core$[^]*?```text\n([^]*?)```/m.exec(markdown) ?? []
+  return Array.from(drawn.matchAll(/^[\w-]+/gm), ([room]) => room)
+}
 
 function filesIn(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
