@@ -1,19 +1,12 @@
-type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+import type { Json } from './json.js'
 
 /**
  * The canonical form of a JSON text: keys in one order at every depth, no whitespace, numbers and strings written one
- * way (`1.0` is `1`, `"\u0041"` is `"A"`). Nothing is cut. `null` when the text is not JSON.
+ * way (`1.0` is `1`, `"\u0041"` is `"A"`), nothing cut. And the same `tidied`: blanks around each string and at the ends
+ * of its lines left out. They are one text where there are no such blanks; `null` when the text is not JSON.
  *
  * Numbers mean what `JSON.parse` makes of them, because that is what the tool gets to see. Total: depth costs memory,
  * not stack.
- */
-export function canonicalJson(text: string): string | null {
-  return canonicalForms(text)?.exact ?? null
-}
-
-/**
- * The canonical form, and the same `tidied`: blanks around each string and at the ends of its lines left out. They are
- * one text where there are no such blanks.
  */
 export function canonicalForms(text: string): { exact: string; tidied: string } | null {
   let value: Json
@@ -22,18 +15,21 @@ export function canonicalForms(text: string): { exact: string; tidied: string } 
   } catch {
     return null
   }
-  // Which of the two writes a value depends on the value alone, so equal values are written the same.
-  if (!isOrdinary(value, 0)) {
-    const exact = write(value)
-    return { exact, tidied: exact }
+  const quoted = escapesNothing(text) ? inQuotes : JSON.stringify
+  let isTidied = true
+  const exact = write(value, quoted, (inner) => {
+    isTidied &&= isTidy(inner)
+    return quoted(inner)
+  })
+  return {
+    exact,
+    tidied: isTidied ? exact : write(value, JSON.stringify, (inner) => JSON.stringify(tidy(inner))),
   }
-  const exact = JSON.stringify(sorted(value, same))
-  return { exact, tidied: mayBeUntidy(exact) ? JSON.stringify(sorted(value, tidy)) : exact }
 }
 
 /** A text without the blanks around it and at the ends of its lines. */
 export function tidy(text: string): string {
-  if (!text.includes('\n')) return text.trim()
+  if (isTidy(text)) return text
   return text
     .split('\n')
     .map((line) => line.trimEnd())
@@ -41,35 +37,21 @@ export function tidy(text: string): string {
     .trim()
 }
 
-/** A blank beside a quotation mark, or an escape such as \n: outside of strings canonical JSON has neither. */
-function mayBeUntidy(canonical: string): boolean {
-  return /\s"|"\s|\\[nrtu]/.test(canonical)
+function isTidy(text: string): boolean {
+  return text.trim() === text && !/[^\S\n]\n/.test(text)
 }
 
-function same(text: string): string {
-  return text
+/** Whether every string of a JSON text is written in it as it will be: then none need be looked through again. */
+function escapesNothing(text: string): boolean {
+  // A surrogate may be a lone one, which has to be escaped.
+  return !text.includes('\\') && !/[\ud800-\udfff]/.test(text)
 }
 
-/** As deep as recursion goes here. */
-const deepest = 200
-
-/** Whether a sorted copy, written by the platform, says it all; it does for nearly everything, and several times faster. */
-function isOrdinary(value: Json, depth: number): boolean {
-  // `JSON.stringify` writes a number that overflowed (1e400) as null.
-  if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value !== 'object' || value === null) return true
-  if (depth === deepest || Object.hasOwn(value, '__proto__')) return false
-  return Object.values(value).every((inner: Json) => isOrdinary(inner, depth + 1))
+function inQuotes(text: string): string {
+  return `"${text}"`
 }
 
-function sorted(value: Json, textOf: (text: string) => string): Json {
-  if (typeof value === 'string') return textOf(value)
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((inner) => sorted(inner, textOf))
-  const copy: { [key: string]: Json } = {}
-  for (const key of Object.keys(value).sort()) copy[key] = sorted(value[key] ?? null, textOf)
-  return copy
-}
+type Writer = (text: string) => string
 
 /** An array or object that is being written. `keys` is null for an array. */
 interface Open {
@@ -78,7 +60,7 @@ interface Open {
   next: number
 }
 
-function write(root: Json): string {
+function write(root: Json, name: Writer, string: Writer): string {
   let out = ''
   let value: Json | undefined = root
   const stack: Open[] = []
@@ -88,7 +70,7 @@ function write(root: Json): string {
       out += open.keys ? '{' : '['
       stack.push(open)
     } else {
-      out += scalar(value)
+      out += typeof value === 'string' ? string(value) : scalar(value)
     }
     let top = stack.at(-1)
     while (top && top.next === top.values.length) {
@@ -98,7 +80,7 @@ function write(root: Json): string {
     }
     if (!top) return out
     if (top.next > 0) out += ','
-    if (top.keys) out += `${JSON.stringify(top.keys[top.next])}:`
+    if (top.keys) out += `${name(top.keys[top.next] ?? '')}:`
     value = top.values[top.next]
     top.next += 1
   }
@@ -106,11 +88,24 @@ function write(root: Json): string {
 
 function opened(value: Json[] | { [key: string]: Json }): Open {
   if (Array.isArray(value)) return { keys: null, values: value, next: 0 }
-  const keys = Object.keys(value).sort()
+  const keys = inOrder(Object.keys(value))
   return { keys, values: keys.map((key) => value[key]), next: 0 }
 }
 
-function scalar(value: Exclude<Json, object> | null | undefined): string {
+/** Whole numbers come first, by their size, as they stand in every object; then names. */
+function inOrder(keys: string[]): string[] {
+  const [first] = keys
+  if (first === undefined || !isIndex(first)) return keys.sort()
+  const names = keys.findIndex((key) => !isIndex(key))
+  return names === -1 ? keys : [...keys.slice(0, names), ...keys.slice(names).sort()]
+}
+
+function isIndex(key: string): boolean {
+  return String(Number(key) >>> 0) === key
+}
+
+function scalar(value: number | boolean | null | undefined): string {
+  // Numbers that overflowed (1e400), which JSON would write as null.
   if (value === Infinity) return '1e999'
   if (value === -Infinity) return '-1e999'
   return JSON.stringify(value)

@@ -3,9 +3,12 @@
  * point.
  */
 export function cut(text: string, length: number): string {
-  if (text.length <= length) return text
+  return text.length <= length ? text : `${headOf(text, length)}…`
+}
+
+function headOf(text: string, length: number): string {
   const head = text.slice(0, length - 1)
-  return `${endsInHalf(head) ? head.slice(0, -1) : head}…`
+  return endsInHalf(head) ? head.slice(0, -1) : head
 }
 
 function endsInHalf(text: string): boolean {
@@ -15,5 +18,9 @@ function endsInHalf(text: string): boolean {
 
 /** The same on one line: control characters and lone surrogates become spaces. */
 export function cutLine(text: string, length: number): string {
-  return cut(text, length).replace(/[\p{Cc}\p{Cs}]/gu, ' ')
+  return text.length <= length ? lineOf(text) : `${lineOf(headOf(text, length))}…`
+}
+
+function lineOf(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ')
 }

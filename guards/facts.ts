@@ -9,13 +9,9 @@ export function callFact(
   argumentsText: string,
   traits: { polling: boolean; readOnly: boolean },
 ): CallFact {
-  return {
-    name,
-    ...identify(name, argumentsText),
-    shown: shown(argumentsText),
-    polling: traits.polling,
-    readOnly: traits.readOnly,
-  }
+  const { fingerprint, key } = identify(name, argumentsText)
+  const { polling, readOnly } = traits
+  return { name, fingerprint, key, shown: shown(argumentsText), polling, readOnly }
 }
 
 /** How a call ended. */
@@ -33,30 +29,46 @@ export interface Ending {
 
 /** A result as the guards that are on see it: its content is read for those that compare it, each time once. */
 export function resultFact(call: CallFact, ending: Ending, config: GuardrailsConfig): ResultFact {
-  const { content, child, ...known } = ending
-  const { repeatedCall, repeatedOutput, cycle, progress } = config
-  return {
-    ...call,
-    ...known,
-    digest: repeatedCall || repeatedOutput || cycle ? digest(content) : '',
+  const { content, child } = ending
+  const { repeatedOutput, progress } = config
+  // Key by key: it is made for each result, and to spread two objects into a third takes longer than to compare results.
+  const fact: ResultFact = {
+    name: call.name,
+    fingerprint: call.fingerprint,
+    key: call.key,
+    shown: call.shown,
+    polling: call.polling,
+    readOnly: call.readOnly,
+    ok: ending.ok,
+    errorKind: ending.errorKind,
+    refused: ending.refused,
+    refusedBy: ending.refusedBy,
+    digest: comparesBatches(config) || repeatedOutput ? digest(content) : '',
     outcome: progress && !ending.refused ? outcomeDigest(content) : '',
     size: content.length,
-    ...(child && { child }),
+    durationMs: ending.durationMs,
   }
+  if (child) fact.child = child
+  return fact
 }
 
-export function callsFact(calls: CallFact[]): Fact {
-  return { type: 'calls', batch: batchFingerprint(calls.map((call) => call.fingerprint)), calls }
+export function callsFact(calls: CallFact[], config: GuardrailsConfig): Fact {
+  return { type: 'calls', batch: batchOf(calls, config), calls }
 }
 
-export function resultsFact(results: ResultFact[], at = 0): Fact {
-  return {
-    type: 'results',
-    batch: batchFingerprint(results.map((result) => result.fingerprint)),
-    outcome: batchFingerprint(results.map(outcomeOf)),
-    results,
-    at,
-  }
+/** @param at where in the transcript the message is that called */
+export function resultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {
+  const outcome = comparesBatches(config) ? batchFingerprint(results.map(outcomeOf)) : ''
+  return { type: 'results', batch: batchOf(results, config), outcome, results, at }
+}
+
+function batchOf(calls: readonly CallFact[], config: GuardrailsConfig): string {
+  return comparesBatches(config) ? batchFingerprint(calls.map(({ fingerprint }) => fingerprint)) : ''
+}
+
+/** Whether a guard is on that compares whole batches, and what came of them. */
+function comparesBatches({ repeatedCall, cycle }: GuardrailsConfig): boolean {
+  return (repeatedCall ?? cycle) != null
 }
 
 function outcomeOf(result: ResultFact): string {

@@ -29,10 +29,17 @@ function endingOf({ ok, refused, errorKind, outcome }: ResultFact): string {
   return errorKind === 'policy_denied' ? '~' : `-${outcome}`
 }
 
-/** The pairs of a batch, remembered: the latest last, those longest not seen are forgotten. */
-export function remember(pairs: readonly Pair[], fresh: readonly Pair[], most: number): Pair[] {
-  const known = new Set(fresh.map(([pair]) => pair))
-  const others = pairs.filter(([pair]) => !known.has(pair))
+/**
+ * The pairs of a batch, remembered: the latest last, those longest not seen are forgotten.
+ * @param again those of `pairs` that `fresh` replaces
+ */
+export function remember(
+  pairs: readonly Pair[],
+  again: readonly Pair[],
+  fresh: readonly Pair[],
+  most: number,
+): Pair[] {
+  const others = again.length === 0 ? pairs : pairs.filter((pair) => !again.includes(pair))
   return [...others, ...fresh].slice(-Math.min(most, mostPairs))
 }
 

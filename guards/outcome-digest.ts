@@ -1,4 +1,4 @@
-import { digit, kindOf, temporaryPathEnd, volatileEnd } from './volatile.js'
+import { digit, hexLetter, kindOf, temporaryPathEnd, volatileEnd } from './volatile.js'
 
 /**
  * A digest of what a call brought back, without what changes by itself (see volatile.ts): equal for two outputs that
@@ -24,36 +24,52 @@ const encoder = new TextEncoder()
 /** Zeros after a text, so that nobody who looks ahead reads what an earlier one left there. */
 const beyond = 256
 /** Where texts are read; a character takes three bytes at most. */
-const bytes = new Uint8Array(longest * 3 + beyond)
+const room = new Uint8Array(longest * 3 + beyond)
 
 function digestOf(text: string): string {
+  const bytes = room
   const end = encoder.encodeInto(text, bytes).written
   bytes.fill(0, end, end + beyond)
-  let low = 0x811c9dc5
+  let low = -0x7ee3623b
   let high = 0x41c6ce57
   let at = 0
   while (at < end) {
-    const byte = bytes[at] ?? 0
+    let byte = bytes[at] ?? 0
     let kind = kindOf[byte] ?? 0
     if (kind === 0) {
-      const after = byte === slash ? temporaryPathEnd(bytes, at, end) : at
-      low = Math.imul(low ^ (after > at ? volatile : byte), prime)
-      at = after > at ? after : at + 1
+      if (byte === slash && temporaryPathEnd(bytes, at, end) > at) {
+        low = Math.imul(low ^ volatile, prime)
+        at = temporaryPathEnd(bytes, at, end)
+      } else {
+        low = Math.imul(low ^ byte, prime)
+        at += 1
+      }
       continue
     }
     const from = at
+    const before = low
     let all = 0
-    while (kind !== 0) {
+    // A word is hashed while its end is looked for. Zeros stand beyond the text, and end the last one.
+    do {
       all |= kind
+      low = Math.imul(low ^ byte, prime)
       at += 1
-      kind = at < end ? (kindOf[bytes[at] ?? 0] ?? 0) : 0
-    }
-    const after = mayBeVolatile(from, at, all) ? volatileEnd(bytes, from, at, end, all) : from
-    if (after > from) {
-      low = Math.imul(low ^ volatile, prime)
-      at = after
-    } else {
-      for (let i = from; i < at; i += 1) low = Math.imul(low ^ (bytes[i] ?? 0), prime)
+      byte = bytes[at] ?? 0
+      kind = kindOf[byte] ?? 0
+    } while (kind !== 0)
+    // Most words are none: neither a digit, nor `…id`, nor the name of a day or a month, nor the start of a UUID.
+    const first = bytes[from] ?? 0
+    if (
+      (all & digit) !== 0 ||
+      first <= letterZ ||
+      ((bytes[at - 1] ?? 0) | 32) === letterD ||
+      (all === hexLetter && at - from === 8)
+    ) {
+      const after = volatileEnd(bytes, from, at, end, all)
+      if (after > from) {
+        low = Math.imul(before ^ volatile, prime)
+        at = after
+      }
     }
     high = Math.imul(high ^ low, 0x85ebca6b)
     high ^= high >>> 13
@@ -61,16 +77,10 @@ function digestOf(text: string): string {
   return (base36(low ^ (low >>> 15)) + base36(high)).slice(0, 9)
 }
 
-const slash = 0x2f
+const [slash, letterZ, letterD] = [0x2f, 0x5a, 0x64]
 const prime = 16_777_619
 /** Stands for what is left out; no byte equals it. */
 const volatile = 0x1_0001
-
-/** Most words are none: neither a digit, nor `…id`, nor the name of a day or a month. */
-function mayBeVolatile(from: number, to: number, kind: number): boolean {
-  if ((kind & digit) !== 0 || ((bytes[to - 1] ?? 0) | 32) === 0x64) return true
-  return (bytes[from] ?? 0) <= 0x5a || (kind < 4 && to - from === 8)
-}
 
 function base36(number: number): string {
   return (number >>> 0).toString(36)

@@ -107,7 +107,25 @@ function observeResults(
   const [staleness, stale] = countStaleness(state, { results, at: fact.at, refusing }, config)
   const due = dueOf([...stale, ...broken], state.said)
   const said = due?.action === 'nudge' ? saying(due) : state.said
-  return { ...staleness, ...streaks, said, due }
+  // One by one: to spread two objects into a third costs as much as all the rest.
+  const { pairs, stale: row, batch, waits, recent, beside, newsAt } = staleness
+  const { failing, unknownTools, refused, transient, tools } = streaks
+  return {
+    pairs,
+    stale: row,
+    batch,
+    waits,
+    recent,
+    beside,
+    newsAt,
+    failing,
+    unknownTools,
+    refused,
+    transient,
+    tools,
+    said,
+    due,
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { ProgressConfig, StepsWithBlock } from './config.js'
+import type { ProgressConfig } from './config.js'
 import { batchFingerprint } from './fingerprint.js'
 import { isAmount, isPair, keyOf, mostPairs, type Pair, pairOf, remember } from './news.js'
 import { isListOf, isRecord, isText, isTextOrNull } from './stored.js'
@@ -54,37 +54,41 @@ export function countStaleness(
   // What fails in passing says nothing about the call.
   const lasting = results.filter((result) => result.errorKind !== 'transient')
   const [telling, copies] = once(lasting)
-  if (telling.length === 0) return [before, []]
-  const known = new Map(before.pairs.map((pair) => [pair[0], pair]))
-  const seen = telling.map((result): Seen => {
+  if (telling.size === 0) return [before, []]
+  const known = new Map<string, Pair>()
+  for (const pair of before.pairs) if (telling.has(pair[0])) known.set(pair[0], pair)
+  const seen: Seen[] = []
+  for (const [id, result] of telling) {
     const isOwn = result.refusedBy === 'progress'
-    const pair = isOwn ? ofKey(before.pairs, result) : (known.get(pairOf(result)) ?? null)
-    return { result, pair, isOwn, part: partOf(result, config) }
-  })
-  const isStale = seen.every(({ pair }) => pair !== null)
+    const pair = isOwn ? ofKey(before.pairs, result) : (known.get(id) ?? null)
+    seen.push({ id, result, pair, isOwn, part: partOf(result, config) })
+  }
+  const again = seen.map(({ pair }) => pair).filter((pair) => pair !== null)
+  const isStale = again.length === seen.length
   const fresh = seen.map((one) => rememberedAs(one, isStale && before.newsAt, refusing, at))
-  const pairs = remember(before.pairs, fresh, config.memory)
+  const pairs = remember(before.pairs, again, fresh, config.memory)
   const tallies = countRecurring(seen, fresh, config)
   if (!isStale) {
     const beside = countBeside(before.beside, seen, config, tallies)
     const recent = keep(`${before.recent}0`, config)
     return [{ pairs, stale: 0, batch: null, waits: false, recent, beside, newsAt: at }, tallies]
   }
+  const calls = seen.map(({ result }) => result)
   const part = Math.max(copies, ...seen.map((one) => one.part))
   const stale = plus(before.stale, part)
-  const id = batchId(telling)
+  const id = batchId(calls)
   const batch = before.stale === 0 || before.batch === id ? id : null
   // What was refused cost no call; only the counts in a row go on with it.
   const counted = seen.some(({ isOwn }) => !isOwn)
   const recent = counted
     ? keep(`${before.recent}${part < 1 ? Math.round(part * 3) : 3}`, config)
     : before.recent
-  const row = { before: before.stale, after: stale, calls: telling }
+  const row = { before: before.stale, after: stale, calls }
   tallies.push(
     batch === null
       ? { rule: 'mixed', steps: config.mixed, ...row }
       : { rule: 'stale', steps: config.stale, ...row },
-    { rule: 'mostly', before: sum(before.recent), after: sum(recent), steps: config.mostly, calls: telling },
+    { rule: 'mostly', before: sum(before.recent), after: sum(recent), steps: config.mostly, calls },
   )
   return [{ ...before, pairs, stale, batch, waits: part < 1, recent }, tallies]
 }
@@ -102,34 +106,32 @@ export function foreseen(
 ): { rule: 'stale' | 'mixed' | 'recurring' | 'beside'; count: number; keys: string[] | null } | null {
   if (state.waits || calls.length === 0) return null
   const { stale, mixed, recurring, beside } = config
-  const keys = new Set(calls.map((call) => call.key))
   if (state.batch !== null && reaches(state.stale, stale?.blockAt) && state.batch === batchId(calls)) {
     return { rule: 'stale', count: state.stale, keys: null }
   }
-  const known = new Set(state.pairs.map(([pair]) => keyOf(pair)))
-  if (reaches(state.stale, mixed?.blockAt) && [...keys].every((key) => known.has(key))) {
-    return { rule: 'mixed', count: state.stale, keys: null }
+  if (reaches(state.stale, mixed?.blockAt)) {
+    const known = new Set(state.pairs.map(([pair]) => keyOf(pair)))
+    if (calls.every(({ key }) => known.has(key))) return { rule: 'mixed', count: state.stale, keys: null }
   }
+  const often = state.pairs.filter(([, times]) => reaches(times, recurring?.blockAt))
+  const oftenBeside = state.beside.filter(({ times }) => reaches(times, beside?.blockAt))
   return (
-    amongThose(state.pairs, 'recurring', recurring, keys) ??
+    amongThose(often, 'recurring', calls) ??
     amongThose(
-      state.beside.map(({ pair, times }) => [pair, times]),
+      oftenBeside.map(({ pair, times }) => [pair, times]),
       'beside',
-      beside,
-      keys,
+      calls,
     )
   )
 }
 
 function amongThose<Rule extends ProgressRule>(
-  counted: readonly (readonly [pair: string, times: number, at?: number])[],
+  often: readonly (readonly [pair: string, times: number, at?: number])[],
   rule: Rule,
-  steps: StepsWithBlock | null,
-  asked: ReadonlySet<string>,
+  calls: readonly CallFact[],
 ): { rule: Rule; count: number; keys: string[] } | null {
-  const due = counted.filter(([pair, times]) => reaches(times, steps?.blockAt) && asked.has(keyOf(pair)))
-  if (due[0] === undefined) return null
-  return { rule, count: due[0][1], keys: due.map(([pair]) => keyOf(pair)) }
+  const due = often.filter(([pair]) => calls.some(({ key }) => key === keyOf(pair)))
+  return due[0] === undefined ? null : { rule, count: due[0][1], keys: due.map(([pair]) => keyOf(pair)) }
 }
 
 export function isStaleness(value: Record<string, unknown>): boolean {
@@ -148,6 +150,8 @@ export function isStaleness(value: Record<string, unknown>): boolean {
 export const longestWindow = 64
 
 interface Seen {
+  /** What it is remembered by. */
+  id: string
   result: ResultFact
   /** What is remembered of it; null when it is new. */
   pair: Pair | null
@@ -162,14 +166,15 @@ function ofKey(pairs: readonly Pair[], { key }: CallFact): Pair {
 }
 
 /**
- * Identical calls of one batch that came to the same are one, and those that were too many are none. Where there were
- * too many, all that ran count: how many.
+ * The results by what they are remembered by: identical calls of one batch that came to the same are one, and those
+ * that were too many are none. Where there were too many, all that ran count: how many.
  */
-function once(results: readonly ResultFact[]): [results: readonly ResultFact[], copies: number] {
-  if (results.length < 2) return [results, 0]
+function once(results: readonly ResultFact[]): [results: ReadonlyMap<string, ResultFact>, copies: number] {
   const ran = new Map<string, number>()
-  for (const { key, refusedBy } of results) {
-    if (refusedBy !== 'progress') ran.set(key, (ran.get(key) ?? 0) + 1)
+  if (results.some(({ refusedBy }) => refusedBy === 'progress')) {
+    for (const { key, refusedBy } of results) {
+      if (refusedBy !== 'progress') ran.set(key, (ran.get(key) ?? 0) + 1)
+    }
   }
   let copies = 0
   const different = new Map<string, ResultFact>()
@@ -178,7 +183,7 @@ function once(results: readonly ResultFact[]): [results: readonly ResultFact[], 
     if (alike === undefined) different.set(pairOf(result), result)
     else copies = Math.max(copies, alike)
   }
-  return [[...different.values()], copies]
+  return [different, copies]
 }
 
 function batchId(calls: readonly CallFact[]): string {
@@ -194,12 +199,12 @@ function partOf(result: ResultFact, config: ProgressConfig): number {
 const afterNews = 1 / 3
 
 function rememberedAs(
-  { result, pair, isOwn, part }: Seen,
+  { id: fresh, pair, result, isOwn, part }: Seen,
   newsAt: number | false,
   refusing: ProgressRule | null,
   at: number,
 ): Pair {
-  if (pair === null) return [pairOf(result), 1, at]
+  if (pair === null) return [fresh, 1, at]
   const [id, times, lastAt] = pair
   // Refused for another reason, it has not come back.
   if (isOwn && refusing !== 'recurring') return [id, times, at]
@@ -209,10 +214,11 @@ function rememberedAs(
 
 function countRecurring(seen: readonly Seen[], fresh: readonly Pair[], config: ProgressConfig): Tally[] {
   return seen.flatMap(({ result, pair }, index): Tally[] => {
-    const count = { before: pair?.[1] ?? 0, after: fresh[index]?.[1] ?? 0, calls: [result] }
-    if (result.errorKind === 'policy_denied')
-      return [{ rule: 'policyDenied', steps: config.policyDenied, ...count }]
-    return pair === null ? [] : [{ rule: 'recurring', steps: config.recurring, ...count }]
+    const isDenied = result.errorKind === 'policy_denied'
+    if (pair === null && !isDenied) return []
+    const rule = isDenied ? 'policyDenied' : 'recurring'
+    const [before, after] = [pair?.[1] ?? 0, fresh[index]?.[1] ?? 0]
+    return [{ rule, steps: config[rule], before, after, calls: [result] }]
   })
 }
 
@@ -227,8 +233,8 @@ function countBeside(
 ): Beside[] {
   if (seen.length < 2) return []
   const writes = seen.some(({ result, pair }) => pair === null && result.ok && !result.readOnly)
-  const beside = seen.map(({ result, pair, isOwn, part }): Beside => {
-    const id = pair?.[0] ?? pairOf(result)
+  const beside = seen.map(({ id: fresh, result, pair, isOwn, part }): Beside => {
+    const id = pair?.[0] ?? fresh
     const count = before.find((one) => one.pair === id)?.times ?? 0
     if (count === 0 || pair === null) return { pair: id, times: 1 }
     const looks = writes && !isOwn && !(result.ok && result.readOnly)

@@ -69,7 +69,8 @@ export function countStreaks(
   tally('refused', othersRefused)
   const tools = countTools(before.tools, ran, config, tallies)
   tally('failing', lasting)
-  return [{ ...counts, tools }, tallies]
+  const { failing, unknownTools, transient, refused } = counts
+  return [{ failing, unknownTools, transient, refused, tools }, tallies]
 }
 
 function nextOf(count: number, happens: boolean, isOver: boolean): number {
@@ -94,7 +95,16 @@ function countTools(
   return tools.slice(-mostTools)
 }
 
-const noToolStreaks = { output: '', outputs: 0, key: '', shape: '', failed: 0, error: '', errors: 0 }
+const noToolStreaks = {
+  tool: '',
+  output: '',
+  outputs: 0,
+  key: '',
+  shape: '',
+  failed: 0,
+  error: '',
+  errors: 0,
+}
 
 function countTool(
   before: ToolStreaks,
@@ -107,8 +117,9 @@ function countTool(
   if (last === undefined) return [before, []]
   if (!last.ok) return countFailure(before, last, config, failures)
   const isSame = oks.every((result) => result.outcome === oks[0]?.outcome) && last.outcome === before.output
-  const next = { ...before, output: last.outcome, key: last.key, failed: 0, error: '', errors: 0 }
-  if (!isSame) return [{ ...next, outputs: 1, shape: '' }, []]
+  const { tool } = before
+  const { outcome: output, key } = last
+  if (!isSame) return [{ ...noToolStreaks, tool, output, outputs: 1, key }, []]
   const shape = shapeOf(last)
   const isOther = oks.some((result) => result.key !== before.key)
   const part = isOther
@@ -116,7 +127,8 @@ function countTool(
     : 0
   const outputs = plus(before.outputs, part)
   const count = { before: before.outputs, after: outputs, calls: oks }
-  return [{ ...next, outputs, shape }, [{ rule: 'sameOutput', ...stepsFor(last, config), ...count }]]
+  const next = { ...noToolStreaks, tool, output, outputs, key, shape }
+  return [next, [{ rule: 'sameOutput', ...stepsFor(last, config), ...count }]]
 }
 
 /** Arguments that differ in numbers alone have one shape. Those without a number, or too long to be shown, have none. */

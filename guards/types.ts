@@ -56,9 +56,12 @@ export interface ResultFact extends CallFact {
 
 /** What happens in a run that guards care about. Made by `callsFact` and `resultsFact`, so that each is hashed once. */
 export type Fact =
-  /** The model asked for this batch; nothing of it has run. `batch` is the batch's fingerprint. */
+  /**
+   * The model asked for this batch; nothing of it has run. `batch` is the batch's fingerprint; empty when no guard that
+   * is on compares batches.
+   */
   | { type: 'calls'; batch: string; calls: CallFact[] }
-  /** The batch has ended. `outcome` is the fingerprint of all its results. */
+  /** The batch has ended. `outcome` is the fingerprint of all its results; empty as `batch` is. */
   | {
       type: 'results'
       batch: string

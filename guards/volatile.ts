@@ -8,7 +8,7 @@
 export const kindOf: Uint8Array = kinds()
 
 export const digit = 1
-const hexLetter = 2
+export const hexLetter = 2
 const letter = 4
 
 /**
@@ -48,15 +48,15 @@ function numberEnd(bytes: Uint8Array, from: number, to: number, end: number): nu
   const next = to < end ? bytes[to] : 0
   if (next === colon) return clockEnd(bytes, from, end)
   if (next === dash || next === slash) return dateEnd(bytes, from, to, end)
-  if (isProcess(bytes, from, next)) return to
-  let after = to
-  if (next === dot) {
-    const fraction = run(bytes, to + 1, end, digit)
-    if (fraction > to + 1) after = fraction
-  }
   const length = to - from
-  if (bytes[from] === one && (length === 10 || length === 13 || length === 16 || length === 19)) return after
-  return durationEnd(bytes, from, end)
+  if (bytes[from] === one && (length === 10 || length === 13 || length === 16 || length === 19)) {
+    const fraction = next === dot ? run(bytes, to + 1, end, digit) : to
+    return fraction > to + 1 ? fraction : to
+  }
+  // A unit of time is a word of its own, or begins with the µ: after anything else the number ends.
+  if (next === space) return isIn(unitStarts, bytes[to + 1]) ? durationEnd(bytes, from, end) : from
+  if (next === dot || (next ?? 0) > 0x7f) return durationEnd(bytes, from, end)
+  return isProcess(bytes, from, next) ? to : from
 }
 
 /** `1.5s`, `2h30m`, `1m23.4s`, `12 ms`, `3 minutes`. */
@@ -75,24 +75,24 @@ function durationEnd(bytes: Uint8Array, from: number, end: number): number {
   }
 }
 
-const units: ReadonlySet<string> = new Set(
-  [
-    'ns',
-    'us',
-    'ms',
-    's',
-    'h',
-    'sec',
-    'min',
-    'hr',
-    'second',
-    'minute',
-    'hour',
-    'day',
-    'millisecond',
-    'microsecond',
-  ].flatMap((unit) => [unit, `${unit}s`]),
+const units = 'ns us ms s h sec min hr second minute hour day millisecond microsecond'
+  .split(' ')
+  .flatMap((unit) => [unit, `${unit}s`])
+
+/** By how they begin. */
+const unitsFrom: ReadonlyMap<number | undefined, readonly string[]> = new Map(
+  [...new Set(units.map((unit) => unit.charCodeAt(0)))].map((first) => [
+    first,
+    units.filter((unit) => unit.charCodeAt(0) === first),
+  ]),
 )
+
+function isUnit(bytes: Uint8Array, from: number, to: number): boolean {
+  for (const unit of unitsFrom.get(bytes[from]) ?? []) {
+    if (unit.length === to - from && matches(bytes, from, to, unit)) return true
+  }
+  return false
+}
 
 /** Where a unit of time ends; -1 when there is none. `5m` and `2d` are durations, `5 m` and `2 d` may be anything. */
 function unitEnd(bytes: Uint8Array, from: number, end: number, isApart: boolean): number {
@@ -106,9 +106,9 @@ function unitEnd(bytes: Uint8Array, from: number, end: number, isApart: boolean)
   if (!isApart && to === from + 1 && isIn(shortUnits, first)) return to
   if (!isWordEnd(bytes, to, end)) {
     // A number may follow, as in 1min30s.
-    return !isApart && kindOf[bytes[to] ?? 0] === digit && units.has(ascii(bytes, from, to)) ? to : -1
+    return !isApart && kindOf[bytes[to] ?? 0] === digit && isUnit(bytes, from, to) ? to : -1
   }
-  return units.has(ascii(bytes, from, to)) ? to : -1
+  return isUnit(bytes, from, to) ? to : -1
 }
 
 /** `9:05`, `09:05:00`, `09:05:00.123`, each with a zone or without. A column after a line (`a.ts:10:15`) is none. */
@@ -275,7 +275,7 @@ const inPath = setOf('._-+/')
 const inIds = setOf('._-')
 const inNames = setOf(' -_')
 const beforeValues = setOf(' "\'\\:=')
-const unitStarts = setOf('nmshdu')
+const unitStarts = setOf('nmshdu\u00c2\u00ce')
 const shortUnits = setOf('mhds')
 const tens = setOf('012345')
 const signs = setOf('+-')

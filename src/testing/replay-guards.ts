@@ -123,7 +123,7 @@ export function replaySteps(
     replay.steps += 1
     if (isOver) continue
     const facts = calls.map((call) => callFactOf(traits, call))
-    const refusals = tell(callsFact(facts), index, 'before').map((finding) => ({
+    const refusals = tell(callsFact(facts, guardrails), index, 'before').map((finding) => ({
       guard: finding.guard,
       refuses: refusing(finding),
     }))
@@ -141,7 +141,7 @@ export function replaySteps(
         : { status, content: call.result, durationMs, ...(errorKind && { errorKind }) }
       return resultFactOf(traits, asked, result, guardrails)
     })
-    tell(resultsFact(results, index), index, 'after')
+    tell(resultsFact(results, guardrails, index), index, 'after')
   }
   return replay
 }

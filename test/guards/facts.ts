@@ -115,7 +115,7 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
       continue
     }
     const steps = Array.isArray(batch) ? batch : [batch]
-    const before = tell(callsFact(steps.map(call)), `${index + 1} asked`)
+    const before = tell(callsFact(steps.map(call), config), `${index + 1} asked`)
     if (before.some(({ action }) => action === 'halt')) break
     const refusals = before.map((finding) => ({ finding, isRefused: refusing(finding) }))
     const results = steps.map((step) => {
@@ -126,7 +126,8 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
     })
     played.calls += results.filter((one) => !one.refused).length
     if (results.some((one) => !one.refused)) played.executed += 1
-    if (tell(resultsFact(results, index), `${index + 1}`).some(({ action }) => action === 'halt')) break
+    if (tell(resultsFact(results, config, index), `${index + 1}`).some(({ action }) => action === 'halt'))
+      break
   }
   return played
 }

@@ -96,6 +96,74 @@ describe('everything else does: progress is a number', () => {
   })
 })
 
+describe('for any text', () => {
+  /** What tells outputs apart, and what does not: two of each kind. */
+  const fixed = fc.constantFrom(
+    '12',
+    'files',
+    'v1.2.3',
+    ', ',
+    '\n',
+    'ok: ',
+    '…',
+    '404',
+    'The',
+    '(a) ',
+    '“é” ',
+  )
+  const volatile = fc.constantFrom<[string, string]>(
+    ['10:05:07', '9:15:00'],
+    ['2026-03-01T10:00:00Z', '2025-12-31 23:59:59'],
+    ['1712345678', '1700000000.25'],
+    ['12ms', '3 seconds'],
+    ['0x7f1234', '0x7fffff00'],
+    ['123e4567-e89b-12d3-a456-426614174000', 'abcdefab-e89b-12d3-a456-426614174abc'],
+    ['deadbeef1234aa', '00aa11bb22cc33'],
+    ['request id: a', 'request id: b-2'],
+    ['pid 4711', 'pid 7'],
+    ['/tmp/a/b', '/tmp/c'],
+  )
+  // A bar on both sides: nothing of what stands beside a piece belongs to it.
+  const pieces = fc.array(
+    fc.oneof(
+      fixed.map((text): [string, string] => [text, text]),
+      volatile,
+    ),
+    { maxLength: 40 },
+  )
+  const written = (all: readonly (readonly [string, string])[], side: 0 | 1) =>
+    all.map((piece) => `| ${piece[side]} |`).join('')
+
+  test('what changes by itself makes no difference, wherever it stands', () => {
+    fc.assert(
+      fc.property(pieces, (all) => {
+        expect(outcomeDigest(written(all, 0))).toBe(outcomeDigest(written(all, 1)))
+      }),
+    )
+  })
+
+  test('another number makes one, whatever stands around it', () => {
+    fc.assert(
+      fc.property(pieces, pieces, fc.nat(99_999), fc.nat(99_999), (before, after, a, b) => {
+        const text = (number: number) => `${written(before, 0)}| ${number} of it |${written(after, 1)}`
+        if (a !== b) expect(outcomeDigest(text(a))).not.toBe(outcomeDigest(text(b)))
+      }),
+    )
+  })
+})
+
+// Sessions that are stored hold them, and go on with them.
+test.each([
+  ['', 'ztp8fwi90'],
+  ['ok', 'scx0av1fq'],
+  ['3 of 40 files were read at 10:05:07', '16t12ai1v'],
+  ['Mon, 02 Mar 2026 15:04:05 GMT took 1.5s, pid 4711', 'xrhbsj10e'],
+  ['request id: abc-12 wrote /tmp/x/y, café 😀', 'kv70x1ad8'],
+  [`${'a line of text\n'.repeat(2000)}the end`, 'fishxu1ob'],
+])('the digest of %j stays what it was', (text, digest) => {
+  expect(outcomeDigest(text)).toBe(digest)
+})
+
 test('any text has a short digest that depends on nothing but the text', () => {
   const piece = fc.constantFrom(
     '12:30',

@@ -59,8 +59,8 @@ const resultOf = fc
   )
 const fact: fc.Arbitrary<Fact> = fc.oneof(
   fc.constant<Fact>({ type: 'text' }),
-  fc.array(step, { maxLength: 3 }).map((steps) => callsFact(steps.map(call))),
-  fc.array(resultOf, { maxLength: 3 }).map(resultsFact),
+  fc.array(step, { maxLength: 3 }).map((steps) => callsFact(steps.map(call), blocking)),
+  fc.array(resultOf, { maxLength: 3 }).map((results) => resultsFact(results, blocking)),
 )
 
 function after(facts: readonly Fact[], config: GuardrailsConfig): GuardrailsState {
@@ -103,7 +103,7 @@ describe('for any facts', () => {
 
   test('a nudge is said once: asking again after the next request says nothing', () => {
     const { state } = play(repeat(3, { name: 'read' }), only('repeatedCall'))
-    const next = observeAll(state, callsFact([call({ name: 'write' })]), only('repeatedCall'))
+    const next = observeAll(state, callsFact([call({ name: 'write' })], defaults), only('repeatedCall'))
     expect(findings(state, only('repeatedCall'))).toHaveLength(1)
     expect(findings(next, only('repeatedCall'))).toEqual([])
   })
@@ -134,7 +134,8 @@ test('all state stays under 8 KB after 10,000 facts of the largest kind', () => 
         child: { state: 'ERROR', code: 'provider_quota', message: nasty },
       }),
     )
-    for (const one of [callsFact(results), resultsFact(results)]) state = observeAll(state, one, wide)
+    for (const one of [callsFact(results, wide), resultsFact(results, wide)])
+      state = observeAll(state, one, wide)
     largest = Math.max(largest, new TextEncoder().encode(JSON.stringify(state)).length)
   }
   expect(largest).toBeGreaterThan(2000)
@@ -165,7 +166,7 @@ describe('restoring', () => {
     const { progress: _, duplicates: __, ...state } = initialGuardrails()
     const { progress: ___, ...config } = { ...defaults }
     const old = { state: state as GuardrailsState, config: config as GuardrailsConfig }
-    const next = observeAll(old.state, callsFact([call({ name: 'read' })]), old.config)
+    const next = observeAll(old.state, callsFact([call({ name: 'read' })], defaults), old.config)
     expect(findings(next, old.config)).toEqual([])
     expect(dropped(old.state, 1, 2)).toBe(old.state)
   })
@@ -206,7 +207,7 @@ describe('restoring', () => {
     const { state } = play(repeat(3, { name: 'read' }))
     const restored = restoreGuardrails(JSON.parse(JSON.stringify(state)))
     if ('error' in restored) throw new Error(restored.error)
-    const next = observeAll(restored.state, callsFact([call({ name: 'read' })]), defaults)
+    const next = observeAll(restored.state, callsFact([call({ name: 'read' })], defaults), defaults)
     expect(findings(next, defaults).map(({ action }) => action)).toEqual(['halt'])
   })
 })

@@ -11,9 +11,13 @@ import { heed } from './heeding.js'
 
 /** The guards look at the calls before any of them runs. */
 export const judgeCalls = act((context, event, tell) => {
-  if (!isWatching(context.config.guardrails)) return undefined
+  const { guardrails } = context.config
+  if (!isWatching(guardrails)) return undefined
   const calls = context.calls.map((call) => ({ ...call, fact: callFactOf(context.tools, call) }))
-  const fact = callsFact(calls.map((call) => call.fact))
+  const fact = callsFact(
+    calls.map((call) => call.fact),
+    guardrails,
+  )
   return judge({ ...context, calls }, fact, timeOf(event), tell)
 })
 
@@ -25,7 +29,8 @@ export const judgeResults = act((context, event, tell) => {
   const results = context.calls.flatMap((call) =>
     call.result ? [resultFactOf(context.tools, call, call.result, guardrails)] : [],
   )
-  return { lastBatchFailed, ...judge(context, resultsFact(results, context.batchAt), timeOf(event), tell) }
+  const fact = resultsFact(results, guardrails, context.batchAt)
+  return { lastBatchFailed, ...judge(context, fact, timeOf(event), tell) }
 })
 
 /** Tells the guards a fact and heeds what they find. */
