@@ -2,7 +2,7 @@ import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import { check, refusal } from './check.js'
 import { defaultConfig } from './defaults.js'
 import { deepFreeze } from '../base/freeze.js'
-import { jsonFault } from './json-fault.js'
+import { jsonProblem } from '../base/json-problem.js'
 import { mergeConfig } from './merge.js'
 import { type ModelSection, mayBeSecret, modelSection } from './model-section.js'
 import { type PriceTable, priceTable } from './price-table.js'
@@ -41,14 +41,28 @@ export function parseConfigFile(text: string, fileName: string): ConfigFile {
   const what = `configuration in ${fileName}`
   // Some editors put a byte order mark in front.
   const json = text.replace(/^\uFEFF/, '')
-  const fault = jsonFault(json)
-  if (fault !== undefined) {
-    const sentence = `Line ${fault.line}, column ${fault.column}: ${fault.sentence}`
-    throw refusal(what, [{ path: '', sentence }])
-  }
+  const sentence = whyNoJson(json)
+  if (sentence !== null) throw refusal(what, [{ path: '', sentence }])
   const written: unknown = JSON.parse(json)
   const given = check(configFile, written, what, { isSecret: mayBeSecret })
   // What no single key shows: settings that contradict each other.
   mergeConfig(given, defaultConfig, what)
   return deepFreeze(given)
+}
+
+/** The first place where a text is not JSON, by line and column, and what to do there; null when it is. */
+function whyNoJson(text: string): string | null {
+  const found = jsonProblem(text, { uniqueKeys: true })
+  if (found === null) return null
+  const before = text.slice(0, found.position)
+  const lines = before.split(/\r\n|\r|\n/)
+  const advice = adviceAt(before, text.slice(found.position, found.position + 2)) ?? `${found.problem}.`
+  return `Line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}: ${advice[0]?.toUpperCase()}${advice.slice(1)}`
+}
+
+/** What people add to JSON that other languages know. */
+function adviceAt(before: string, here: string): string | null {
+  if (/^\/[/*]|^#/.test(here)) return 'JSON has no comments. Remove this one.'
+  if (/^[}\]]/.test(here) && before.trimEnd().endsWith(',')) return 'Remove the comma before this bracket.'
+  return null
 }

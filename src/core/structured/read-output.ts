@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError } from '../base/describe-error.js'
 import { explainIssues } from '../tools/explain-issues.js'
 import type { Validate } from '../tools/input-schema.js'
-import { jsonProblem } from '../tools/json-problem.js'
+import { jsonProblem } from '../base/json-problem.js'
 import type { Validation } from '../tools/standard-schema.js'
 
 /** An answer as an object, or a text that says where it does not fit. */

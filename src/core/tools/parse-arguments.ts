@@ -1,5 +1,5 @@
 import { fitArguments, type ParsedArguments, readJson } from './fit-arguments.js'
-import { jsonProblem } from './json-problem.js'
+import { jsonProblem } from '../base/json-problem.js'
 import type { Tool } from './tool.js'
 
 /**

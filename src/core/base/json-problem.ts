@@ -24,17 +24,26 @@ const escape = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
  * Finds what is wrong with a text that `JSON.parse` refuses; null when nothing is. Engines word their errors
- * differently and some give no position, but a model needs one to mend a long text. Does not recurse, so that any
+ * differently and some give no position, but whoever is to mend a long text needs one. Does not recurse, so that any
  * depth of nesting can be read.
+ * @param options.uniqueKeys whether an object that has a key twice is wrong, too: `JSON.parse` takes the last in silence
  */
-export function jsonProblem(text: string): JsonProblem | null {
+export function jsonProblem(
+  text: string,
+  { uniqueKeys = false }: { uniqueKeys?: boolean } = {},
+): JsonProblem | null {
   const open: ('{' | '[')[] = []
+  /** The keys of each object that is open. */
+  const keys: Set<string>[] = []
   let expected: Expected = 'value'
   let at = 0
 
   const afterValue = (): Expected => {
     const top = open.at(-1)
     return top === undefined ? 'nothing' : top === '[' ? 'commaInArray' : 'commaInObject'
+  }
+  const close = (): void => {
+    if (open.pop() === '{') keys.pop()
   }
   const unexpected = (): JsonProblem => ({
     position: at,
@@ -57,17 +66,22 @@ export function jsonProblem(text: string): JsonProblem | null {
         if (char === '"') {
           const end = endOfString(text, at)
           if (typeof end === 'object') return end
+          const key = wantsKey && uniqueKeys ? (JSON.parse(text.slice(at, end)) as string) : null
+          if (key !== null && keys.at(-1)?.has(key))
+            return { position: at, problem: twice(text.slice(at, end)) }
+          if (key !== null) keys.at(-1)?.add(key)
           at = end
           expected = wantsKey ? 'colon' : afterValue()
         } else if ((expected === 'keyOrEnd' && char === '}') || (expected === 'valueOrEnd' && char === ']')) {
           at += 1
-          open.pop()
+          close()
           expected = afterValue()
         } else if (wantsKey) {
           return unexpected()
         } else if (char === '{' || char === '[') {
           at += 1
           open.push(char)
+          if (char === '{') keys.push(new Set())
           expected = char === '{' ? 'keyOrEnd' : 'valueOrEnd'
         } else {
           const end = matchAt(number, text, at) ?? matchAt(literal, text, at)
@@ -86,7 +100,7 @@ export function jsonProblem(text: string): JsonProblem | null {
       case 'commaInObject':
         if (char === ',') expected = expected === 'commaInArray' ? 'value' : 'key'
         else if (char === (expected === 'commaInArray' ? ']' : '}')) {
-          open.pop()
+          close()
           expected = afterValue()
         } else return unexpected()
         at += 1
@@ -96,6 +110,8 @@ export function jsonProblem(text: string): JsonProblem | null {
     }
   }
 }
+
+const twice = (key: string): string => `the key ${key} is given twice; keep one`
 
 /** Index after the string that opens at `start`, or what is wrong with it. */
 function endOfString(text: string, start: number): number | JsonProblem {

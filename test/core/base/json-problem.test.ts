@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { jsonProblem } from '../../../src/core/tools/json-problem.js'
+import { jsonProblem } from '../../../src/core/base/json-problem.js'
 
 const parses = (text: string): boolean => {
   try {
@@ -70,4 +70,29 @@ test('What stands before the problem can be completed: a prefix of JSON has its 
 test('Any depth and ten million characters are read', () => {
   expect(jsonProblem('['.repeat(1_000_000))).toMatchObject({ position: 1_000_000 })
   expect(jsonProblem(`{"a":"${'x'.repeat(10_000_000)}`)).toMatchObject({ position: 10_000_006 })
+})
+
+describe('with unique keys', () => {
+  const unique = (text: string) => jsonProblem(text, { uniqueKeys: true })
+
+  test('a text has a problem where it has one anyway, or where a key comes again', () => {
+    fc.assert(
+      fc.property(fc.oneof(mangled, fc.json()), (text) => {
+        const found = unique(text)
+        if (!found?.problem.includes('twice')) expect(found).toEqual(jsonProblem(text))
+      }),
+    )
+  })
+
+  test('keys that are written differently and mean the same are the same', () => {
+    expect(unique(String.raw`{"a":1,"\u0061":2}`)).toEqual({
+      position: 7,
+      problem: String.raw`the key "\u0061" is given twice; keep one`,
+    })
+  })
+
+  test('objects beside and inside each other have keys of their own', () => {
+    expect(unique('{"a":{"a":1},"b":[{"a":1},{"a":1}]}')).toBeNull()
+    expect(unique('{"a":{"b":[{}]},"a":1}')?.position).toBe(16)
+  })
 })
