@@ -2,7 +2,7 @@ import { fromCallback, fromPromise } from 'xstate'
 import type { Consultation } from './consultation.js'
 import type { AgentMachineEvent } from './events.js'
 import type { FitOutput } from './fit.js'
-import type { ModelOutput } from './response.js'
+import { modelFailure, type ModelOutput } from './response.js'
 import type { RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
@@ -30,13 +30,11 @@ export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => un
 
 function missing(name: string): () => Promise<never> {
   return () =>
-    Promise.reject({
-      kind: 'fatal',
-      code: 'internal',
-      message: `The actor '${name}' is not provided. Use agent.machine, or agentMachine.provide({ actors: { ${name} } }).`,
-      status: null,
-      retryAfterMs: null,
-      partialText: '',
-      usage: null,
-    })
+    Promise.reject(
+      modelFailure({
+        kind: 'fatal',
+        code: 'internal',
+        message: `The actor '${name}' is not provided. Use agent.machine, or agentMachine.provide({ actors: { ${name} } }).`,
+      }),
+    )
 }

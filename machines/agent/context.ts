@@ -25,8 +25,21 @@ export interface Features {
 /** A user message that has no place in the transcript yet. */
 export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage, 'data'>>
 
+/** What a session hands from one run to the next: plain JSON. */
+export interface SessionState {
+  /** The transcript so far. */
+  messages: Message[]
+  /** Totals of all runs. */
+  usage: Usage
+  guardrails: GuardrailsState
+  /** Whether the session has had its one budget warning. */
+  warnedOfBudget: boolean
+  /** What requests leave out of the transcript; null while all of it fits. */
+  fit: Fit | null
+}
+
 /** Everything a run starts from. Plain JSON: it is the first entry of the journal. */
-export interface AgentInput {
+export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<SessionState, 'fit'>> {
   /** Milliseconds since the epoch, as everywhere in the machine. */
   now: number
   runId: string
@@ -34,17 +47,8 @@ export interface AgentInput {
   config: AgentConfig
   tools: Record<string, ToolTraits>
   features: Features
-  /** The session's transcript so far. */
-  messages: Message[]
   /** What the user says now. */
   input: NewMessage[]
-  /** How the session's last request was made to fit. */
-  fit?: Fit | null
-  /** The session's totals so far. */
-  usage: Usage
-  guardrails: GuardrailsState
-  /** Whether this session has had its one budget warning. */
-  warnedOfBudget: boolean
 }
 
 /** What a guard has to say; the chart decides where it leads. */

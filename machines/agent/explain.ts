@@ -3,7 +3,7 @@ import { invalidOutputMessage } from '../../guards/invalid-output.js'
 import { stepCapMessage } from '../../guards/step-cap.js'
 import type { AgentContext } from './context.js'
 import type { Reason, RunFailure } from './outcome.js'
-import { outputProblemOf } from './output-problem.js'
+import { outputProblemOf } from './result-of.js'
 import { budgetLimits, budgetTotals } from './totals.js'
 
 /** What a run that did not complete tells its user: what happened, and what to do. */

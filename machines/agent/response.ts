@@ -53,6 +53,14 @@ export interface ModelFailure {
   usage: TokenUsage | null
 }
 
+/** What has to be said of a failure; the rest is as if nothing had come of the request, and nothing is known of it. */
+export type FailureWords = Pick<ModelFailure, 'kind' | 'code' | 'message'> & Partial<ModelFailure>
+
+/** A failure with all that it can say. */
+export function modelFailure(words: FailureWords): ModelFailure {
+  return { status: null, retryAfterMs: null, partialText: '', usage: null, ...words }
+}
+
 /** What the request actor resolves with. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }

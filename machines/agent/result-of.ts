@@ -1,8 +1,7 @@
 import type { AgentContext } from './context.js'
 import { openQuestions, questionId } from './delegation.js'
 import type { PendingCall, RunAtWork, RunResult } from './outcome.js'
-import { outputProblemOf } from './output-problem.js'
-import { fingerprintOf, type BatchCall } from './results.js'
+import { type BatchCall, fingerprintOf } from './results.js'
 import { shownMessages } from './unscreened.js'
 
 /** A run at rest, as its user sees it. */
@@ -76,3 +75,18 @@ function questionsAt(call: BatchCall): PendingCall[] {
 function asAsked(call: BatchCall, question: PendingCall): PendingCall {
   return { ...question, callId: questionId(call, question), path: [call.name, ...(question.path ?? [])] }
 }
+
+/**
+ * Why the output of a run that has ended is no object, though its agent has an output schema; null when it is one, and
+ * for an agent without a schema.
+ */
+export function outputProblemOf(context: AgentContext): string | null {
+  const { features, response, reason, held, outputProblem } = context
+  if (!features.structuredOutput) return null
+  // What a shield has blocked, or has not cleared, is not spoken of.
+  if (reason === 'shield' || held !== null) return unanswered
+  return outputProblem ?? (response === 'answer' ? null : unanswered)
+}
+
+const unanswered =
+  'The run ended without an answer that could be held against the output schema; the output is the raw text.'

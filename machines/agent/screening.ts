@@ -20,7 +20,7 @@ export interface Screening {
   action: ShieldAction
   /** The messages that go with that action; always there when it is `block`. */
   message: string | null
-  /** The content as it may go on; empty when the action is `block`. */
+  /** The content as it may go on. Nothing of it may, when the action is `block`. */
   content: string
   /** One a shield, in list order. */
   findings: ShieldFinding[]

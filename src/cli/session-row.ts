@@ -8,12 +8,12 @@ import type { ListedSession, SessionStore, SessionSummary } from '../core/sessio
  * - `interrupted`: its run was at work, and nobody works on it any more
  * - `new`: no run has started · `corrupt_log` and other codes: it cannot be read, and why
  */
-export type SessionState = AgentState | 'interrupted' | 'new' | StoreErrorCode
+export type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
 
 /** A session in a list, as it stands now. */
 export interface SessionRow extends Omit<SessionSummary, 'state'> {
   id: string
-  state: SessionState
+  state: ListedState
   reason: Reason | null
   createdAt: number
   updatedAt: number

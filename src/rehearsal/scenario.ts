@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import * as z from 'zod'
-import { describe } from '../core/base/plain-error.js'
+import { describeError } from '../core/base/describe-error.js'
 import { RehearsalError } from './errors.js'
 import type { RecordedRequest } from './request.js'
 import { type Turn, turnSchema } from './turn.js'
@@ -75,14 +75,14 @@ export function parseTurn(value: unknown): Turn {
  */
 export async function loadScenario(path: string): Promise<Scenario> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    const message = `Cannot read the scenario file ${path}: ${describe(cause)}`
+    const message = `Cannot read the scenario file ${path}: ${describeError(cause)}`
     throw new RehearsalError('unreadable_scenario', message, path, { cause })
   })
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (cause) {
-    const message = `The scenario file ${path} is not JSON: ${describe(cause)}`
+    const message = `The scenario file ${path} is not JSON: ${describeError(cause)}`
     throw new RehearsalError('invalid_scenario', message, path, { cause })
   }
   return parseScenario(value, `The scenario file ${path}`)

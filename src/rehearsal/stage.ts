@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { describe } from '../core/base/plain-error.js'
+import { describeError } from '../core/base/describe-error.js'
 import { answerOrigin } from './cross-origin.js'
 import { unmetExpectation } from './expectations.js'
 import { historyProblem } from './history.js'
@@ -41,7 +41,8 @@ export class Stage {
       await this.#route(incoming, response)
     } catch (error) {
       if (response.headersSent || response.destroyed) return void response.destroy()
-      const refusal = error instanceof Refusal ? error : new Refusal(400, 'rehearsal_failed', describe(error))
+      const refusal =
+        error instanceof Refusal ? error : new Refusal(400, 'rehearsal_failed', describeError(error))
       sendJson(response, refusal.status, refusal.body)
     }
   }
@@ -92,7 +93,7 @@ export class Stage {
       const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
       await play(response, responseTo(turn, body, envelope), turn, clock)
     } catch (error) {
-      request.refused = describe(error)
+      request.refused = describeError(error)
       throw error
     }
   }
@@ -134,7 +135,7 @@ async function turnFor({ turn: cued, index }: Cue, request: RecordedRequest): Pr
   try {
     turn = typeof cued === 'function' ? parseTurn(await cued(request)) : cued
   } catch (error) {
-    return refuse('rehearsal_turn_failed', `failed: ${describe(error)}`)
+    return refuse('rehearsal_turn_failed', `failed: ${describeError(error)}`)
   }
   const unmet = turn.expect && unmetExpectation(turn.expect, request.body)
   return unmet ? refuse('rehearsal_unexpected_request', `${unmet}.`) : turn

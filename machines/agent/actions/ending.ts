@@ -3,7 +3,7 @@ import type { Announcement } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import type { AgentState, FinalState, Reason } from '../outcome.js'
 import { explain } from '../explain.js'
-import { outputProblemOf } from '../output-problem.js'
+import { outputProblemOf } from '../result-of.js'
 import { budgetReason } from '../totals.js'
 import { shownMessages } from '../unscreened.js'
 

@@ -1,9 +1,9 @@
+import { remaining } from '../../../guards/budget.js'
 import type { Announcement } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { stepIdOf } from '../step-id.js'
-import { spent } from '../totals.js'
+import { budgetLimits, budgetTotals, isNearBudget, spent } from '../totals.js'
 import type { Usage } from '../usage.js'
-import { warnsOfBudget } from './budget-warning.js'
 
 /** What goes with an expense. */
 interface Expense {
@@ -57,4 +57,22 @@ const unknownPrice: Announcement = {
   code: 'unknown_price',
   message:
     'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
+}
+
+/** The one warning of a session, when its budget is nearly used up. */
+function warnsOfBudget(
+  spent: Pick<AgentContext, 'config' | 'usage'>,
+  hasWarned: boolean,
+  tell: (announcement: Announcement) => void,
+): boolean {
+  if (hasWarned || !isNearBudget(spent)) return false
+  const { tokens, cost } = remaining(budgetTotals(spent), budgetLimits(spent.config))
+  tell({
+    type: 'budget_warning',
+    message:
+      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run should go on.',
+    remainingTokens: tokens,
+    remainingCost: cost,
+  })
+  return true
 }

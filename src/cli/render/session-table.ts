@@ -1,4 +1,4 @@
-import type { SessionRow, SessionState } from '../session-row.js'
+import type { SessionRow, ListedState } from '../session-row.js'
 import { ago } from './ago.js'
 import type { Paint, Style } from '../../core/format/paint.js'
 import { styleOf } from '../../core/format/summary.js'
@@ -40,7 +40,7 @@ export function sessionTable(
   return [paint('dim', [...aligned(heads.slice(0, -1)), 'title'].join('  ')), ...lines, ''].join('\n')
 }
 
-function styleIn(state: SessionState): Style {
+function styleIn(state: ListedState): Style {
   switch (state) {
     case 'interrupted':
       return 'yellow'

@@ -1,3 +1,4 @@
+import { StatewrightError } from './errors.js'
 import { peek, toJson } from './to-json.js'
 
 /** An error, the errors that caused it, and so on: at most five, cycles broken. */
@@ -16,6 +17,8 @@ export function describeError(error: unknown): string {
   for (const cause of causesOf(error)) {
     const text = describeOne(cause)
     if (!parts.some((part) => part.includes(text))) parts.push(text)
+    // An error of ours says in its own words what it was caused by, as far as that helps.
+    if (cause instanceof StatewrightError) break
   }
   return parts.join(': ').replaceAll('.: ', ': ')
 }

@@ -1,4 +1,5 @@
-import type { ModelActorError } from '../../../machines/agent/response.js'
+import { describeError } from './describe-error.js'
+import { type ModelActorError, modelFailure } from '../../../machines/agent/response.js'
 
 /**
  * Whatever an actor rejected with, as plain data that the machine understands. The request actor rejects with plain
@@ -7,12 +8,7 @@ import type { ModelActorError } from '../../../machines/agent/response.js'
 export function plainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error
   return {
-    kind: 'fatal',
-    code: 'internal',
-    message: describe(error),
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
+    ...modelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) }),
     usage: null,
     jitter: 1,
   }
@@ -26,14 +22,4 @@ function isPlainFailure(error: unknown): error is ModelActorError {
     'kind' in error &&
     'jitter' in error
   )
-}
-
-/** A sentence about anything that can be thrown. */
-export function describe(error: unknown): string {
-  try {
-    if (error instanceof Error) return error.message || error.name
-    return typeof error === 'string' ? error : (JSON.stringify(error) ?? String(error))
-  } catch {
-    return 'An error that cannot be described was thrown.'
-  }
 }

@@ -27,9 +27,5 @@ export function contextOverflow(
     kind: 'context_overflow',
     code: 'context_overflow',
     message: `The request needs ${needed} tokens, more than the ${window} of context.window: ${taken.join(', ')}. ${advice}`,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
   })
 }

@@ -10,7 +10,7 @@ import type { TokenCounter } from '../context/count-tokens.js'
 import { lazily } from '../base/load.js'
 import { type EffectScope, agentOf } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
-import { describe } from '../base/plain-error.js'
+import { describeError } from '../base/describe-error.js'
 import type { Batch } from './run-tools.js'
 import type * as Work from './work.js'
 
@@ -65,7 +65,7 @@ export const runTools = (parts: AgentParts) =>
         const result = {
           status: 'error',
           errorKind: 'transient',
-          content: describe(error),
+          content: describeError(error),
           durationMs: 0,
         } as const
         for (const { id } of context.calls) sendBack({ type: 'TOOL_RESULT', callId: id, result })

@@ -21,7 +21,7 @@ import { estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 import { inference } from './inference.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { Live } from '../live/live.js'
-import { refuseUnknownPrice } from './refuse-unknown-price.js'
+import { refuseUnknownPrice } from './refusals.js'
 import type { AgentParts } from '../live/parts.js'
 import { partialUsage } from './partial-usage.js'
 import { requestOf } from './request-of.js'
@@ -128,7 +128,8 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   const left = remaining(budgetTotals(context), budgetLimits(context.config)).tokens ?? Infinity
   if (needed < left) return
   throw new OverBudget({
-    ...failed('fatal', overBudget),
+    kind: 'fatal',
+    code: overBudget,
     message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
   })
 }
@@ -192,16 +193,13 @@ async function usageOfFailure(
 
 function incomplete(response: ModelResponse): ModelError {
   return new ModelError({
-    ...failed('incomplete', 'incomplete_response'),
+    kind: 'incomplete',
+    code: 'incomplete_response',
     message:
       'The stream closed with neither a finish reason nor [DONE]; such an answer is never counted as complete.',
     partialText: response.text,
     usage: response.usage,
   })
-}
-
-function failed(kind: ModelFailure['kind'], code: string): Omit<ModelFailure, 'message'> {
-  return { kind, code, status: null, retryAfterMs: null, partialText: '', usage: null }
 }
 
 const noTokens: TokenUsage = {

@@ -10,7 +10,7 @@ import type { ModelRequest } from '../models/provider.js'
 import { watchIdle } from './watch-idle.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
-import { refuseUnknownPrice } from './refuse-unknown-price.js'
+import { refuseUnknownPrice } from './refusals.js'
 import { estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 
 /** What came of asking for a summary: a text, or what was wrong in a few words; and what it cost either way. */

@@ -87,9 +87,5 @@ function idle(sent: string): ModelError {
     kind: 'transient',
     code: 'idle_timeout',
     message: `The provider sent ${sent}.`,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
   })
 }

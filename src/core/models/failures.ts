@@ -1,6 +1,8 @@
 import { cut } from '../../../guards/cut.js'
 import { evidence, scrub } from '../../../guards/evidence.js'
-import type { FailureKind, ModelFailure } from '../../../machines/agent/response.js'
+import { type FailureKind, modelFailure, type ModelFailure } from '../../../machines/agent/response.js'
+import { causesOf } from '../base/describe-error.js'
+import { peek } from '../base/to-json.js'
 import { isContextOverflow } from './context-overflow.js'
 import { checkedFailure } from './checked-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, wordOf } from './error-body.js'
@@ -27,7 +29,7 @@ function readFailure(error: unknown, now: number): ModelFailure {
   try {
     if (error instanceof ModelError) return checkedFailure(error.failure)
     const status = numberAt(error, 'status')
-    if (status !== null) return httpFailure(status, bodyOf(error), at(error, 'headers'), now)
+    if (status !== null) return httpFailure(status, bodyOf(error), peek(error, 'headers'), now)
     return connectionFailure(error) ?? unknownFailure(error)
   } catch {
     // An error whose fields throw when they are read.
@@ -108,12 +110,12 @@ function fatalAdvice(status: number): string {
 
 /** The parsed body where our client put it, else what the openai client made of it. */
 function bodyOf(error: unknown): ErrorBody {
-  const body = readErrorBody(at(error, 'body') ?? at(error, 'error'))
+  const body = readErrorBody(peek(error, 'body') ?? peek(error, 'error'))
   const text = textAt(error, 'message').replace(/^\d{3} (status code \(no body\))?/, '')
   return {
     ...body,
-    code: body.code || wordOf(at(error, 'code')),
-    type: body.type || wordOf(at(error, 'type')),
+    code: body.code || wordOf(peek(error, 'code')),
+    type: body.type || wordOf(peek(error, 'type')),
     message: body.message || (isMarkup(text) ? 'it answered with a web page' : text),
   }
 }
@@ -127,7 +129,7 @@ const connectionCodes =
 const certificateCodes = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/
 
 function connectionFailure(error: unknown): ModelFailure | null {
-  const chain = causes(error)
+  const chain = causesOf(error)
   const codes = chain.map((cause) => textAt(cause, 'code'))
   const certificate = codes.find((code) => certificateCodes.test(code))
   if (certificate !== undefined) {
@@ -183,15 +185,8 @@ function kindOfCode(words: ErrorBody): FailureKind {
   return kind === 'transient' ? 'fatal' : kind
 }
 
-/** The error and what it was caused by, nearest first. */
-function causes(error: unknown): unknown[] {
-  const chain: unknown[] = []
-  for (let cause = error; cause != null && chain.length < 8; cause = at(cause, 'cause')) chain.push(cause)
-  return chain
-}
-
 function failure(kind: FailureKind, code: string, message: string): ModelFailure {
-  return { kind, code, message, status: null, retryAfterMs: null, partialText: '', usage: null }
+  return modelFailure({ kind, code, message })
 }
 
 /** `What: why. Advice`, cut and without secrets. */
@@ -205,16 +200,12 @@ function sentence(what: string, why: string, advice = ''): string {
   return advice === '' ? evidence(said) : `${evidence(said)} ${advice}`
 }
 
-function at(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined
-}
-
 function textAt(value: unknown, key: string): string {
-  const text = at(value, key)
+  const text = peek(value, key)
   return typeof text === 'string' ? text : ''
 }
 
 function numberAt(value: unknown, key: string): number | null {
-  const number = at(value, key)
+  const number = peek(value, key)
   return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
 }

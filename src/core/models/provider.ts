@@ -1,6 +1,11 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import {
+  type FailureWords,
+  modelFailure,
+  type ModelFailure,
+  type ModelResponse,
+} from '../../../machines/agent/response.js'
 
 /** A tool as the model sees it. */
 export interface ToolSpec {
@@ -135,9 +140,10 @@ export class ModelError extends Error {
   /** What went wrong, as plain data. */
   readonly failure: ModelFailure
 
-  constructor(failure: ModelFailure, options?: ErrorOptions) {
+  /** `status`, `retryAfterMs` and `usage` are null, and `partialText` is empty, where nothing is said of them. */
+  constructor(failure: FailureWords, options?: ErrorOptions) {
     super(failure.message, options)
-    this.failure = failure
+    this.failure = modelFailure(failure)
   }
 
   get code(): string {

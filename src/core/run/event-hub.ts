@@ -6,7 +6,7 @@ import { EventQueue } from './event-queue.js'
 import { SafeObservable } from './safe-observable.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
-import { describe } from '../base/plain-error.js'
+import { describeError } from '../base/describe-error.js'
 import type { Rest } from './rest.js'
 
 interface Listener {
@@ -169,7 +169,7 @@ export class EventHub {
   #reporter(): (thrown: unknown) => void {
     const reported = new Set<string>()
     return (thrown) => {
-      const message = `A subscriber threw: ${describe(thrown)}`
+      const message = `A subscriber threw: ${describeError(thrown)}`
       if (this.#hasEnded || reported.has(message) || reported.size >= 10) return
       reported.add(message)
       if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { StatewrightError } from '../base/errors.js'
 import { frozen } from '../base/freeze.js'
-import { describe } from '../base/plain-error.js'
+import { describeError } from '../base/describe-error.js'
 
 /** A run that was refused before its start has one event. */
 export function refusalEvent(runId: string, error: unknown, at: number): AgentEvent {
@@ -19,5 +19,8 @@ export function warnPlatform(error: unknown): void {
 }
 
 function wordsOf(error: unknown): { code: string; message: string } {
-  return { code: error instanceof StatewrightError ? error.code : 'run_refused', message: describe(error) }
+  return {
+    code: error instanceof StatewrightError ? error.code : 'run_refused',
+    message: describeError(error),
+  }
 }

@@ -24,7 +24,7 @@ import { safeInspector, type Inspector } from './safe-inspector.js'
 import { toMessages, type UserInput } from '../sessions/input.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
-import { describe } from '../base/plain-error.js'
+import { describeError } from '../base/describe-error.js'
 import { refusalEvent, warnPlatform } from './refusal.js'
 import { Rest } from './rest.js'
 import type { Session } from '../sessions/session.js'
@@ -422,7 +422,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       awaitedCall(this.#ahead?.context, callId, 'approval', { fingerprint })
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
-      this.#warn('answer_refused', describe(error))
+      this.#warn('answer_refused', describeError(error))
       if (this.#snapshot) this.#settle(this.#snapshot)
     }
   }
@@ -434,7 +434,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** A moment later: the inspector was called in the middle of a transition. */
   #warnOfInspector(thrown: unknown): void {
     queueMicrotask(() => {
-      const message = `The inspector threw, and is not called again: ${describe(thrown)}`
+      const message = `The inspector threw, and is not called again: ${describeError(thrown)}`
       this.#warn('subscriber_error', message)
     })
   }

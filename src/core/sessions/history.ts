@@ -1,9 +1,8 @@
-import type { NewMessage } from '../../../machines/agent/context.js'
+import type { NewMessage, SessionState } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 import { plainExtra } from '../models/plain-extra.js'
-import type { SessionState } from './session-state.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
 /** What a run takes: what the user says, or the conversation so far with what the user says at its end. */

@@ -3,7 +3,7 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/events.js'
 import { StatewrightError } from '../base/errors.js'
-import { describe } from '../base/plain-error.js'
+import { describeError } from '../base/describe-error.js'
 
 /** What a run is made of: its input, then its events. Folding them with `transition()` gives its state again. */
 export type JournalEntry = { type: 'start'; input: AgentInput } | { type: 'event'; event: AgentMachineEvent }
@@ -45,5 +45,5 @@ export function memoryJournal(): Journal & { readonly entries: readonly JournalE
 /** What ends a run whose log can not be written. */
 export function storeFailed(error: unknown): Extract<ActorEvent, { type: 'STORE_FAILED' }> {
   const code = error instanceof StatewrightError ? error.code : 'store_error'
-  return { type: 'STORE_FAILED', failure: { code, message: describe(error) } }
+  return { type: 'STORE_FAILED', failure: { code, message: describeError(error) } }
 }

@@ -1,6 +1,6 @@
 import { StatewrightError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
-import { describe } from '../base/plain-error.js'
+import { describeError } from '../base/describe-error.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, releaseLease } from './log/lease.js'
@@ -37,6 +37,6 @@ export async function openSession(
 
 /** A store of one's own may throw anything. */
 function unexpected(error: unknown, sessionId: string): StoreError {
-  const message = `The session store failed with what is no StoreError: ${describe(error)}`
+  const message = `The session store failed with what is no StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }

@@ -1,11 +1,10 @@
 import { type GuardrailsState, initialGuardrails } from '../../../guards/state.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { shownMessages } from '../../../machines/agent/unscreened.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
-import type { SessionState } from './session-state.js'
 import { newId } from '../base/new-id.js'
 
 /** What a session keeps beside its messages; plain JSON. */

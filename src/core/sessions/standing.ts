@@ -1,12 +1,12 @@
 import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { StatewrightError } from '../base/errors.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
 import { damaged, openRecord } from './log/log-record.js'
-import { emptySession, type SessionState, sessionStateOf } from './session-state.js'
+import { emptySession, sessionStateOf } from './session-state.js'
 import { faultOf, faultOfState, wholeContext, wholeInput } from './log/sound-state.js'
 
 /** The latest run of a session, as the pure machine sees it. */

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js'
-import type { ShieldOutcome } from './run-shields.js'
+import type { Screening } from '../../../machines/agent/screening.js'
 
 export interface HoldBackOptions {
   /** Characters (UTF-16 units) that may be held back before the first check. From 1. Default 200. */
@@ -12,7 +12,7 @@ export interface HoldBackOptions {
   /** What the text continues: as it was written, and what of it was released. Checks see it, too. */
   continues?: { text: string; released: string }
   /** Asked about all the text so far, one check at a time. */
-  check: (text: string) => Promise<ShieldOutcome>
+  check: (text: string) => Promise<Screening>
   /** Told each piece that is cleared, in order. */
   release: (text: string) => void
 }
@@ -131,7 +131,7 @@ export class HoldBack {
     }
   }
 
-  #take(text: string, { action, content }: ShieldOutcome): void {
+  #take(text: string, { action, content }: Screening): void {
     if (action === 'block') this.#blocked = true
     if (this.#blocked) this.#closed = true
     if (this.#closed) return

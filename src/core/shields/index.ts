@@ -8,7 +8,7 @@ export {
   openaiModeration,
   type OpenAIModerationOptions,
 } from './openai-moderation.js'
-export type { ShieldFinding, ShieldOutcome } from './run-shields.js'
+export type { Screening as ShieldOutcome, ShieldFinding } from '../../../machines/agent/screening.js'
 export { patternShield, type PatternShieldOptions } from './pattern-shield.js'
 export { type PiiKind, piiKinds } from './pii.js'
 export { piiShield, type PiiShieldOptions } from './pii-shield.js'

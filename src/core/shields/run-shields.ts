@@ -1,29 +1,10 @@
+import type { Screening, ShieldFinding } from '../../../machines/agent/screening.js'
 import type { CallAbort } from '../base/call-abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { onAbort } from '../base/on-abort.js'
 import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
 import { defaultTimeoutMs } from './shield-set.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'
-
-/** What one shield said. */
-export interface ShieldFinding {
-  shield: string
-  action: ShieldAction
-  message: string | null
-  durationMs: number
-}
-
-/** What all shields of a point said of a content: plain JSON. */
-export interface ShieldOutcome {
-  /** The gravest of all actions. */
-  action: ShieldAction
-  /** The messages that go with that action; always there when it is `block`. */
-  message: string | null
-  /** The content as it may go on. Nothing of it may, when the action is `block`. */
-  content: string
-  /** One a shield, in list order. */
-  findings: ShieldFinding[]
-}
 
 /** What the content is about, and how long shields may look at it. */
 export interface RunShieldsOptions extends ShieldScene {
@@ -52,7 +33,7 @@ export async function runShields(
   shields: readonly Shield[],
   content: string,
   options: RunShieldsOptions,
-): Promise<ShieldOutcome> {
+): Promise<Screening> {
   const { signal, clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...scene } = options
   const running = new Set<CallAbort>()
   const ask = (shield: Shield, text: string, onFailure: Asking['onFailure']): Promise<Answer> =>
@@ -114,7 +95,7 @@ async function redactInTurn(
 
 const weight: Record<ShieldAction, number> = { allow: 0, warn: 1, redact: 2, block: 3 }
 
-function sumUp(content: string, answers: readonly Answered[]): ShieldOutcome {
+function sumUp(content: string, answers: readonly Answered[]): Screening {
   const findings = answers.map(
     ({ shield, answer: { action, message, durationMs } }): ShieldFinding => ({
       shield: shield.name,

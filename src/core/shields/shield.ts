@@ -1,10 +1,7 @@
 import type { Message } from '../../../machines/agent/messages.js'
+import type { ShieldPoint } from '../../../machines/agent/screening.js'
 
-/** Where content is screened: what the user says, what a tool is given, what it returns, what the model answers. */
-export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
-
-/** From the mildest to the one that wins. */
-export type ShieldAction = 'allow' | 'warn' | 'redact' | 'block'
+export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
 /** What a shield says of a content. `message` is for people, and is cut to 2,000 characters. */
 export type ShieldVerdict =

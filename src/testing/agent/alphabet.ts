@@ -8,7 +8,7 @@ import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
 import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { answerableCalls } from '../../../machines/agent/result-of.js'
-import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
+import { type ModelActorError, modelFailure, type ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { uncheckedCalls, unscreenedInput } from '../../../machines/agent/unscreened.js'
@@ -517,16 +517,7 @@ function fitting(fit: FitOutput['fit']): FitOutput {
 }
 
 function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
-  return {
-    kind,
-    code,
-    message: `It failed: ${code}.`,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
-    jitter: 1,
-  }
+  return { ...modelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
 }
 
 /** A failure that comes when a part of the answer has arrived. */

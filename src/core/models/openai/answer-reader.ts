@@ -149,10 +149,6 @@ function invalidResponse(url: string, what: string): ModelError {
     kind: 'fatal',
     code: 'invalid_response',
     message: `${url || 'The provider'} answered with ${what}. The base URL is probably wrong: it usually ends in /v1.`,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
   })
 }
 

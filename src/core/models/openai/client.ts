@@ -115,9 +115,5 @@ function refused({ code, message }: ConfigError): ModelError {
     kind: 'fatal',
     code,
     message,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
   })
 }

@@ -12,9 +12,5 @@ export function refuseTooLarge(length: number): void {
     kind: 'fatal',
     code: 'response_too_large',
     message: `The provider's answer is larger than ${maxResponseLength / 1024 / 1024} MB. Check the base URL and what the server sends.`,
-    status: null,
-    retryAfterMs: null,
-    partialText: '',
-    usage: null,
   })
 }

@@ -1,6 +1,5 @@
-import type { AgentInput } from '../../../../machines/agent/context.js'
+import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/events.js'
-import type { SessionState } from '../session-state.js'
 
 /** The version of everything below. A log with a higher one is refused; there is no lower one yet. */
 export const logVersion = 1

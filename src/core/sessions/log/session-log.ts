@@ -1,4 +1,4 @@
-import type { AgentContext } from '../../../../machines/agent/context.js'
+import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
 import type { Journal, JournalEntry } from '../journal.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
@@ -6,7 +6,6 @@ import { StoreError } from '../store/store-error.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
-import type { SessionState } from '../session-state.js'
 import { type FoldedRun, machineStateOf, type Standing } from '../standing.js'
 import { summaryOf } from '../summary.js'
 

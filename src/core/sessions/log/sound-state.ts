@@ -1,3 +1,4 @@
+import type { SessionState } from '../../../../machines/agent/context.js'
 import { restoreGuardrails } from '../../../../guards/state.js'
 import {
   type AgentContext,
@@ -11,7 +12,7 @@ import { anything, fields, type Kind, list, nullable, optional, that } from '../
 import { anyText, choice, flag, number } from '../../config/values.js'
 import { ConfigError } from '../../base/errors.js'
 import { storedFit, storedUsage } from '../stored-session.js'
-import { emptySession, type SessionState } from '../session-state.js'
+import { emptySession } from '../session-state.js'
 
 /** What a log leads to, made whole and judged before anybody relies on it: another program may have written in it. */
 
