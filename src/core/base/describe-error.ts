@@ -18,7 +18,7 @@ export function describeError(error: unknown): string {
     const text = describeOne(cause)
     if (!parts.some((part) => part.includes(text))) parts.push(text)
     // An error of ours says in its own words what it was caused by, as far as that helps.
-    if (cause instanceof StatewrightError) break
+    if (isOurs(cause)) break
   }
   return parts.join(': ').replaceAll('.: ', ': ')
 }
@@ -34,4 +34,13 @@ function describeOne(error: unknown): string {
   }
   const json = error === undefined ? 'undefined' : JSON.stringify(toJson(error))
   return `${json} was thrown`
+}
+
+/** Never throws, whatever a value does when it is asked what it is. */
+function isOurs(error: unknown): boolean {
+  try {
+    return error instanceof StatewrightError
+  } catch {
+    return false
+  }
 }
