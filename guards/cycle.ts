@@ -1,12 +1,12 @@
 import type { CycleConfig } from './config.js'
-import { cutLine } from './cut.js'
-import { evidence } from './evidence.js'
-import { digest } from './fingerprint.js'
-import { isPolling } from './polling.js'
-import { short } from './refusals.js'
-import { isCount, isListOf, isRecord, isText } from './stored.js'
+import { cutLine } from './lib/cut.js'
+import { evidence } from './lib/evidence.js'
+import { digest } from './lib/fingerprint.js'
+import { isPolling } from './lib/polling.js'
+import { short } from './lib/refusals.js'
+import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
 import { type Fact, type Guard, ok } from './types.js'
-import { toolsOf } from './words.js'
+import { toolsOf } from './lib/words.js'
 
 /** A batch that ended: what was asked, what came back, and its tools for people. */
 interface Round {

@@ -1,8 +1,8 @@
 import type { DuplicatesConfig } from './config.js'
-import { evidence } from './evidence.js'
-import { isCount, isNamed, isRecord } from './stored.js'
+import { evidence } from './lib/evidence.js'
+import { isCount, isNamed, isRecord } from './lib/stored.js'
 import { type CallFact, type Guard, ok } from './types.js'
-import { type Named, named } from './words.js'
+import { type Named, named } from './lib/words.js'
 
 export interface DuplicatesState {
   /** What the last fact led to: the call that comes most often in one response, and how often. */

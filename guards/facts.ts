@@ -1,6 +1,6 @@
 import type { GuardrailsConfig } from './config.js'
-import { batchFingerprint, digest, identify, shown } from './fingerprint.js'
-import { outcomeDigest } from './outcome-digest.js'
+import { batchFingerprint, digest, identify, shown } from './lib/fingerprint.js'
+import { outcomeDigest } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
 
 /** A call as the guards see it. This is where its arguments are hashed: make it once a call and keep it. */

@@ -1,7 +1,7 @@
 import type { FailingConfig } from './config.js'
-import { evidence } from './evidence.js'
+import { evidence } from './lib/evidence.js'
 import type { FailureRule } from './failures.js'
-import { type Named, times } from './words.js'
+import { type Named, times } from './lib/words.js'
 
 export interface FailingDue {
   action: 'nudge' | 'block' | 'halt'

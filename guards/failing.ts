@@ -15,10 +15,10 @@ import {
   mostFailures,
   noFailures,
 } from './failures.js'
-import { mostRefusals, refused, short, wasRefused } from './refusals.js'
-import { isCount, isListOf, isNamed, isRecord, isText } from './stored.js'
+import { mostRefusals, refused, short, wasRefused } from './lib/refusals.js'
+import { isCount, isListOf, isNamed, isRecord, isText } from './lib/stored.js'
 import { type CallFact, type Guard, ok } from './types.js'
-import { named } from './words.js'
+import { named } from './lib/words.js'
 
 export interface FailingState extends Failures {
   /** Calls that were refused in this run. */

@@ -1,5 +1,5 @@
-import { isPolling } from './polling.js'
-import { short } from './refusals.js'
+import { isPolling } from './lib/polling.js'
+import { short } from './lib/refusals.js'
 import type { CallFact, ResultFact } from './types.js'
 
 const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const

@@ -1,5 +1,5 @@
-import { keyLength } from './fingerprint.js'
-import { isCount, isText } from './stored.js'
+import { keyLength } from './lib/fingerprint.js'
+import { isCount, isText } from './lib/stored.js'
 import type { ResultFact } from './types.js'
 
 /**

@@ -1,6 +1,6 @@
-import { evidence } from './evidence.js'
+import { evidence } from './lib/evidence.js'
 import type { ProgressRule } from './tally.js'
-import { type Named, times } from './words.js'
+import { type Named, times } from './lib/words.js'
 
 export interface ProgressDue {
   action: 'nudge' | 'block' | 'halt'

@@ -16,11 +16,11 @@ import {
   noStaleness,
   type Staleness,
 } from './staleness.js'
-import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './stored.js'
+import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './lib/stored.js'
 import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
 import { actionOf, type ProgressRule, type Tally } from './tally.js'
 import { type CallFact, type Fact, type Guard, ok } from './types.js'
-import { named } from './words.js'
+import { named } from './lib/words.js'
 
 export interface ProgressState extends Staleness, Streaks {
   /** The last nudge, so that none is said twice in a row. */

@@ -1,10 +1,10 @@
 import type { RepeatedCallConfig } from './config.js'
-import { evidence } from './evidence.js'
-import { isPolling } from './polling.js'
-import { mostRefusals, refused, wasRefused } from './refusals.js'
-import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './stored.js'
+import { evidence } from './lib/evidence.js'
+import { isPolling } from './lib/polling.js'
+import { mostRefusals, refused, wasRefused } from './lib/refusals.js'
+import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './lib/stored.js'
 import { type Fact, type Guard, ok, type Verdict } from './types.js'
-import { type Named, named, times } from './words.js'
+import { type Named, named, times } from './lib/words.js'
 
 export interface RepeatedCallState {
   /** The batch that is being repeated; null when there is none. */

@@ -1,10 +1,10 @@
 import type { RepeatedOutputConfig } from './config.js'
-import { evidence } from './evidence.js'
-import { batchFingerprint } from './fingerprint.js'
-import { isPolling } from './polling.js'
-import { isCount, isNamed, isRecord, isTextOrNull } from './stored.js'
+import { evidence } from './lib/evidence.js'
+import { batchFingerprint } from './lib/fingerprint.js'
+import { isPolling } from './lib/polling.js'
+import { isCount, isNamed, isRecord, isTextOrNull } from './lib/stored.js'
 import { type Guard, ok, type ResultFact } from './types.js'
-import { type Named, named, times } from './words.js'
+import { type Named, named, times } from './lib/words.js'
 
 export interface RepeatedOutputState {
   /** What the tools of the last round brought back; null when the streak is broken. */

@@ -1,7 +1,7 @@
 import type { ProgressConfig } from './config.js'
-import { batchFingerprint } from './fingerprint.js'
+import { batchFingerprint } from './lib/fingerprint.js'
 import { isAmount, isPair, keyOf, mostPairs, type Pair, pairOf, remember } from './news.js'
-import { isListOf, isRecord, isText, isTextOrNull } from './stored.js'
+import { isListOf, isRecord, isText, isTextOrNull } from './lib/stored.js'
 import { plus, type ProgressRule, reaches, type Tally, weightOf } from './tally.js'
 import type { CallFact, ResultFact } from './types.js'
 

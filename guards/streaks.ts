@@ -1,7 +1,7 @@
 import type { ProgressConfig, Steps } from './config.js'
 import { isAmount } from './news.js'
-import { sha256 } from './sha256.js'
-import { isCount, isListOf, isRecord, isText } from './stored.js'
+import { sha256 } from './lib/sha256.js'
+import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
 import { plus, type Tally, weightOf } from './tally.js'
 import type { ResultFact } from './types.js'
 

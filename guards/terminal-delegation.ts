@@ -1,7 +1,7 @@
 import type { TerminalDelegationConfig } from './config.js'
-import { cutLine } from './cut.js'
-import { evidence } from './evidence.js'
-import { isRecord, isText } from './stored.js'
+import { cutLine } from './lib/cut.js'
+import { evidence } from './lib/evidence.js'
+import { isRecord, isText } from './lib/stored.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
 
 export interface TerminalDelegationState {

@@ -1,5 +1,5 @@
-import type { Json } from './json.js'
-import { isRecord } from './stored.js'
+import type { Json } from './lib/json.js'
+import { isRecord } from './lib/stored.js'
 
 /** What one guard of a user's own may remember: bytes of its JSON. What grows with a run is no state of a guard. */
 export const mostUserState = 2048

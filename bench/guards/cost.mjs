@@ -7,7 +7,7 @@ import { build } from 'esbuild'
 
 const entry = `
 export { callsFact, resultsFact } from './guards/facts.js'
-export { outcomeDigest } from './guards/outcome-digest.js'
+export { outcomeDigest } from './guards/lib/outcome-digest.js'
 export { findings, initialGuardrails, observeAll } from './guards/state.js'
 export { callFactOf, resultFactOf } from './machines/agent/call-facts.js'
 export { defaultConfig, guardsOffByDefault } from './src/core/config/defaults.js'`

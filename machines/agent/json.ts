@@ -1,2 +1,2 @@
 /** The machine holds nothing else. */
-export type { Json, JsonObject } from '../../guards/json.js'
+export type { Json, JsonObject } from '../../guards/lib/json.js'

@@ -1,4 +1,4 @@
-import { fingerprint } from '../../guards/fingerprint.js'
+import { fingerprint } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { PendingCall, Reason } from './outcome.js'
 import type { CallNeeds } from './response.js'

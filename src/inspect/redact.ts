@@ -1,5 +1,5 @@
-import { cut } from '../../guards/cut.js'
-import { scrub } from '../../guards/evidence.js'
+import { cut } from '../../guards/lib/cut.js'
+import { scrub } from '../../guards/lib/evidence.js'
 import { withholding } from './withheld.js'
 
 /** How much is shown. */

@@ -1,5 +1,5 @@
 import type { OpenAI } from 'openai'
-import { sha256 } from '../../guards/sha256.js'
+import { sha256 } from '../../guards/lib/sha256.js'
 import { wellFormed } from '../core/models/well-formed.js'
 import { MemoryError } from '../core/memory/retriever.js'
 

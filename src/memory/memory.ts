@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { cut } from '../../guards/cut.js'
+import { cut } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'
 import { retrievedText } from '../core/memory/as-data.js'

@@ -1,4 +1,4 @@
-import { fingerprint } from '../../guards/fingerprint.js'
+import { fingerprint } from '../../guards/lib/fingerprint.js'
 import { join } from 'node:path'
 import { createAgent, openaiChat } from '../../src/index.js'
 import type { AgentOptions } from '../../src/core/agent/agent-options.js'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { evidence, scrub } from '../../guards/evidence.js'
-import { shown } from '../../guards/fingerprint.js'
+import { evidence, scrub } from '../../guards/lib/evidence.js'
+import { shown } from '../../guards/lib/fingerprint.js'
 import { play, repeat } from './facts.js'
 
 // Put together here, so that no scanner takes them for real ones.

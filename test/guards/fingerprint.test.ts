@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { canonicalForms } from '../../guards/canonical-json.js'
-import { batchFingerprint, digest, fingerprint, identify, shown } from '../../guards/fingerprint.js'
+import { canonicalForms } from '../../guards/lib/canonical-json.js'
+import { batchFingerprint, digest, fingerprint, identify, shown } from '../../guards/lib/fingerprint.js'
 
 const same = (a: string, b: string) => fingerprint('read', a) === fingerprint('read', b)
 

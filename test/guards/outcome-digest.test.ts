@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { outcomeDigest } from '../../guards/outcome-digest.js'
+import { outcomeDigest } from '../../guards/lib/outcome-digest.js'
 
 describe('what changes by itself makes no difference', () => {
   test.each([

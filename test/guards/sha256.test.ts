@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { portableSha256, sha256 } from '../../guards/sha256.js'
+import { portableSha256, sha256 } from '../../guards/lib/sha256.js'
 
 test('the digest is SHA-256 as everybody knows it', () => {
   const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'

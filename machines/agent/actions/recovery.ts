@@ -1,5 +1,5 @@
 import { repromptText } from '../../../guards/empty-answer.js'
-import { evidence } from '../../../guards/evidence.js'
+import { evidence } from '../../../guards/lib/evidence.js'
 import { repairText } from '../../../guards/invalid-output.js'
 import { continueCalls, continueText, restartText, truncatedCall } from '../../../guards/truncation.js'
 import { act } from '../act.js'

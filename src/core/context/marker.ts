@@ -1,4 +1,4 @@
-import { cut } from '../../../guards/cut.js'
+import { cut } from '../../../guards/lib/cut.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /** Tools that a marker names; of the others it says how many there are. */

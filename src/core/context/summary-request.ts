@@ -1,4 +1,4 @@
-import { cut } from '../../../guards/cut.js'
+import { cut } from '../../../guards/lib/cut.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 import type { ModelRequest } from '../models/provider.js'

@@ -1,5 +1,5 @@
-import { cut, cutLine } from '../../../guards/cut.js'
-import { sha256 } from '../../../guards/sha256.js'
+import { cut, cutLine } from '../../../guards/lib/cut.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 
 /** How much is shown. */

@@ -1,5 +1,5 @@
-import { cut } from '../../../guards/cut.js'
-import { evidence, scrub } from '../../../guards/evidence.js'
+import { cut } from '../../../guards/lib/cut.js'
+import { evidence, scrub } from '../../../guards/lib/evidence.js'
 import { type FailureKind, modelFailure, type ModelFailure } from '../../../machines/agent/response.js'
 import { causesOf } from '../base/describe-error.js'
 import { peek } from '../base/to-json.js'

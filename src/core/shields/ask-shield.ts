@@ -1,4 +1,4 @@
-import { evidence } from '../../../guards/evidence.js'
+import { evidence } from '../../../guards/lib/evidence.js'
 import type { Clock } from '../base/clock.js'
 import { CallAbort } from '../base/call-abort.js'
 import { describeError } from '../base/describe-error.js'

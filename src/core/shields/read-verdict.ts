@@ -1,4 +1,4 @@
-import { cut } from '../../../guards/cut.js'
+import { cut } from '../../../guards/lib/cut.js'
 
 /** A verdict, checked. */
 export type Said =

@@ -1,5 +1,5 @@
-import { evidence } from '../../../guards/evidence.js'
-import { shown } from '../../../guards/fingerprint.js'
+import { evidence } from '../../../guards/lib/evidence.js'
+import { shown } from '../../../guards/lib/fingerprint.js'
 import { toUserState, userStateOf, type UserStates } from '../../../guards/user-state.js'
 import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { Json } from '../../../machines/agent/json.js'

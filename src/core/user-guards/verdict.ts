@@ -1,4 +1,4 @@
-import { cut } from '../../../guards/cut.js'
+import { cut } from '../../../guards/lib/cut.js'
 import type { GuardFact } from './guard.js'
 
 /** A verdict of a user's guard, checked; null says that all is well. */

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { cut } from '../../../guards/cut.js'
+import { cut } from '../../../guards/lib/cut.js'
 import { abortable } from '../../core/models/openai/abortable.js'
 import { AttachmentError } from './attachment-error.js'
 import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'

@@ -1,4 +1,4 @@
-import { cutLine } from '../../../guards/cut.js'
+import { cutLine } from '../../../guards/lib/cut.js'
 import { AttachmentError } from './attachment-error.js'
 import type { Limits } from './options.js'
 import { readFile } from './read-file.js'

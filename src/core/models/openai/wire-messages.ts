@@ -1,4 +1,4 @@
-import { sha256 } from '../../../../guards/sha256.js'
+import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../../machines/agent/messages.js'
 import { deepest, isDeeper } from '../plain-extra.js'
 import { isWellFormed, wellFormed } from '../well-formed.js'

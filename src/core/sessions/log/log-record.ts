@@ -1,4 +1,4 @@
-import { sha256 } from '../../../../guards/sha256.js'
+import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
 import { type RecordContent, logVersion } from './record-content.js'

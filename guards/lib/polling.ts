@@ -1,4 +1,4 @@
-import type { CallFact } from './types.js'
+import type { CallFact } from '../types.js'
 
 /**
  * Whether a batch only waits for something. Such a batch is exempt from repeated call, repeated output, cycle and

@@ -1,6 +1,6 @@
 import { cutLine } from './cut.js'
 import { evidence } from './evidence.js'
-import type { CallFact } from './types.js'
+import type { CallFact } from '../types.js'
 
 /** The calls that a verdict is about, for people and the model. Short, because it is part of a guard's state. */
 export interface Named {
