@@ -3,6 +3,7 @@
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { median, spread } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
 const pairs = quick ? 3 : 9
@@ -32,10 +33,6 @@ async function worker(options) {
   return measured
 }
 
-const sorted = (values) => [...values].sort((a, b) => a - b)
-const at = (values, part) => sorted(values)[Math.round((values.length - 1) * part)]
-const median = (values) => at(values, 0.5)
-
 const rows = []
 /** Both transports in turn, the order turned round each time: what drifts hits both alike. */
 async function row(name, key, per, options) {
@@ -56,7 +53,7 @@ async function row(name, key, per, options) {
     fetch: us(results.fetch),
     "Node's HTTP": us(results.http),
     ratio: `${median(ratios).toFixed(2)} ×`,
-    'middle half': `${at(ratios, 0.25).toFixed(2)}–${at(ratios, 0.75).toFixed(2)}`,
+    'middle half': spread(ratios),
   })
   console.log(`${name}: ${rows.at(-1).ratio}`)
 }

@@ -1,0 +1,227 @@
+// The loop without a wire, in a process of its own: `machine-worker.mjs CASE` with CASE as JSON; prints one JSON line.
+// The model is a function of the transcript, the tool puts two strings together. A run that does other work than the
+// script asks for is not measured.
+import { createHook } from 'node:async_hooks'
+import { PerformanceObserver } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const { what, impl, steps, runs, warmup = 0 } = JSON.parse(process.argv[2])
+const toolResult = 'x'.repeat(200)
+const path = (step) => `notes/${step}.txt`
+
+function refuse(what) {
+  throw new Error(`wrong work: ${what}`)
+}
+
+const usage = {
+  inputTokens: 100,
+  outputTokens: 20,
+  totalTokens: 120,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
+
+/** `steps - 1` calls, then a text. Each step adds two messages to the first. */
+const modelOf = (steps) => ({
+  provider: 'bench',
+  model: 'bench',
+  async request({ messages }) {
+    const step = (messages.length - 1) / 2
+    if (step > 0 && messages.at(-1).content !== path(step - 1) + toolResult) refuse(messages.at(-1).content)
+    const isLast = step === steps - 1
+    const call = {
+      id: `call_${step}`,
+      type: 'function',
+      function: { name: 'read', arguments: `{"path":"${path(step)}","note":"${'x'.repeat(60)}"}` },
+    }
+    return {
+      text: isLast ? 'All done.' : '',
+      reasoning: '',
+      refusal: null,
+      toolCalls: isLast ? [] : [call],
+      finishReason: isLast ? 'stop' : 'tool_calls',
+      complete: true,
+      usage,
+      model: 'bench',
+    }
+  },
+})
+
+let executed = 0
+async function read({ path }) {
+  executed++
+  return path + toolResult
+}
+
+async function agentWith(execute, steps) {
+  const { createAgent, defineTool } = await import('../dist/src/index.js')
+  const { z } = await import('zod')
+  const input = z.object({ path: z.string(), note: z.string() })
+  const tools = [defineTool({ name: 'read', description: 'Reads a file.', input, execute })]
+  return createAgent({ model: modelOf(steps), tools, limits: { maxSteps: 1000 } })
+}
+
+const contenders = {
+  async statewright(steps, { options = {}, watch = () => undefined } = {}) {
+    const agent = await agentWith(read, steps)
+    return async () => {
+      const run = agent.run('Go.', options)
+      watch(run)
+      const { state, error, output, usage } = await run.result
+      if (state !== 'COMPLETED') refuse(`${state} ${error?.message}`)
+      return { text: output, tokens: usage.totalTokens }
+    }
+  },
+
+  async minimal(steps) {
+    const { minimalMachine } = await import('./minimal-machine.mjs')
+    return minimalMachine(modelOf(steps), read)
+  },
+}
+
+/** A function that makes one run, and looks at what came of it. */
+async function runner(impl, steps, how) {
+  const run = await contenders[impl](steps, how)
+  return async () => {
+    const before = executed
+    const { text, tokens } = await run()
+    if (text !== 'All done.' || tokens !== steps * usage.totalTokens) refuse(`${text} ${tokens}`)
+    if (executed - before !== steps - 1) refuse(`${executed - before} calls`)
+  }
+}
+
+const measurements = {
+  /** CPU in µs a step, and how much of the time the garbage collector took. */
+  async cpu() {
+    const run = await runner(impl, steps)
+    for (let i = 0; i < warmup; i++) await run()
+    let collecting = 0
+    const observer = new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) collecting += duration
+    })
+    observer.observe({ entryTypes: ['gc'] })
+    const before = process.cpuUsage()
+    for (let i = 0; i < runs; i++) await run()
+    const { user, system } = process.cpuUsage(before)
+    // The observer is told in a later turn.
+    await sleep(5)
+    return { cpu: (user + system) / (runs * steps), gc: (collecting * 1000) / (runs * steps) }
+  },
+
+  /** Bytes that are allocated a step: the young generation is so large that nothing is collected meanwhile. */
+  async garbage() {
+    const run = await runner(impl, steps)
+    for (let i = 0; i < warmup; i++) await run()
+    global.gc()
+    await sleep(5)
+    let collections = 0
+    const observer = new PerformanceObserver((list) => {
+      collections += list.getEntries().length
+    })
+    observer.observe({ entryTypes: ['gc'] })
+    const before = process.memoryUsage().heapUsed
+    for (let i = 0; i < runs; i++) await run()
+    const bytes = process.memoryUsage().heapUsed - before
+    await sleep(5)
+    if (collections > 0) refuse(`${collections} collections while garbage was counted`)
+    return { bytes: bytes / (runs * steps) }
+  },
+
+  /** Bytes that a run keeps which waits for a tool. */
+  async parked() {
+    let waiting = 0
+    const agent = await agentWith(() => {
+      waiting++
+      return new Promise(() => undefined)
+    }, 50)
+    const kept = []
+    const park = async (count) => {
+      for (let i = 0; i < count; i++) kept.push(agent.run('Go.'))
+      while (waiting < kept.length) await sleep(1)
+    }
+    const heap = async () => {
+      await sleep(20)
+      global.gc()
+      global.gc()
+      return process.memoryUsage().heapUsed
+    }
+    await park(200)
+    const before = await heap()
+    await park(runs)
+    const bytes = ((await heap()) - before) / runs
+    if (kept.some(({ state }) => state !== 'WAITING_FOR_TOOL')) refuse('a run that does not wait')
+    return { bytes }
+  },
+
+  /**
+   * What a step consists of, as the difference between a long run and a short one: without what starts and ends a run.
+   * No clock is looked at, so that every machine counts the same.
+   */
+  async counts() {
+    const counted = {}
+    const count = (key) => {
+      counted[key] = (counted[key] ?? 0) + 1
+    }
+    const { AbortController, setTimeout } = globalThis
+    // oxlint-disable-next-line unbound-method -- called on whatever it was called on
+    const { addEventListener } = EventTarget.prototype
+    const counting = {
+      AbortController: class extends AbortController {
+        constructor() {
+          super()
+          count('abortControllers')
+        }
+      },
+      setTimeout: (...given) => {
+        count('timers')
+        return setTimeout(...given)
+      },
+    }
+    const hook = createHook({
+      init: (_id, type) => {
+        if (type === 'PROMISE') count('promises')
+      },
+    })
+    const kinds = {
+      '@xstate.microstep': 'microsteps',
+      '@xstate.actor': 'actors',
+      '@xstate.event': 'messages',
+      '@xstate.snapshot': 'snapshots',
+    }
+    const inspect = ({ type }) => {
+      if (type in kinds) count(kinds[type])
+    }
+    const lengths = [10, 60]
+    const results = []
+    for (const steps of lengths) {
+      const quiet = await runner('statewright', steps)
+      const inspected = await runner('statewright', steps, { options: { inspect } })
+      const heard = await runner('statewright', steps, {
+        watch: (run) => run.events$.subscribe(() => count('events')),
+      })
+      await quiet()
+      for (const key of Object.keys(counted)) delete counted[key]
+      Object.assign(globalThis, counting)
+      EventTarget.prototype.addEventListener = function (...given) {
+        count('listeners')
+        return addEventListener.apply(this, given)
+      }
+      hook.enable()
+      await quiet()
+      hook.disable()
+      Object.assign(globalThis, { AbortController, setTimeout })
+      EventTarget.prototype.addEventListener = addEventListener
+      await inspected()
+      await heard()
+      results.push({ ...counted })
+    }
+    const [short, long] = results
+    const perStep = (key) => ((long[key] ?? 0) - (short[key] ?? 0)) / (lengths[1] - lengths[0])
+    const keys = ['microsteps', 'actors', 'messages', 'snapshots', 'events', 'promises', 'timers']
+    keys.push('abortControllers', 'listeners')
+    return Object.fromEntries(keys.map((key) => [key, perStep(key)]))
+  },
+}
+
+console.log(JSON.stringify(await measurements[what]()))
+process.exit(0)

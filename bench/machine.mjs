@@ -1,0 +1,84 @@
+// What the machine costs without a wire: Statewright beside the least that an agent loop on XState can be, in processes
+// of their own, in turn, medians with their spread. Usage: npm run bench:machine [-- --quick]
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { median, spread } from './statistics.mjs'
+
+const quick = process.argv.includes('--quick')
+const rounds = quick ? 3 : 9
+const contenders = ['statewright', 'minimal']
+
+function worker(options, flags = []) {
+  const file = fileURLToPath(new URL('./machine-worker.mjs', import.meta.url))
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [...flags, file, JSON.stringify({ warmup: 0, ...options })],
+    { encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
+  return JSON.parse(stdout)
+}
+
+const rows = []
+function row(measure, value, { xstate = '', ratio = '', goal = '', met } = {}) {
+  rows.push({
+    measure,
+    statewright: value,
+    'least on XState': xstate,
+    ratio,
+    goal,
+    met: met === undefined ? '' : met ? 'yes' : 'NO',
+  })
+  console.log(`${measure}: ${value}`)
+}
+
+/** Both in turn, the order turned round each time: what drifts hits both alike. */
+function paired(options, key, flags) {
+  const results = { statewright: [], minimal: [] }
+  for (let i = 0; i < rounds; i++) {
+    for (const impl of i % 2 === 0 ? contenders : [...contenders].reverse())
+      results[impl].push(worker({ ...options, impl }, flags))
+  }
+  const of = (impl, key) => results[impl].map((result) => result[key])
+  const ratios = of('statewright', key).map((value, i) => value / of('minimal', key)[i])
+  const ratio = `${median(ratios).toFixed(2)} × (${spread(ratios)})`
+  return { ours: of('statewright', key), xstate: of('minimal', key), gc: of('statewright', 'gc'), ratio }
+}
+
+const us = (values) => `${median(values).toFixed(0)} µs (${spread(values, 0)})`
+const kib = (values) => `${(median(values) / 1024).toFixed(1)} KiB`
+
+const long = {}
+for (const steps of [50, 400]) {
+  const runs = 4000 / steps
+  const { ours, xstate, gc, ratio } = paired({ what: 'cpu', steps, runs, warmup: 2 * runs }, 'cpu')
+  long[steps] = median(ours)
+  const goal = steps === 50 ? { goal: '≤ 60 µs', met: median(ours) <= 60 } : {}
+  row(`CPU a step, ${steps} steps`, us(ours), { xstate: us(xstate), ratio, ...goal })
+  row(`of it the garbage collector, ${steps} steps`, us(gc))
+}
+const growth = long[400] / long[50]
+row('CPU a step, 400 against 50 steps', `${growth.toFixed(2)} ×`, { goal: '≤ 1.1 ×', met: growth <= 1.1 })
+
+{
+  const { ours, xstate, ratio } = paired({ what: 'cpu', steps: 10, runs: 20 }, 'cpu')
+  row('CPU a step, the first 200 of a process', us(ours), { xstate: us(xstate), ratio })
+}
+
+const young = ['--expose-gc', '--min-semi-space-size=256', '--max-semi-space-size=256']
+for (const steps of [50, 400]) {
+  const options = { what: 'garbage', steps, runs: 400 / steps, warmup: 8000 / steps }
+  const { ours, xstate, ratio } = paired(options, 'bytes', young)
+  const goal = steps === 50 ? { goal: '≤ 25 KiB', met: median(ours) <= 25 * 1024 } : {}
+  row(`garbage a step, ${steps} steps`, kib(ours), { xstate: kib(xstate), ratio, ...goal })
+}
+
+{
+  const bytes = Array.from({ length: 3 }, () => worker({ what: 'parked', runs: 1000 }, ['--expose-gc']).bytes)
+  row('heap of a run parked in a tool call', kib(bytes), { goal: '≤ 8 KiB', met: median(bytes) <= 8 * 1024 })
+}
+
+for (const [what, count] of Object.entries(worker({ what: 'counts' }))) row(`${what} a step`, count)
+
+console.log(`Node ${process.version}, ${rounds} rounds`)
+console.table(rows)
