@@ -1,6 +1,6 @@
-import { enqueueActions } from 'xstate'
+import type { ActionFunction, AnyMachineSnapshot } from 'xstate'
 import type { Announcement } from './announcements.js'
-import type { AgentContext } from './context.js'
+import { type AgentContext, changed } from './context.js'
 import type { AgentMachineEvent } from './events.js'
 
 /**
@@ -14,20 +14,49 @@ export type Update<Params = undefined> = (
   params: Params,
 ) => Partial<AgentContext> | undefined
 
-/** An update as an action of the chart. */
-export function act<Params = undefined>(update: Update<Params>) {
-  return enqueueActions<
-    AgentContext,
-    AgentMachineEvent,
-    Params,
-    AgentMachineEvent,
-    never,
-    never,
-    never,
-    never,
-    Announcement
-  >(({ context, event, enqueue }, params) => {
-    const patch = update(context, event, (announcement) => enqueue.emit(announcement), params)
-    if (patch !== undefined) enqueue.assign(patch)
-  })
+type Action<Params> = ActionFunction<
+  AgentContext,
+  AgentMachineEvent,
+  AgentMachineEvent,
+  Params extends undefined ? undefined : Params,
+  never,
+  never,
+  never,
+  never,
+  Announcement
+>
+
+/**
+ * An update as an action of the chart: what `enqueueActions` would make of it with an `emit` for each announcement and
+ * one `assign`, in a single step. XState's own way costs a tenth of the loop: eleven functions an action, and a snapshot
+ * and a copy of the context for each thing that it enqueues. This is the one place that knows how XState asks its
+ * built-in actions what they do.
+ */
+export function act<Params = undefined>(update: Update<Params>): Action<Params> {
+  const resolve: Resolve<Params> = (scope, snapshot, args, params) => {
+    const tell = (announcement: Announcement): void => {
+      const exec = (): void => scope.defer(() => scope.emit(announcement))
+      scope.actionExecutor({ type: 'xstate.emit', info: args, params: { event: announcement }, exec })
+    }
+    const patch = update(args.context, args.event, tell, params)
+    if (patch === undefined) return [snapshot, undefined, undefined]
+    return [{ ...snapshot, context: changed(args.context, patch) }, undefined, undefined]
+  }
+  const action = Object.assign(() => undefined, { type: 'xstate.enqueueActions', resolve })
+  return action as unknown as Action<Params>
+}
+
+/** What a built-in action makes of a snapshot; the rest of the answer is for actions that need more than one step. */
+type Resolve<Params> = (
+  scope: Scope,
+  snapshot: AnyMachineSnapshot,
+  args: { context: AgentContext; event: AgentMachineEvent },
+  params: Params,
+) => [AnyMachineSnapshot, undefined, undefined]
+
+interface Scope {
+  /** Does something once the transition has been applied. */
+  defer(work: () => void): void
+  emit(announcement: Announcement): void
+  actionExecutor(action: { type: string; info: unknown; params: unknown; exec: () => void }): void
 }

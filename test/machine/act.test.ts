@@ -1,0 +1,137 @@
+import * as fc from 'fast-check'
+import { createActor, enqueueActions, setup, transition } from 'xstate'
+import { act, type Update } from '../../machines/agent/act.js'
+import type { Announcement } from '../../machines/agent/announcements.js'
+import { type AgentContext, createContext, noFeatures } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import { defaultConfig } from '../../src/core/config/defaults.js'
+import { createSession } from '../../src/index.js'
+
+const { state } = createSession()
+const initial = createContext({
+  ...state,
+  now: 0,
+  runId: 'run',
+  sessionId: 'session',
+  config: defaultConfig,
+  tools: {},
+  features: noFeatures,
+  input: [],
+})
+
+/** What an update does is said by its parameters. */
+interface Params {
+  told: string[]
+  patch: Partial<AgentContext> | null
+}
+
+const update: Update<Params> = (context, event, tell, { told, patch }) => {
+  for (const message of told) tell({ type: 'warning', code: `${event.type}.${context.steps}`, message })
+  return patch ? { ...patch, numbered: context.numbered + 1 } : undefined
+}
+
+/** The update as XState's own actions do it. */
+const asXStateDoes = enqueueActions<
+  AgentContext,
+  AgentMachineEvent,
+  Params,
+  AgentMachineEvent,
+  never,
+  never,
+  never,
+  never,
+  Announcement
+>(({ context, event, enqueue }, params) => {
+  const patch = update(context, event, (announcement) => enqueue.emit(announcement), params)
+  if (patch !== undefined) enqueue.assign(patch)
+})
+
+/** Two actions as a state is left, three on the way, and one as the next is entered. */
+function machineOf(action: typeof asXStateDoes, [one, two, three]: [Params, Params, Params]) {
+  return setup({
+    types: {} as { context: AgentContext; events: AgentMachineEvent; emitted: Announcement },
+    actions: { action },
+  }).createMachine({
+    context: initial,
+    initial: 'before',
+    states: {
+      before: {
+        exit: [
+          { type: 'action', params: one },
+          { type: 'action', params: two },
+        ],
+        on: {
+          PAUSE: {
+            target: 'after',
+            actions: [
+              { type: 'action', params: three },
+              { type: 'action', params: () => one },
+              { type: 'action', params: two },
+            ],
+          },
+        },
+      },
+      after: { entry: { type: 'action', params: three }, tags: 'tag' },
+    },
+  })
+}
+
+const params: fc.Arbitrary<Params> = fc.record({
+  told: fc.array(fc.string(), { maxLength: 3 }),
+  patch: fc.option(
+    fc.record({ steps: fc.nat(), output: fc.string(), retrieved: fc.constant([]) }, { requiredKeys: [] }),
+  ),
+})
+const three = fc.tuple(params, params, params)
+
+describe('an action of the chart', () => {
+  it("is what XState's own actions would make of it", () => {
+    fc.assert(
+      fc.property(three, (given) => {
+        const [ours, theirs] = [act(update), asXStateDoes].map((action) => {
+          const machine = machineOf(action as typeof asXStateDoes, given)
+          const before = machine.getInitialSnapshot({} as never)
+          const [snapshot, actions] = transition(machine, before, { type: 'PAUSE' })
+          const told = actions
+            .filter(({ type }) => (type as string) === 'xstate.emit')
+            .map(({ params }) => params)
+          const { value, context, status, children, historyValue, tags } = snapshot
+          return { value, context, status, children, historyValue, tags, told }
+        })
+        expect(ours).toEqual(theirs)
+      }),
+    )
+  })
+
+  it('tells in order, once the transition has been applied', () => {
+    const machine = machineOf(act(update) as typeof asXStateDoes, [
+      { told: ['a', 'b'], patch: { steps: 1 } },
+      { told: ['c'], patch: null },
+      { told: ['d'], patch: { steps: 2 } },
+    ])
+    const actor = createActor(machine)
+    const told: unknown[] = []
+    actor.on('*', (event) => told.push([event, actor.getSnapshot().value]))
+    actor.start()
+    actor.send({ type: 'PAUSE' })
+    const said = (code: string, message: string) => [{ type: 'warning', code, message }, 'after']
+    expect(told).toEqual([
+      said('PAUSE.0', 'a'),
+      said('PAUSE.0', 'b'),
+      said('PAUSE.1', 'c'),
+      said('PAUSE.1', 'd'),
+      said('PAUSE.2', 'a'),
+      said('PAUSE.2', 'b'),
+      said('PAUSE.1', 'c'),
+      said('PAUSE.1', 'd'),
+    ])
+  })
+
+  it('leaves the context as it is where nothing changes', () => {
+    const nothing: Params = { told: ['a'], patch: null }
+    const machine = machineOf(act(update) as typeof asXStateDoes, [nothing, nothing, nothing])
+    const before = machine.getInitialSnapshot({} as never)
+    const [after] = transition(machine, before, { type: 'PAUSE' })
+    expect(after.context).toBe(before.context)
+  })
+})
