@@ -5,7 +5,8 @@ import { checkFit } from '../context/check-fit.js'
 import { createTokenCounter, type TokenCounter } from '../context/count-tokens.js'
 import { drawFit, type Situation, type Strategy } from '../context/situation.js'
 import { contextOverflow } from '../context/overflow.js'
-import { requestSummary, type Summary, type SummaryScope } from './request-summary.js'
+import type { AskScope } from './ask-model.js'
+import { requestSummary, type Summary } from './request-summary.js'
 import { compact, none, slidingWindow } from '../context/strategies/plain.js'
 import { planSummary, withoutSummary, withSummary } from '../context/strategies/summarize.js'
 import { summaryRequest } from '../context/summary-request.js'
@@ -30,7 +31,7 @@ const strategies: Record<ContextStrategy, Strategy> = {
 }
 
 /** `self`: the actor that does the work. */
-export type FitScope = SummaryScope & { self: AnyActorRef }
+export type FitScope = AskScope & { self: AnyActorRef }
 
 export async function fitted(scope: FitScope, counter: TokenCounter): Promise<FitOutput> {
   const { parts, context } = scope

@@ -1,0 +1,161 @@
+import { remaining } from '../../../guards/budget.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
+import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
+import type { AgentParts } from '../live/parts.js'
+import type { Live } from '../live/live.js'
+import { checkedResponse } from '../models/checked-response.js'
+import { toModelFailure } from '../models/failures.js'
+import { ModelError, type ModelRequest } from '../models/provider.js'
+import { estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
+import { refuseUnknownPrice } from './refusals.js'
+import { watchIdle } from './watch-idle.js'
+
+/** Where a model is asked. */
+export interface AskScope {
+  parts: AgentParts
+  live: Live
+  /** As the agent stood when the work began. */
+  context: AgentContext
+  signal: AbortSignal
+}
+
+/** One request, and what is done around it. */
+export interface Asking<Output> {
+  request: ModelRequest
+  /** Whether the model's price has to be known before it is asked. */
+  needsPrice: boolean
+  /** Right before the request is sent. */
+  onSend?: () => Promise<void> | undefined
+  onDelta: (text: string, reasoning: string) => void
+  /** What may be known of the text of an answer that failed midway. */
+  heard: (partialText: string) => string
+  /** Makes of a whole answer what it was asked for. What it throws is a failure of the request. */
+  take: (response: ModelResponse, price: () => Promise<Usage>) => Promise<Output>
+}
+
+/**
+ * The one way to ask a model: no request leaves before the log is durable, without a price or a budget that is needed,
+ * or without a limit on its silence; and whatever comes of it is classified, and paid for. Rejects with a plain failure.
+ */
+export async function askModel<Output>(
+  { parts, live, context, signal }: AskScope,
+  { request, needsPrice, onSend, onDelta, heard, take }: Asking<Output>,
+): Promise<Output> {
+  const { config } = context
+  // Before anything is timed: a slow store is no silence of the provider.
+  await live.flushed()
+  const idle = watchIdle(signal, config, request.stream, live.clock)
+  // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
+  let isPricing = false
+  const loadPrices = (): void => {
+    if (isPricing) return
+    isPricing = true
+    void parts.prices.load()
+  }
+  try {
+    signal.throwIfAborted()
+    if (needsPrice) await refuseUnknownPrice(parts, config, context.usage.session)
+    refuseOverBudget(request, context)
+    const ready = onSend?.()
+    if (ready) await ready
+    signal.throwIfAborted()
+    const answer = await idle.orSilence(
+      parts.model.request(request, {
+        signal: idle.signal,
+        onSent: loadPrices,
+        onActivity: (kind) => {
+          loadPrices()
+          idle.onActivity(kind)
+        },
+        onDelta: (text, reasoning) => {
+          onDelta(text ?? '', reasoning ?? '')
+        },
+      }),
+    )
+    const response = checkedResponse(answer)
+    return await take(response, () => usageOf(parts, request, response, context))
+  } catch (error) {
+    const silenced = idle.signal.aborted && !signal.aborted
+    const reason = silenced ? idle.signal.reason : error
+    const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
+    const told = { ...failure, partialText: heard(failure.partialText) }
+    throw await priced(parts, request, told, context)
+  } finally {
+    idle.stop()
+  }
+}
+
+/** The one code that the machine decides by. */
+const overBudget = 'token_budget'
+
+class OverBudget extends ModelError {}
+
+/** A provider that has the same word for something of its own does not speak of our budget. */
+function withoutOurCode(failure: ModelFailure, error: unknown): ModelFailure {
+  const isForeign = failure.code === overBudget && !(error instanceof OverBudget)
+  return isForeign ? { ...failure, code: `provider_${overBudget}` } : failure
+}
+
+/** `budget.preflight`: a request whose input alone crosses the line is not sent. */
+function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
+  const { budget, limits } = context.config
+  if (!budget.preflight || limits.tokenBudget === 0) return
+  const needed = estimateRequestTokens(request)
+  const left = remaining(budgetTotals(context), budgetLimits(context.config)).tokens ?? Infinity
+  if (needed < left) return
+  throw new OverBudget({
+    kind: 'fatal',
+    code: overBudget,
+    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
+  })
+}
+
+async function usageOf(
+  parts: AgentParts,
+  request: ModelRequest,
+  response: ModelResponse,
+  context: AgentContext,
+): Promise<Usage> {
+  const { usage } = response
+  const estimate = context.config.budget.onMissingUsage === 'estimate'
+  return costOf(parts, usage ?? (estimate ? estimateUsage(request, response) : noTokens), usage === null)
+}
+
+async function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Promise<Usage> {
+  const { provider, model } = parts.model
+  return { ...tokens, cost: await parts.prices.price(provider, model, tokens), estimated }
+}
+
+async function priced(
+  parts: AgentParts,
+  request: ModelRequest,
+  failure: ModelFailure,
+  context: AgentContext,
+): Promise<ModelActorError> {
+  const usage = await usageOfFailure(parts, request, failure, context)
+  return { ...failure, usage, jitter: 0.5 + Math.random() }
+}
+
+/** What a failed attempt cost: as reported, or, once text had come, by estimate. A refused request cost nothing. */
+async function usageOfFailure(
+  parts: AgentParts,
+  request: ModelRequest,
+  { usage, partialText: text, kind }: ModelFailure,
+  context: AgentContext,
+): Promise<Usage | null> {
+  if (usage !== null) return costOf(parts, usage, false)
+  const wasAnswered = text !== '' || kind === 'incomplete'
+  if (!wasAnswered || context.config.budget.onMissingUsage !== 'estimate') return null
+  const answer = { text, reasoning: '', refusal: null, toolCalls: [] }
+  return costOf(parts, estimateUsage(request, answer), true)
+}
+
+const noTokens: TokenUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  totalTokens: 0,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
