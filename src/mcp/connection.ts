@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import { describeError } from '../core/base/describe-error.js'
-import { longestTimer, within } from './deadline.js'
+import { longestTimer } from '../core/base/clock.js'
+import { within } from '../core/base/time-limit.js'
 import { callFailure, httpStatus, LostError, SessionExpiredError, startFailure } from './failures.js'
 import { httpWire } from './http-wire.js'
 import type { CheckedMcpOptions } from './options.js'
@@ -91,7 +92,7 @@ export async function connect(options: CheckedMcpOptions, events: ConnectionEven
   }
 
   try {
-    await within(startTimeoutMs, orLoss(client.connect(wire.transport, { timeout: longestTimer })))
+    await within({ ms: startTimeoutMs }, orLoss(client.connect(wire.transport, { timeout: longestTimer })))
   } catch (error) {
     isClosed = true
     wire.kill()

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { describeError } from '../core/base/describe-error.js'
 import { cappedResponse, isEventStream } from './capped-response.js'
-import { within } from './deadline.js'
+import { within } from '../core/base/time-limit.js'
 import { httpStatus } from './failures.js'
 import type { McpAddress } from './options.js'
 import { loadHttp } from './sdk.js'
@@ -123,7 +123,7 @@ export async function httpWire(
     place,
     lastWords: () => '',
     explain,
-    farewell: () => within(farewellMs, transport.terminateSession()).catch(() => undefined),
+    farewell: () => within({ ms: farewellMs }, transport.terminateSession()).catch(() => undefined),
     kill: () => undefined,
   }
 }

@@ -5,7 +5,7 @@ import type { Tool } from '../core/tools/tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import type { ToolSource } from '../core/tools/tool-source.js'
 import { connect, type Connection, type McpCall } from './connection.js'
-import { within } from './deadline.js'
+import { within } from '../core/base/time-limit.js'
 import { SessionExpiredError } from './failures.js'
 import { listTools } from './list-tools.js'
 import { type CheckedMcpOptions, checkedMcpOptions, type McpOptions } from './options.js'
@@ -87,7 +87,7 @@ class Server implements McpServer {
       this.#names = new ToolNames(this.#name)
     }
     try {
-      await within(startTimeoutMs, this.#readList(connection))
+      await within({ ms: startTimeoutMs }, this.#readList(connection))
     } catch (error) {
       await connection.close()
       const message = `The MCP server '${this.#name}' did not list its tools. ${describeError(error)}`
@@ -163,7 +163,7 @@ class Server implements McpServer {
       for (let round = 0; round < maxRounds && this.#hasChanged; round += 1) {
         this.#hasChanged = false
         // oxlint-disable-next-line no-await-in-loop -- a change while the list was read needs another look
-        await within(this.#options.startTimeoutMs, this.#readList(connection))
+        await within({ ms: this.#options.startTimeoutMs }, this.#readList(connection))
       }
     } catch (error) {
       this.#warn(`Its new list of tools could not be read. ${describeError(error)}`)

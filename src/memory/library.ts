@@ -1,4 +1,4 @@
-import { abortable } from '../core/models/openai/abortable.js'
+import { abortable } from '../core/base/abort.js'
 import { ChunkIndex, type Found } from './chunk-index.js'
 import { type Chunk, chunkText } from './chunk-text.js'
 import type { StoredDocument } from './documents.js'

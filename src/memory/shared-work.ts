@@ -1,4 +1,4 @@
-import { abortable } from '../core/models/openai/abortable.js'
+import { abortable } from '../core/base/abort.js'
 
 /**
  * Work that several wait for and that runs once at a time. It is stopped when the last of those who wait has given up,

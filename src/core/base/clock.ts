@@ -12,7 +12,7 @@ export interface Clock {
 }
 
 /** Longest delay that a timer of the platform takes; a longer one would fire at once. */
-const longestTimer = 2_147_483_647
+export const longestTimer = 2_147_483_647
 
 /** The time of the platform. Delays of more than 24.8 days fire after that long. */
 export const systemClock: Clock = {

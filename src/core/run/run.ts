@@ -8,7 +8,7 @@ import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../mach
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import { UsageError } from '../base/errors.js'
-import { onAbort } from '../base/on-abort.js'
+import { onAbort } from '../base/abort.js'
 import type { MachineState } from '../sessions/log/record-content.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'

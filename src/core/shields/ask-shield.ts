@@ -1,6 +1,6 @@
 import { evidence } from '../../../guards/lib/evidence.js'
 import type { Clock } from '../base/clock.js'
-import { CallAbort } from '../base/call-abort.js'
+import { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
 import { readVerdict, type Said } from './read-verdict.js'
 import type { Shield, ShieldScene } from './shield.js'

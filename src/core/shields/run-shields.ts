@@ -1,7 +1,6 @@
 import type { Screening, ShieldFinding } from '../../../machines/agent/screening.js'
-import type { CallAbort } from '../base/call-abort.js'
+import { type CallAbort, onAbort } from '../base/abort.js'
 import { type Clock, systemClock } from '../base/clock.js'
-import { onAbort } from '../base/on-abort.js'
 import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
 import { defaultTimeoutMs } from './shield-set.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'

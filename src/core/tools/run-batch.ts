@@ -1,5 +1,5 @@
 import type { ToolResult } from '../../../machines/agent/results.js'
-import { CallAbort } from '../base/call-abort.js'
+import { CallAbort } from '../base/abort.js'
 import { runCall, type RunCallOptions, type RunnableCall } from './run-call.js'
 
 export interface RunBatchOptions extends RunCallOptions {

@@ -2,7 +2,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
 import type { Clock } from '../base/clock.js'
 import type { Delegate, Tool } from './tool.js'
-import type { CallAbort } from '../base/call-abort.js'
+import type { CallAbort } from '../base/abort.js'
 import { classifyToolError } from './classify-tool-error.js'
 import { formatValue, limit } from '../base/format-value.js'
 import { nearestFirst } from '../base/nearest.js'
@@ -10,7 +10,7 @@ import { parseArguments } from './parse-arguments.js'
 import { decisionTimeout } from './prepare.js'
 import { toJson } from '../base/to-json.js'
 import type { ToolSet } from './tool-set.js'
-import { withTimeout } from '../base/with-timeout.js'
+import { withTimeout } from '../base/time-limit.js'
 
 export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided'>
 

@@ -4,11 +4,10 @@ import { toUserState, userStateOf, type UserStates } from '../../../guards/user-
 import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { deepFreeze } from '../base/freeze.js'
-import { onAbort } from '../base/on-abort.js'
+import { CallAbort, onAbort } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { CallAbort } from '../base/call-abort.js'
 import { describeError } from '../base/describe-error.js'
-import { withTimeout } from '../base/with-timeout.js'
+import { withTimeout } from '../base/time-limit.js'
 import type { GuardFact, GuardQuestion, UserGuard } from './guard.js'
 import { readVerdict, type Said } from './verdict.js'
 

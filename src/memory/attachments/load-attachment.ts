@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { cut } from '../../../guards/lib/cut.js'
-import { abortable } from '../../core/models/openai/abortable.js'
+import { abortable, CallAbort } from '../../core/base/abort.js'
+import { within } from '../../core/base/time-limit.js'
 import { AttachmentError } from './attachment-error.js'
 import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
 import { convertHtml, convertPdf } from './convert.js'
@@ -62,16 +63,16 @@ function cutText(text: string, maxChars: number): string {
 async function withDeadline<Result>(
   ms: number,
   outer: AbortSignal,
-  late: () => Error,
+  tooLate: () => Error,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const deadline = new AbortController()
-  const timer = setTimeout(() => {
-    deadline.abort(late())
-  }, ms)
-  try {
-    return await abortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal))
-  } finally {
-    clearTimeout(timer)
+  const deadline = new CallAbort()
+  const late = (): Error => {
+    deadline.abort(tooLate())
+    return deadline.reason as Error
   }
+  return within(
+    { ms, late },
+    abortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal)),
+  )
 }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
-import type { CallAbort } from '../../base/call-abort.js'
+import type { CallAbort } from '../../base/abort.js'
 import type { ModelRequestOptions } from '../provider.js'
 import type { OwnClient } from './client.js'
 import type { NodeHttp } from './node-http.js'

@@ -1,6 +1,6 @@
 import { lazily } from '../../base/load.js'
 import type { ModelProvider } from '../provider.js'
-import { abortable } from './abortable.js'
+import { abortable } from '../../base/abort.js'
 import { baseURLOf, checkCredentials } from './credentials.js'
 import { checkOptions, type OpenAIChatOptions } from './options.js'
 import { providerName } from './provider-name.js'

@@ -1,5 +1,5 @@
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
-import type { CallAbort } from '../../base/call-abort.js'
+import type { CallAbort } from '../../base/abort.js'
 import type { NodeHttp } from './node-http.js'
 
 /** A request as the client would make it, but for its body. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.js'
+import { within } from '../../base/time-limit.js'
 import { ConfigError } from '../../base/errors.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
@@ -35,24 +36,10 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
   const limited = <Value>(
     what: string,
     answer: Value | Promise<Value>,
-    onLate: (value: Value) => void = () => undefined,
+    onLate?: (value: Value) => void,
   ): Value | Promise<Value> => {
     if (!(answer instanceof Promise)) return answer
-    return new Promise((resolve, reject) => {
-      let isLate = false
-      const timer = clock.setTimeout(() => {
-        isLate = true
-        reject(silent(what, timeoutMs))
-      }, timeoutMs)
-      const settle = (tell: () => void): void => {
-        clock.clearTimeout(timer)
-        tell()
-      }
-      answer.then(
-        (value) => settle(() => (isLate ? onLate(value) : resolve(value))),
-        (error: unknown) => settle(() => reject(error as Error)),
-      )
-    })
+    return within({ ms: timeoutMs, clock, late: () => silent(what, timeoutMs), onLate }, answer)
   }
   /** Nobody waits for it any more. */
   const giveBack = async (lease: Lease): Promise<void> => {

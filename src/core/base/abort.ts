@@ -1,0 +1,100 @@
+/**
+ * What ends one call, or one request, early. Its AbortSignal is made when somebody first asks for it: most never do, and making one
+ * costs more than the rest of a call. Each has its own, so that many calls at once do not pile their listeners on
+ * one signal (Node warns of more than ten).
+ */
+export class CallAbort {
+  #controller: AbortController | undefined
+  #aborted: { reason: unknown } | undefined
+  /** Told before the signal's listeners. */
+  onAbort: (() => void) | undefined
+
+  get aborted(): boolean {
+    return this.#aborted !== undefined
+  }
+
+  get reason(): unknown {
+    return this.#aborted?.reason
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason)
+    }
+    return this.#controller.signal
+  }
+
+  /** The first reason stays. */
+  abort(reason: unknown): void {
+    if (this.#aborted) return
+    this.#aborted = { reason }
+    this.onAbort?.()
+    this.#controller?.abort(reason)
+  }
+}
+
+interface Waiting {
+  callbacks: Set<() => void>
+  stop: () => void
+}
+
+/**
+ * Who waits for each signal. A signal has one listener of ours, however many wait: Node takes more than ten on one for a
+ * leak and warns of it, and an app may well give one signal to all its runs.
+ */
+const waiting = new WeakMap<AbortSignal, Waiting>()
+
+/** Calls back when the signal aborts, in the order of asking. Returns what ends the waiting. */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  const { callbacks, stop } = waiting.get(signal) ?? listen(signal)
+  // Of its own, so that one function can wait twice.
+  const waiter = (): void => callback()
+  callbacks.add(waiter)
+  return () => {
+    if (callbacks.delete(waiter) && callbacks.size === 0) stop()
+  }
+}
+
+function listen(signal: AbortSignal): Waiting {
+  const callbacks = new Set<() => void>()
+  const listener = (): void => {
+    stop()
+    // A callback may end the waiting of a later one.
+    for (const callback of callbacks) callback()
+  }
+  const stop = (): void => {
+    signal.removeEventListener('abort', listener)
+    waiting.delete(signal)
+  }
+  signal.addEventListener('abort', listener)
+  const waiters = { callbacks, stop }
+  waiting.set(signal, waiters)
+  return waiters
+}
+
+/**
+ * Does `work` with an abort of its own and gives up at once when `outer` aborts, whatever the work is waiting for. The
+ * own one aborts when `outer` does and when the work fails, which frees its connections; no listener stays on `outer`,
+ * which may live for many requests.
+ */
+export async function abortable<Result>(
+  outer: AbortSignal,
+  work: (abort: CallAbort) => Promise<Result>,
+): Promise<Result> {
+  outer.throwIfAborted()
+  const own = new CallAbort()
+  return await new Promise<Result>((resolve, reject) => {
+    const abort = () => {
+      own.abort(outer.reason)
+      reject(outer.reason)
+    }
+    outer.addEventListener('abort', abort, { once: true })
+    work(own)
+      .finally(() => outer.removeEventListener('abort', abort))
+      .then(resolve, (error: unknown) => {
+        own.abort(error)
+        reject(error)
+      })
+  })
+}

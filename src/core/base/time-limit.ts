@@ -1,0 +1,74 @@
+import type { CallAbort } from './abort.js'
+import { type Clock, systemClock } from './clock.js'
+
+interface Limit<Result> {
+  /** Milliseconds; more than 0. */
+  timeoutMs: number
+  clock: Clock
+  /** Aborted at the timeout. When it is aborted earlier, the timer is cleared and the work alone decides. */
+  abort: CallAbort
+  timedOut: () => Result
+}
+
+/**
+ * Gives work that never rejects a limited time. At the timeout the result is `timedOut()`, whether the work heeds its
+ * signal or not; what it brings later is dropped.
+ */
+export function withTimeout<Result>(limit: Limit<Result>, work: () => Promise<Result>): Promise<Result> {
+  const { timeoutMs, clock, abort, timedOut } = limit
+  return new Promise((resolve) => {
+    const timer = clock.setTimeout(() => {
+      // Before the abort: work that heeds it must not get its say first.
+      resolve(timedOut())
+      abort.abort(new DOMException(`The call took longer than ${timeoutMs} ms.`, 'TimeoutError'))
+    }, timeoutMs)
+    abort.onAbort = () => {
+      clock.clearTimeout(timer)
+    }
+    void work()
+      .then(resolve)
+      .finally(() => {
+        clock.clearTimeout(timer)
+      })
+  })
+}
+
+/** How long work is waited for, and what it is worth afterwards. */
+export interface Deadline<Result> {
+  /** Milliseconds. */
+  ms: number
+  /** Default: the platform's. */
+  clock?: Clock
+  /** What is thrown when it takes longer. Default: a DOMException `TimeoutError`. */
+  late?: () => Error
+  /** Given what comes too late. */
+  onLate?: ((result: Result) => void) | undefined
+}
+
+/** The work's outcome, or a rejection when it takes too long. The work itself is not stopped. */
+export function within<Result>(
+  { ms, clock = systemClock, late = () => tookLonger(ms), onLate }: Deadline<Result>,
+  work: Promise<Result>,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    let isLate = false
+    const timer = clock.setTimeout(() => {
+      isLate = true
+      reject(late())
+    }, ms)
+    work.then(
+      (result) => {
+        clock.clearTimeout(timer)
+        return isLate ? onLate?.(result) : resolve(result)
+      },
+      (error: unknown) => {
+        clock.clearTimeout(timer)
+        reject(error as Error)
+      },
+    )
+  })
+}
+
+function tookLonger(ms: number): DOMException {
+  return new DOMException(`It took longer than ${ms} ms.`, 'TimeoutError')
+}
