@@ -14,6 +14,12 @@ import { resultOf } from './agent/result-of.js'
  *
  * Pure: context is plain JSON, time arrives on events, whatever waits is an actor. The same events give the same
  * states, so a log of events is the run.
+ *
+ * @example
+ * // The bare machine: its events in, its states out. `agent.machine` is the same with an agent's actors.
+ * const [before] = initialTransition(agentMachine, agent.input('Go.'))
+ * const [after] = transition(agentMachine, before, { type: 'CANCEL', why: 'Not now.' })
+ * console.log(after.value, after.output?.reason) // CANCELLED cancelled
  */
 export const agentMachine = setup({
   types: {} as {

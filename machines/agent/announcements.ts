@@ -8,6 +8,10 @@ import type { Usage } from './usage.js'
 /**
  * What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the
  * agent's: their names stand where only a tool that exists can be meant.
+ *
+ * @example
+ * // As the bare machine emits it; an agent's machine adds `id`, `runId`, `seq` and `at`.
+ * const tell = (announcement: Announcement) => console.log(announcement.type)
  */
 export type Announcement<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
@@ -102,6 +106,13 @@ type Ran = 'ok' | 'error' | 'timeout' | 'denied'
  * an answer, a sub-agent that was paused, a run that was resumed — is started again under the same id.
  *
  * What waits for people has no step: an approved call begins when it runs, and a call of the client's own has none.
+ *
+ * @example
+ * run.events$.subscribe((event) => {
+ *   if (event.type !== 'step_started') return
+ *   if (event.stepType === 'inference') console.log('asks the model, attempt', event.attempt)
+ *   if (event.stepType === 'tool_execution') console.log('runs', event.name)
+ * })
  */
 export type Step =
   | {
@@ -117,12 +128,24 @@ export type Step =
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
 
-/** What kinds of work a run consists of. */
+/**
+ * What kinds of work a run consists of.
+ *
+ * @example
+ * const icons: Record<StepType, string> = { inference: '✎', tool_execution: '⚙', shield_call: '⛨', memory_retrieval: '⌕' }
+ */
 export type StepType = Step['stepType']
 
 type StepOf<Type extends StepType> = Extract<Step, { stepType: Type }>
 
-/** Work begins; exactly one `step_completed` follows. */
+/**
+ * Work begins; exactly one `step_completed` follows.
+ *
+ * @example
+ * run.events$.subscribe((event) => {
+ *   if (event.type === 'step_started') console.log(event.stepType, event.stepId, event.startedAt)
+ * })
+ */
 export type StepStarted = {
   type: 'step_started'
   /** Milliseconds since the epoch. */
@@ -132,10 +155,24 @@ export type StepStarted = {
 /**
  * What a tool tells while it works; where shields look at its results, nothing. Text and reasoning of an inference come
  * as `stream_chunk`s with its `stepId`, and are not told twice.
+ *
+ * @example
+ * run.events$.subscribe((event) => {
+ *   if (event.type === 'step_progress') console.log(event.name, event.progress)
+ * })
  */
 export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
 
-/** Exactly one for each `step_started`, and before `run_ended`. */
+/**
+ * Exactly one for each `step_started`, and before `run_ended`.
+ *
+ * @example
+ * run.events$.subscribe((event) => {
+ *   if (event.type !== 'step_completed') return
+ *   console.log(event.stepType, event.outcome, event.completedAt - event.startedAt, 'ms')
+ *   if (event.stepType === 'inference') console.log(event.payload.modelResponse?.usage?.totalTokens)
+ * })
+ */
 export type StepCompleted = {
   type: 'step_completed'
   /** Both in milliseconds since the epoch. */
@@ -156,7 +193,12 @@ export type StepCompleted = {
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
 )
 
-/** What a model answered to one request. */
+/**
+ * What a model answered to one request.
+ *
+ * @example
+ * const answerOf = ({ text, toolCalls }: ModelStepResponse) => text ?? `${toolCalls?.length ?? 0} calls`
+ */
 export interface ModelStepResponse {
   /** Null where output shields look at answers: what they clear comes as `assistant_message`. */
   text: string | null
@@ -171,7 +213,12 @@ export interface ModelStepResponse {
   usage: Usage | null
 }
 
-/** What became of one call. */
+/**
+ * What became of one call.
+ *
+ * @example
+ * const hasFailed = (response: ToolStepResponse | null) => response !== null && response.status !== 'ok'
+ */
 export interface ToolStepResponse {
   /** `ok` is the only success. */
   status: ResultStatus
@@ -181,7 +228,12 @@ export interface ToolStepResponse {
   truncated?: true
 }
 
-/** What the shields had to say against a content. */
+/**
+ * What the shields had to say against a content.
+ *
+ * @example
+ * const toPeople = ({ action, message, shields }: Violation) => message ?? `${shields.join(', ')}: ${action}`
+ */
 export interface Violation {
   /** The gravest of them all. */
   action: Exclude<ShieldAction, 'allow'>

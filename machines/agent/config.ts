@@ -9,7 +9,12 @@ import type {
 } from '../../guards/config.js'
 import type { ContextStrategy } from './fit.js'
 
-/** The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so. */
+/**
+ * The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so.
+ *
+ * @example
+ * console.log(agent.config.limits.maxSteps, agent.config.retry.maxAttempts) // 50 3
+ */
 export interface AgentConfig {
   /** What ends a run whatever it does. Each run may override them, key by key. */
   limits: {
@@ -159,7 +164,16 @@ type Setting<Key, Value> =
   | (Key extends CanBeOff ? null : never)
   | undefined
 
-/** A configuration as a user writes it: every key may be left out; `null` switches a limit or a guard off. */
+/**
+ * A configuration as a user writes it: every key may be left out; `null` switches a limit or a guard off.
+ *
+ * @example
+ * const config: AgentConfigInput = {
+ *   limits: { maxSteps: 20, timeoutMs: 60_000, tokenBudget: null }, // null: off
+ *   guardrails: { progress: { stale: { haltAt: 8 } }, emptyAnswer: null },
+ * }
+ * createAgent({ model, ...config })
+ */
 export type AgentConfigInput = {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object
     ? { [Key in keyof AgentConfig[Section]]?: Setting<Key, AgentConfig[Section][Key]> } | undefined

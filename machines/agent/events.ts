@@ -24,7 +24,13 @@ export interface PartialAnswer {
   usage: Usage | null
 }
 
-/** What people and programs may say to a run. */
+/**
+ * What people and programs may say to a run.
+ *
+ * @example
+ * const stop: PublicEvent = { type: 'CANCEL', why: 'The user has closed the page.' }
+ * createActor(agent.machine, { input: 'Go.' }).start().send(stop)
+ */
 export type PublicEvent = Timed &
   (
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
@@ -73,7 +79,14 @@ export type ActorEvent = Timed &
     | (DoneActorEvent<Consultation, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
-/** Everything that the machine is told: by people and programs, and by its own actors. */
+/**
+ * Everything that the machine is told: by people and programs, and by its own actors.
+ *
+ * @example
+ * const journal = memoryJournal()
+ * await agent.run('Go.', { journal }).result
+ * const told = journal.entries.flatMap((entry): AgentMachineEvent[] => (entry.type === 'event' ? [entry.event] : []))
+ */
 export type AgentMachineEvent = PublicEvent | ActorEvent
 
 /** When an event happened; the initial event carries it in its input. */

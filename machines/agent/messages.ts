@@ -1,13 +1,27 @@
 import type { Json, JsonObject } from './json.js'
 
-/** One part of a user message, in the Chat Completions shape. */
+/**
+ * One part of a user message, in the Chat Completions shape.
+ *
+ * @example
+ * const parts: ContentPart[] = [
+ *   { type: 'text', text: 'What is in this picture?' },
+ *   { type: 'image_url', image_url: { url: 'https://example.com/heron.png', detail: 'low' } },
+ * ]
+ * agent.run([{ role: 'user', content: parts }])
+ */
 export type ContentPart =
   | { type: 'text'; text: string }
   | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' } }
   | { type: 'input_audio'; input_audio: { data: string; format: 'wav' | 'mp3' } }
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
 
-/** A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
+/**
+ * A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it.
+ *
+ * @example
+ * const call: ToolCall = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":19}' } }
+ */
 export interface ToolCall {
   /** Its result carries the same. */
   id: string
@@ -30,21 +44,37 @@ interface MessageBase {
   data?: JsonObject
 }
 
-/** Words of the loop's own to the model: a continuation, a summary. `instructions` are not in the transcript. */
+/**
+ * Words of the loop's own to the model: a continuation, a summary. `instructions` are not in the transcript.
+ *
+ * @example
+ * // Only in a history of one's own: an agent's `instructions` are no message.
+ * const rules: HistoryMessage = { role: 'system', content: 'Answer in French.' }
+ */
 export interface SystemMessage extends MessageBase {
   role: 'system'
   /** What it says. */
   content: string
 }
 
-/** What the user said. */
+/**
+ * What the user said.
+ *
+ * @example
+ * const said = result.messages.filter((message) => message.role === 'user' && !message.internal)
+ */
 export interface UserMessage extends MessageBase {
   role: 'user'
   /** A text, or parts: texts, images, audio, files. */
   content: string | ContentPart[]
 }
 
-/** What the model said, or the calls that it asked for. */
+/**
+ * What the model said, or the calls that it asked for.
+ *
+ * @example
+ * const asked = result.messages.flatMap((message) => (message.role === 'assistant' ? (message.tool_calls ?? []) : []))
+ */
 export interface AssistantMessage extends MessageBase {
   role: 'assistant'
   /** Its words; null when there are none. */
@@ -59,7 +89,12 @@ export interface AssistantMessage extends MessageBase {
   reasoning_details?: Json[]
 }
 
-/** The result of one call. */
+/**
+ * The result of one call.
+ *
+ * @example
+ * const results = result.messages.filter((message) => message.role === 'tool').map(({ tool_call_id, content }) => ({ tool_call_id, content }))
+ */
 export interface ToolMessage extends MessageBase {
   role: 'tool'
   /** The call's `id`. */
@@ -68,7 +103,12 @@ export interface ToolMessage extends MessageBase {
   content: string
 }
 
-/** A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes. */
+/**
+ * A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes.
+ *
+ * @example
+ * const transcript = result.messages.map((message: Message) => `${message.role}: ${message.content ?? '(calls)'}`)
+ */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 /** The text of what the user said last: what memory is searched for. */

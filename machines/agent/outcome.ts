@@ -1,7 +1,13 @@
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-/** Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends. */
+/**
+ * Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends.
+ *
+ * @example
+ * const isAtWork = (state: AgentState) => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+ * run.state$.subscribe((state) => console.log(state, isAtWork(state)))
+ */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -15,10 +21,20 @@ export type AgentState =
   | 'BLOCKED'
   | 'ERROR'
 
-/** How a run can end. */
+/**
+ * How a run can end.
+ *
+ * @example
+ * const exitCode: Partial<Record<FinalState, number>> = { COMPLETED: 0, CANCELLED: 130 }
+ */
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
-/** Why a run stands where it stands: one word of a closed list. */
+/**
+ * Why a run stands where it stands: one word of a closed list.
+ *
+ * @example
+ * const isStuck = (reason: Reason) => reason === 'no_progress' || reason === 'repeated_call'
+ */
 export type Reason =
   | 'end_turn'
   | 'max_tokens'
@@ -51,6 +67,10 @@ export type Reason =
   | 'message'
   | 'paused'
 
+/**
+ * @example
+ * if (result.error?.recoverable) console.log(`Later, perhaps: ${result.error.message} (${result.error.code})`)
+ */
 export interface RunFailure {
   /** The reason again, or the provider's own code (`insufficient_quota`, `model_not_found`, …). */
   code: string
@@ -60,13 +80,36 @@ export interface RunFailure {
   recoverable: boolean
 }
 
-/** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */
+/**
+ * In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit.
+ *
+ * @example
+ * const anyResult: RunResult<unknown, AnyTools> = await agent.run('Go.').result
+ */
 export type AnyTools = never
 
-/** A call that waits for somebody. */
+/**
+ * A call that waits for somebody.
+ *
+ * @example
+ * if (result.state === 'WAITING_FOR_INPUT') {
+ *   for (const call of result.pending) {
+ *     if (call.needs === 'approval') run.approve(call)
+ *     else run.toolOutput(call, 'done here')
+ *   }
+ * }
+ */
 export type PendingCall<Tools = AnyTools> = CallInQuestion<Tools> & { needs: 'approval' | 'client' }
 
-/** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
+/**
+ * A call of the run's own, or one of a sub-agent's: `path` tells them apart.
+ *
+ * @example
+ * run.events$.subscribe((event) => {
+ *   if (event.type !== 'approval_requested') return
+ *   console.log(`${[...(event.path ?? []), event.name].join(' › ')}(${event.arguments})`)
+ * })
+ */
 export type CallInQuestion<Tools = AnyTools> = OwnCall<Tools> | CallBelow
 
 /** One for each tool, so that comparing `name` says which it is. */
@@ -121,7 +164,12 @@ interface CommonResult {
   runId: string
 }
 
-/** The model has ended its turn. */
+/**
+ * The model has ended its turn.
+ *
+ * @example
+ * if (result.state === 'COMPLETED') console.log(result.reason, result.output) // end_turn 42
+ */
 export interface CompletedResult<Output = unknown> extends Ended<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
@@ -129,7 +177,12 @@ export interface CompletedResult<Output = unknown> extends Ended<Output> {
   error?: RunFailure
 }
 
-/** Somebody cancelled the run. */
+/**
+ * Somebody cancelled the run.
+ *
+ * @example
+ * if (result.state === 'CANCELLED') console.log(`Stopped after: ${result.output}`)
+ */
 export interface CancelledResult<Output = unknown> extends Ended<Output> {
   state: 'CANCELLED'
   reason: 'cancelled'
@@ -137,7 +190,12 @@ export interface CancelledResult<Output = unknown> extends Ended<Output> {
   error?: RunFailure
 }
 
-/** A limit, a shield or a failure ended the run, or a guard halted it. */
+/**
+ * A limit, a shield or a failure ended the run, or a guard halted it.
+ *
+ * @example
+ * if (result.state === 'MAX_STEPS') console.log(result.error.message, result.output)
+ */
 export interface StoppedResult<Output = unknown> extends Ended<Output> {
   state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
   reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | Waiting>
@@ -160,7 +218,12 @@ interface Ended<Output> extends CommonResult {
   pending?: never
 }
 
-/** The run waits for a person, for the client, or for the next message. */
+/**
+ * The run waits for a person, for the client, or for the next message.
+ *
+ * @example
+ * if (result.state === 'WAITING_FOR_INPUT') console.log(result.reason, result.pending.length) // approval 1
+ */
 export interface WaitingResult<Tools = AnyTools> extends Resting {
   state: 'WAITING_FOR_INPUT'
   reason: 'approval' | 'tool_output' | 'message'
@@ -169,7 +232,12 @@ export interface WaitingResult<Tools = AnyTools> extends Resting {
   error?: never
 }
 
-/** The run rests until it is resumed: somebody paused it, or a guard halted it. */
+/**
+ * The run rests until it is resumed: somebody paused it, or a guard halted it.
+ *
+ * @example
+ * if (result.state === 'PAUSED') run.steer('Try the other folder.')
+ */
 export interface PausedResult extends Resting {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
@@ -184,7 +252,13 @@ interface Resting extends CommonResult {
   outputProblem?: never
 }
 
-/** A run that is at work, or was when its process died; only `agent.replay()` tells of one. */
+/**
+ * A run that is at work, or was when its process died; only `agent.replay()` tells of one.
+ *
+ * @example
+ * const { run: latest } = await agent.replay('ann')
+ * if (latest?.state === 'RUNNING') await agent.resume('ann') // its process is gone
+ */
 export interface RunAtWork extends CommonResult {
   state: 'RUNNING' | 'WAITING_FOR_TOOL'
   reason: Reason

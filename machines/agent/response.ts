@@ -3,7 +3,21 @@ import type { Json } from './json.js'
 import type { ToolCall } from './messages.js'
 import type { TokenUsage, Usage } from './usage.js'
 
-/** One whole answer of a model, whatever the wire looked like. */
+/**
+ * One whole answer of a model, whatever the wire looked like.
+ *
+ * @example
+ * const response: ModelResponse = {
+ *   text: 'Hello.',
+ *   reasoning: '',
+ *   refusal: null,
+ *   toolCalls: [],
+ *   finishReason: 'stop',
+ *   complete: true, // false: the stream closed without an end
+ *   usage: null, // estimated, with a warning
+ *   model: 'mine-1',
+ * }
+ */
 export interface ModelResponse {
   /** What it says; empty when it only calls tools. */
   text: string
@@ -32,10 +46,26 @@ export interface ModelResponse {
  * - `incomplete`: the stream closed without an end: retried, then ERROR/incomplete_response
  * - `context_overflow`: the request does not fit the model's window
  * - `fatal`: everything that a second try cannot mend (bad request, authentication, exhausted quota)
+ *
+ * @example
+ * const mayTryAgain = (kind: FailureKind) => kind !== 'fatal' && kind !== 'context_overflow'
  */
 export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_overflow' | 'fatal'
 
-/** A request that failed, as plain data. */
+/**
+ * A request that failed, as plain data.
+ *
+ * @example
+ * throw new ModelError({
+ *   kind: 'rate_limit', // waited out and tried again; `fatal` is not
+ *   code: 'rate_limited',
+ *   message: 'The provider is busy.',
+ *   status: 429,
+ *   retryAfterMs: 2_000,
+ *   partialText: '',
+ *   usage: null,
+ * })
+ */
 export interface ModelFailure {
   /** Whether, and how often, it is tried again. */
   kind: FailureKind

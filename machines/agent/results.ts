@@ -10,6 +10,12 @@ import type { Usage } from './usage.js'
  * - `unknown_tool`, `invalid_arguments`: it never ran · `denied`: the tool refused by policy
  * - `rejected`: a person said no · `blocked`: a guard refused it · `not_executed`: the run ended first
  * - `interrupted`: it was running when the run ended, so its outcome is unknown
+ *
+ * @example
+ * const failed: ResultStatus[] = ['error', 'timeout', 'unknown_tool', 'invalid_arguments']
+ * run.events$.subscribe((event) => {
+ *   if (event.type === 'tool_result' && failed.includes(event.status)) console.log(event.name, event.content)
+ * })
  */
 export type ResultStatus =
   | 'ok'
@@ -23,10 +29,21 @@ export type ResultStatus =
   | 'not_executed'
   | 'interrupted'
 
-/** Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not. */
+/**
+ * Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not.
+ *
+ * @example
+ * const kind: ToolErrorKind = 'transient' // 'policy_denied' ends the run when it is asked for again
+ * throw new ToolError(kind, 'The database restarts; try again.')
+ */
 export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 
-/** What became of one call. */
+/**
+ * What became of one call.
+ *
+ * @example
+ * const outcome: ToolResult = { status: 'error', content: 'No such file.', errorKind: 'failed', durationMs: 12 }
+ */
 export interface ToolResult {
   /** `ok` is the only success. */
   status: ResultStatus
@@ -76,7 +93,12 @@ export interface BatchCall {
   settledAt?: number
 }
 
-/** What the machine knows of a tool. */
+/**
+ * What the machine knows of a tool.
+ *
+ * @example
+ * const looksOnly: ToolTraits = { readOnly: true, idempotent: true, polling: false }
+ */
 export interface ToolTraits {
   /** Changes nothing: safe to repeat, and progress is not expected of it. */
   readOnly: boolean

@@ -14,7 +14,13 @@ export interface ShieldFinding {
   durationMs: number
 }
 
-/** What all shields of a point said of a content: plain JSON. */
+/**
+ * What all shields of a point said of a content: plain JSON.
+ *
+ * @example
+ * const { action, content } = await runShields([piiShield()], 'Mail ann@example.com', { point: 'input', signal })
+ * console.log(action, content) // redact Mail [redacted email]
+ */
 export interface Screening {
   /** The gravest of all actions. */
   action: ShieldAction

@@ -1,4 +1,15 @@
-/** Tokens of one response, as the provider counted them. Cached input is part of input; reasoning of output. */
+/**
+ * Tokens of one response, as the provider counted them. Cached input is part of input; reasoning of output.
+ *
+ * @example
+ * const usage: TokenUsage = {
+ *   inputTokens: 900, // cached ones included
+ *   outputTokens: 40, // reasoning included
+ *   totalTokens: 940,
+ *   cachedInputTokens: 768,
+ *   reasoningTokens: 12,
+ * }
+ */
 export interface TokenUsage {
   /** All of the input, cached or not. */
   inputTokens: number
@@ -12,7 +23,13 @@ export interface TokenUsage {
   reasoningTokens: number
 }
 
-/** Tokens and what they cost, of a response, a run or a session. */
+/**
+ * Tokens and what they cost, of a response, a run or a session.
+ *
+ * @example
+ * const { totalTokens, cost, estimated } = result.usage
+ * console.log(`${totalTokens} tokens, ${cost === null ? 'price unknown' : `$${cost}`}${estimated ? ', estimated' : ''}`)
+ */
 export interface Usage extends TokenUsage {
   /** USD. `null` as soon as one response had no known price. */
   cost: number | null

@@ -6,6 +6,13 @@ import { StatewrightError } from '../core/base/errors.js'
  * - `bad_coverage`: the value is not a `Coverage` of this machine
  * - `unknown_state`: `subject` is no state of the machine, or one that nothing is nested in
  * - `layout_failed`: Graphviz refused; the message is its own
+ *
+ * @example
+ * try {
+ *   toDot(chartOf(agentMachine), { state: 'RUNING' })
+ * } catch (error) {
+ *   if (error instanceof DiagramError) console.log(error.code, error.message) // unknown_state …
+ * }
  */
 export class DiagramError extends StatewrightError {
   override readonly name = 'DiagramError'

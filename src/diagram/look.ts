@@ -1,7 +1,17 @@
-/** What a state means to a reader, told by its colour. */
+/**
+ * What a state means to a reader, told by its colour.
+ *
+ * @example
+ * const tone: Tone = 'limit' // amber; 'success' green, 'error' red, 'neutral' grey
+ */
 export type Tone = 'success' | 'limit' | 'error' | 'neutral'
 
-/** How a chart is emphasised. What a machine does not have is ignored. */
+/**
+ * How a chart is emphasised. What a machine does not have is ignored.
+ *
+ * @example
+ * const look: Look = { tones: { PAID: 'success', REFUSED: 'error' }, mainPath: [['WAITING', 'PAID']] }
+ */
 export interface Look {
   /** What final states mean, by their path. Default: neutral. */
   tones: Readonly<Record<string, Tone>>
@@ -17,7 +27,12 @@ export interface Look {
   words?: Readonly<Record<string, string>>
 }
 
-/** The agent machine's: its finals, and a turn with one batch of tool calls that ends well. */
+/**
+ * The agent machine's: its finals, and a turn with one batch of tool calls that ends well.
+ *
+ * @example
+ * const dot = toDot(chartOf(agentMachine), { look: agentLook })
+ */
 export const agentLook: Look = {
   tones: {
     COMPLETED: 'success',

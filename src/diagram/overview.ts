@@ -1,7 +1,12 @@
 import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
 import { agentLook, isMain, type Look } from './look.js'
 
-/** The top-level states of a machine, and what leads from one to another. */
+/**
+ * The top-level states of a machine, and what leads from one to another.
+ *
+ * @example
+ * const { tops, anywhere }: Overview = overviewOf(chartOf(agentMachine), agentLook)
+ */
 export interface Overview {
   /** In document order. */
   tops: readonly Top[]
@@ -9,7 +14,12 @@ export interface Overview {
   anywhere: readonly Way[]
 }
 
-/** A top-level state, and what leads out of it. */
+/**
+ * A top-level state, and what leads out of it.
+ *
+ * @example
+ * const names = overviewOf(chartOf(agentMachine), agentLook).tops.map(({ state }: Top) => state.key)
+ */
 export interface Top {
   /** With all that is nested in it. */
   state: ChartState
@@ -17,7 +27,12 @@ export interface Top {
   ways: readonly Way[]
 }
 
-/** Everything that leads from one top-level state to another. */
+/**
+ * Everything that leads from one top-level state to another.
+ *
+ * @example
+ * const ways = overviewOf(chartOf(agentMachine), agentLook).anywhere.map(({ events, to }: Way) => `${events} → ${to}`)
+ */
 export interface Way {
   /** The path of a top-level state. */
   to: string

@@ -2,7 +2,13 @@ import { cut } from '../../guards/lib/cut.js'
 import { scrub } from '../../guards/lib/evidence.js'
 import { withholding } from './withheld.js'
 
-/** How much is shown. */
+/**
+ * How much is shown.
+ *
+ * @example
+ * const options: RedactOptions = { maxText: 80, maxItems: 5 } // defaults: 200 characters a text, 20 items a list
+ * console.log(redact({ event: { text: 'x'.repeat(500) } }, options).event.text.length) // 80
+ */
 export interface RedactOptions {
   /** The longest text that is shown, in characters; what is longer is cut. Default 200. */
   maxText?: number
@@ -41,7 +47,13 @@ export function redacted(options: RedactOptions = {}): {
   }
 }
 
-/** One inspection event, fit to leave the process. Redacting it again changes nothing. */
+/**
+ * One inspection event, fit to leave the process. Redacting it again changes nothing.
+ *
+ * @example
+ * const { event } = redact({ type: '@xstate.event', event: { type: 'CALL', apiKey: 'sk-123', text: 'x'.repeat(500) } })
+ * console.log(event.apiKey, event.text.length) // [redacted] 200
+ */
 export function redact<Event extends object>(event: Event, options: RedactOptions = {}): Event {
   const { maxText = 200, maxItems = 20 } = options
 

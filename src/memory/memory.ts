@@ -9,13 +9,26 @@ import { resolveSearchOptions, type SearchOptions } from './options.js'
 import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 import { readStoredMemory, type StoredMemory } from './stored-memory.js'
 
-/** What a memory knows from the beginning, and how it is searched. */
+/**
+ * What a memory knows from the beginning, and how it is searched.
+ *
+ * @example
+ * const options: MemoryOptions = { documents: [{ source: 'a.md', text: 'A.' }], topK: 3, maxChars: 4_000 }
+ * const handbook = memory(options)
+ */
 export interface MemoryOptions extends SearchOptions {
   /** What it knows from the beginning; `add` brings more. Loaded attachments can stand here as they are. */
   documents?: readonly MemoryDocument[]
 }
 
-/** Documents that can be searched. Nothing is indexed before the first search. */
+/**
+ * Documents that can be searched. Nothing is indexed before the first search.
+ *
+ * @example
+ * const handbook: Memory = memory({ documents: [{ source: 'leave.md', text: 'Everyone has 30 days of vacation.' }] })
+ * handbook.add([{ source: 'travel.md', text: 'Trains are booked in second class.' }])
+ * console.log(await handbook.retrieve('vacation', { limit: 1 }))
+ */
 export interface Memory extends Retriever {
   /** As a retriever's; both options can be left out. */
   retrieve(

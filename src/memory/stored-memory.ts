@@ -2,7 +2,13 @@ import { MemoryError } from '../core/memory/retriever.js'
 import type { Vector } from './embedder.js'
 import { readDocuments, type StoredDocument } from './documents.js'
 
-/** A memory as JSON: its documents, and what embeddings of them have cost already. */
+/**
+ * A memory as JSON: its documents, and what embeddings of them have cost already.
+ *
+ * @example
+ * const stored: StoredMemory = memory({ documents: [{ source: 'a.md', text: 'A.' }] }).toJSON()
+ * const again = restoreMemory(JSON.parse(JSON.stringify(stored)))
+ */
 export interface StoredMemory {
   /** Of its schema; a newer one is refused. */
   version: 1

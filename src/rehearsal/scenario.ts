@@ -5,7 +5,14 @@ import { RehearsalError } from './errors.js'
 import type { RecordedRequest } from './request.js'
 import { type Turn, turnSchema } from './turn.js'
 
-/** A turn that depends on the request. What it throws is answered 400, as is a turn that is invalid. */
+/**
+ * A turn that depends on the request. What it throws is answered 400, as is a turn that is invalid.
+ *
+ * @example
+ * const echo: TurnFunction = ({ body }) => ({ text: `You said: ${JSON.stringify(body.messages.at(-1)?.content)}` })
+ * const rehearsal = await startRehearsal({ scenario: { turns: [echo], onExhausted: 'repeatLast' } })
+ * await rehearsal.close()
+ */
 export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
 
 /**

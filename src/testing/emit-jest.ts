@@ -1,7 +1,13 @@
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './path.js'
 
-/** How the test file is written. */
+/**
+ * How the test file is written.
+ *
+ * @example
+ * const options: EmitJestOptions = { title: 'The door', imports: ["import { machine } from './machine.js'"] }
+ * const source = emitJest(coverPaths(machine, { alphabet }).paths, options)
+ */
 export interface EmitJestOptions {
   /** The name of the `describe` block. Default `every transition`. */
   title?: string

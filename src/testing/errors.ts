@@ -10,6 +10,9 @@ import { StatewrightError } from '../core/base/errors.js'
  * - `coarse_states`: serializeState leaves out what guards read
  * - `unknown_state`: a state name that the machine does not have
  * - `unserializable_state`, `not_json`: a value that cannot be compared or written down
+ *
+ * @example
+ * const isMine: PathErrorCode[] = ['bad_option', 'state_limit', 'coarse_states']
  */
 export type PathErrorCode =
   | 'not_a_machine'
@@ -25,7 +28,16 @@ export type PathErrorCode =
   | 'unserializable_state'
   | 'not_json'
 
-/** A machine that cannot be explored, and why. `subject` is the option, guard or state that it is about. */
+/**
+ * A machine that cannot be explored, and why. `subject` is the option, guard or state that it is about.
+ *
+ * @example
+ * try {
+ *   coverPaths(machine, { alphabet, limit: 1 })
+ * } catch (error) {
+ *   if (error instanceof PathError) console.log(error.code, error.message) // state_limit …
+ * }
+ */
 export class PathError extends StatewrightError {
   override readonly name = 'PathError'
   declare readonly code: PathErrorCode

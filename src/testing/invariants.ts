@@ -6,7 +6,16 @@ import { observe, type MachineAction } from './observe.js'
 import { pathAlong, pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 
-/** How the machine came to the state. At a start there is no `previous`, and `event` is `xstate.init`. */
+/**
+ * How the machine came to the state. At a start there is no `previous`, and `event` is `xstate.init`.
+ *
+ * @example
+ * const noSilentEnd = {
+ *   name: 'an end says so',
+ *   holds: (after: { status: string }, { actions }: Arrival) => after.status !== 'done' || actions.length > 0,
+ * }
+ * checkInvariants(machine, [noSilentEnd], { alphabet })
+ */
 export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The state before the event. */
   previous: SnapshotFrom<TMachine> | undefined
@@ -35,7 +44,13 @@ export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
   holds: (snapshot: SnapshotFrom<TMachine>, arrival: Arrival<TMachine>) => boolean | string | void
 }
 
-/** The shortest way to break an invariant. */
+/**
+ * The shortest way to break an invariant.
+ *
+ * @example
+ * const { violations } = checkInvariants(machine, [{ name: 'never open', holds: ({ value }) => value !== 'open' }], { alphabet })
+ * for (const violation of violations) console.log(String(violation)) // the rule, and the events that break it
+ */
 export interface Counterexample {
   /** Its name. */
   invariant: string
@@ -47,7 +62,12 @@ export interface Counterexample {
   toString(): string
 }
 
-/** Whether the rules hold, and how they are broken. */
+/**
+ * Whether the rules hold, and how they are broken.
+ *
+ * @example
+ * const { holds, states, events }: InvariantReport = checkInvariants(machine, [{ name: 'calm', holds: () => true }], { alphabet })
+ */
 export interface InvariantReport {
   /** True when no rule is broken. */
   holds: boolean

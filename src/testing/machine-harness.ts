@@ -6,6 +6,10 @@ import type { ReplayHarness } from './replay.js'
 /**
  * Replays on the machine alone: pure transitions, no actors. Generated tests that use it tell when a change of the
  * chart changes what happens.
+ *
+ * @example
+ * const { paths } = coverPaths(machine, { alphabet })
+ * for (const path of paths) expect(await replay(path, machineHarness(machine))).toMatchObject({ ok: true })
  * @throws {PathError} `not_a_machine`, `xstate_v4`
  */
 export function machineHarness(machine: AnyStateMachine): ReplayHarness {

@@ -16,7 +16,12 @@ import {
   type DefinedTransition,
 } from '../core/chart/transitions.js'
 
-/** An action that the machine would have executed. Nothing is executed while exploring. */
+/**
+ * An action that the machine would have executed. Nothing is executed while exploring.
+ *
+ * @example
+ * const emits = ({ type }: MachineAction) => type === 'xstate.emit'
+ */
 export interface MachineAction {
   /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
   type: string

@@ -9,12 +9,23 @@ import { pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { allStateNodes, stateName } from '../core/chart/transitions.js'
 
-/** Some states: the dotted path of one (`RUNNING.requesting`), or a function that tells. */
+/**
+ * Some states: the dotted path of one (`RUNNING.requesting`), or a function that tells.
+ *
+ * @example
+ * const withSignatures: Where = ({ context }) => context.signatures > 0 // or a state's name: 'awaiting.signatures'
+ */
 export type Where<TMachine extends AnyStateMachine = AnyStateMachine> =
   | string
   | ((snapshot: SnapshotFrom<TMachine>) => boolean)
 
-/** An answer of `canReach`. */
+/**
+ * An answer of `canReach`.
+ *
+ * @example
+ * const { holds, stuck, message }: Reach = canReach(machine, 'open', 'closed', { alphabet })
+ * if (!holds) console.log(stuck, message)
+ */
 export interface Reach {
   /** Whether a `to` state can be reached from every reachable `from` state. */
   holds: boolean
@@ -30,10 +41,20 @@ export interface Reach {
   message: string
 }
 
-/** Every state, for `canReach`. */
+/**
+ * Every state, for `canReach`.
+ *
+ * @example
+ * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
+ */
 export const anyState = (): boolean => true
 
-/** The states in which the machine is done, for `canReach`. */
+/**
+ * The states in which the machine is done, for `canReach`.
+ *
+ * @example
+ * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
+ */
 export const isFinal = ({ status }: { status: string }): boolean => status === 'done'
 
 /**

@@ -8,7 +8,12 @@ import type { Message } from '../../machines/agent/messages.js'
 import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/agent/results.js'
 import { resolveConfig } from '../core/config/schema.js'
 
-/** A call as it was recorded. */
+/**
+ * A call as it was recorded.
+ *
+ * @example
+ * const call: RecordedCall = { name: 'grep', arguments: '{"for":"x"}', result: 'no match', status: 'ok', durationMs: 12 }
+ */
 export interface RecordedCall {
   name: string
   /** JSON text, as the model wrote it. */
@@ -23,17 +28,36 @@ export interface RecordedCall {
   durationMs?: number | undefined
 }
 
-/** A response of the model that asked for calls. */
+/**
+ * A response of the model that asked for calls.
+ *
+ * @example
+ * const steps: RecordedStep[] = [{ user: true, calls: [] }, { calls: [{ name: 'ls', arguments: '{}', result: 'a.txt' }] }]
+ * const { findings } = replaySteps(steps)
+ */
 export interface RecordedStep {
   /** Whether a user message came before it: a turn begins. */
   user?: boolean | undefined
   calls: readonly RecordedCall[]
 }
 
-/** What tools are, by name: as in `defineTool`. */
+/**
+ * What tools are, by name: as in `defineTool`.
+ *
+ * @example
+ * const tools: RecordedTools = { ls: { readOnly: true }, status: { polling: true } } // default: neither
+ * replayGuards(result.messages, {}, tools)
+ */
 export type RecordedTools = Readonly<Record<string, Partial<Pick<ToolTraits, 'readOnly' | 'polling'>>>>
 
-/** What a guard would have said. */
+/**
+ * What a guard would have said.
+ *
+ * @example
+ * const told = replayGuards(result.messages).findings.map(
+ *   ({ step, when, action, guard, rule }: ReplayedFinding) => `${when} step ${step}: ${guard} ${rule} ${action}`,
+ * )
+ */
 export interface ReplayedFinding {
   /** Which response, counted from 0 among those that asked for calls. */
   step: number
@@ -49,6 +73,11 @@ export interface ReplayedFinding {
   evidence: string
 }
 
+/**
+ * @example
+ * const { calls, halt }: GuardReplay = replayGuards(result.messages)
+ * console.log(calls.executed, calls.refused, halt?.message)
+ */
 export interface GuardReplay {
   findings: ReplayedFinding[]
   /** Responses that asked for calls. */
@@ -81,7 +110,15 @@ export function replayGuards(
   return replaySteps(stepsOf(messages), config, tools)
 }
 
-/** The same for calls that were recorded in another form. */
+/**
+ * The same for calls that were recorded in another form.
+ *
+ * @example
+ * const look: RecordedCall = { name: 'look', arguments: '{}', result: 'nothing' }
+ * const steps: RecordedStep[] = Array.from({ length: 12 }, () => ({ calls: [look] }))
+ * const { halt, findings } = replaySteps(steps, { guardrails: { progress: { stale: { haltAt: 8 } } } })
+ * console.log(findings.map(({ step, action }) => `${step} ${action}`), halt?.rule) // … stale
+ */
 export function replaySteps(
   steps: readonly RecordedStep[],
   config: AgentConfigInput = {},

@@ -2,19 +2,36 @@ import type { AnyEventObject, StateValue } from 'xstate'
 import { messageOf } from './errors.js'
 import { describeEvent, describeState } from '../core/chart/labels.js'
 
-/** What is compared: where the machine is. A snapshot is one. */
+/**
+ * What is compared: where the machine is. A snapshot is one.
+ *
+ * @example
+ * const closed: RestingState = { value: 'closed', status: 'active' }
+ */
 export interface RestingState {
   value: StateValue
   status: 'active' | 'done' | 'error' | 'stopped'
 }
 
-/** What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test. */
+/**
+ * What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test.
+ *
+ * @example
+ * const path: ReplayPath = { steps: [{ event: { type: 'xstate.init' }, state: { value: 'closed', status: 'active' } }] }
+ * const outcome = await replay(path, machineHarness(machine))
+ */
 export interface ReplayPath {
   /** The first step's event is `{ type: 'xstate.init', input }`. */
   steps: readonly { event: AnyEventObject; state: RestingState }[]
 }
 
-/** The live machine with its real actors, and the hands that make the world do what a path says. */
+/**
+ * The live machine with its real actors, and the hands that make the world do what a path says.
+ *
+ * @example
+ * const harness: ReplayHarness = machineHarness(machine)
+ * const { ok } = await replay(paths[0], harness)
+ */
 export interface ReplayHarness {
   /** Starts the actor. */
   start: (input: unknown) => unknown
@@ -30,7 +47,12 @@ export interface ReplayHarness {
   stop: () => unknown
 }
 
-/** How long a harness may take. */
+/**
+ * How long a harness may take.
+ *
+ * @example
+ * const options: ReplayOptions = { timeoutMs: 1_000 } // a call of the harness; default 10,000
+ */
 export interface ReplayOptions {
   /** Milliseconds that each call of the harness may take. Default 10,000. */
   timeoutMs?: number
@@ -38,13 +60,24 @@ export interface ReplayOptions {
   clock?: ReplayClock
 }
 
-/** `SimulatedClock` of xstate is one. */
+/**
+ * `SimulatedClock` of xstate is one.
+ *
+ * @example
+ * const clock: ReplayClock = new SimulatedClock()
+ */
 export interface ReplayClock {
   setTimeout(fn: () => void, ms: number): unknown
   clearTimeout(id: unknown): void
 }
 
-/** Index 0 is the start. */
+/**
+ * Index 0 is the start.
+ *
+ * @example
+ * const outcome: ReplayResult = await replay(paths[0], machineHarness(machine))
+ * if (!outcome.ok) console.log(outcome.step, outcome.message)
+ */
 export type ReplayResult =
   | { ok: true; steps: number }
   | {

@@ -6,6 +6,10 @@ import type { Coverage } from './coverage.js'
  * ```text
  * agent: 82 of 82 transitions, 40 of 40 states, by 34 paths with 148 events
  * ```
+ *
+ * @example
+ * const { coverage } = coverPaths(machine, { alphabet })
+ * console.log(coverageTable(coverage)) // what was never taken, and why
  */
 export function coverageTable(coverage: Coverage): string {
   const { transitions, states, pairs } = coverage

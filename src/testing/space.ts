@@ -3,10 +3,20 @@ import { PathError, messageOf } from './errors.js'
 import { describeEvent } from '../core/chart/labels.js'
 import { createStateKey } from './state-key.js'
 
-/** A list, which labels itself, or an object whose keys are the labels that people read. */
+/**
+ * A list, which labels itself, or an object whose keys are the labels that people read.
+ *
+ * @example
+ * const inputs: Labelled<{ budget: number }> = { 'no money': { budget: 0 }, rich: { budget: 1_000 } }
+ */
 export type Labelled<T> = readonly T[] | Readonly<Record<string, T>>
 
-/** How far an exploration has come. */
+/**
+ * How far an exploration has come.
+ *
+ * @example
+ * coverPaths(machine, { alphabet, onProgress: ({ states, waiting }: ExploreProgress) => console.log(states, waiting) })
+ */
 export interface ExploreProgress {
   /** Distinct states found. */
   states: number
@@ -16,7 +26,16 @@ export interface ExploreProgress {
   waiting: number
 }
 
-/** What a machine is explored with. */
+/**
+ * What a machine is explored with.
+ *
+ * @example
+ * const options: ExploreOptions = {
+ *   alphabet: { open: { type: 'OPEN' }, close: { type: 'CLOSE' } },
+ *   limit: 5_000, // default 20,000 states
+ *   serializeState: ({ context }) => String(context.signatures), // what guards read
+ * }
+ */
 export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The inputs to start from, one exploration for all. Default: one start without input. */
   inputs?: Labelled<InputFrom<TMachine>>
@@ -55,12 +74,22 @@ export interface Space {
   onProgress: (progress: ExploreProgress) => void
 }
 
-/** The event with which the actor `id` reports its output. */
+/**
+ * The event with which the actor `id` reports its output.
+ *
+ * @example
+ * const alphabet = { answered: doneActor('model', { text: 'Hi.' }) } // xstate.done.actor.model
+ */
 export function doneActor(id: string, output?: unknown): AnyEventObject {
   return { type: `xstate.done.actor.${id}`, output, actorId: id }
 }
 
-/** The event with which the actor `id` reports that it failed. Keep `error` plain JSON. */
+/**
+ * The event with which the actor `id` reports that it failed. Keep `error` plain JSON.
+ *
+ * @example
+ * const alphabet = { failed: errorActor('model', new Error('No connection.')) } // xstate.error.actor.model
+ */
 export function errorActor(id: string, error?: unknown): AnyEventObject {
   return { type: `xstate.error.actor.${id}`, error, actorId: id }
 }

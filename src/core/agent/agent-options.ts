@@ -32,6 +32,16 @@ import type { RunAttachment } from '../run/with-attachments.js'
  * `context`, `toolCalls`, `guardrails`, …).
  *
  * `Schema`: of the output; `never` for an agent that answers in free text. `Tools`: the list of them.
+ *
+ * @example
+ * const options: AgentOptions = {
+ *   model: openaiChat({ model: 'gpt-5-mini', apiKey: 'sk-…' }),
+ *   instructions: 'You are a careful analyst.',
+ *   tools: [add],
+ *   limits: { maxSteps: 20, timeoutMs: 300_000 },
+ *   toolCalls: { concurrency: 4 },
+ * }
+ * const analyst = createAgent(options)
  */
 export interface AgentOptions<
   Schema extends InputSchema = InputSchema,
@@ -103,7 +113,13 @@ export interface RunOptions {
   inspect?: Inspector
 }
 
-/** What a run may be given that is brought back: what no store can keep. */
+/**
+ * What a run may be given that is brought back: what no store can keep.
+ *
+ * @example
+ * const options: ResumeOptions = { signal: AbortSignal.timeout(60_000), context: { user: 'ann' } }
+ * const resumed = await agent.resume('ann', options)
+ */
 export interface ResumeOptions {
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
@@ -116,6 +132,11 @@ export interface ResumeOptions {
 /**
  * `Output` is what `result.object` is, `Tools` what its tools are called and given, `Context` what they want as
  * `context`: where they want one, `run` and `resume` demand it.
+ *
+ * @example
+ * const { config, machine } = agent
+ * console.log(config.limits.maxSteps, (await agent.run('Go.').result).state)
+ * createActor(machine, { input: 'Go.' }).start()
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
   /**

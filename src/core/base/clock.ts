@@ -1,6 +1,10 @@
 /**
  * Time, as the runtime sees it: every wait of a run goes through one of these, so that tests can move time by hand.
  * XState's own `SimulatedClock` fits.
+ *
+ * @example
+ * const clock: Clock = new SimulatedClock() // of xstate; `clock.increment(1_000)` lets a second pass
+ * const tested = createAgent({ model, clock: { ...systemClock, now: () => 0 } })
  */
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -14,7 +18,12 @@ export interface Clock {
 /** Longest delay that a timer of the platform takes; a longer one would fire at once. */
 export const longestTimer = 2_147_483_647
 
-/** The time of the platform. Delays of more than 24.8 days fire after that long. */
+/**
+ * The time of the platform. Delays of more than 24.8 days fire after that long.
+ *
+ * @example
+ * const startedAt = systemClock.now() // milliseconds since the epoch
+ */
 export const systemClock: Clock = {
   now: () => Date.now(),
   setTimeout: (fn, ms) => setTimeout(fn, Math.min(ms, longestTimer)),

@@ -18,12 +18,30 @@ export class StatewrightError extends Error {
   }
 }
 
-/** A configuration that cannot be run. Thrown before anything is sent. */
+/**
+ * A configuration that cannot be run. Thrown before anything is sent.
+ *
+ * @example
+ * try {
+ *   createAgent({ model, limits: { maxSteps: -1 } })
+ * } catch (error) {
+ *   if (error instanceof ConfigError) console.log(error.code, error.subject) // invalid_config limits.maxSteps
+ * }
+ */
 export class ConfigError extends StatewrightError {
   override readonly name = 'ConfigError'
 }
 
-/** A call that the run's present state does not allow: a second answer to an approval, a reply to a final run. */
+/**
+ * A call that the run's present state does not allow: a second answer to an approval, a reply to a final run.
+ *
+ * @example
+ * try {
+ *   run.approve('call_9')
+ * } catch (error) {
+ *   if (error instanceof UsageError) console.log(error.code, error.subject) // unknown_call call_9
+ * }
+ */
 export class UsageError extends StatewrightError {
   override readonly name = 'UsageError'
 }

@@ -2,7 +2,12 @@ import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xst
 import { getStateNodes } from './graph.js'
 import { describeEventType } from './labels.js'
 
-/** One branch of one handler, as the chart declares it. Plain JSON. */
+/**
+ * One branch of one handler, as the chart declares it. Plain JSON.
+ *
+ * @example
+ * const guarded = coverPaths(machine, { alphabet }).coverage.transitions.filter(({ guard }: DeclaredTransition) => guard !== null)
+ */
 export interface DeclaredTransition {
   /** Unique and stable: `RUNNING.requesting: model done [isTruncated] → RUNNING.recovering`. */
   id: string

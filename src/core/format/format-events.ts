@@ -5,7 +5,13 @@ import { painter } from './paint.js'
 import { summary } from './summary.js'
 import { printable } from './words.js'
 
-/** How `formatEvents` writes. */
+/**
+ * How `formatEvents` writes.
+ *
+ * @example
+ * const options: FormatOptions = { width: 80, color: true, timings: false } // defaults: 100, false, true
+ * const format = formatEvents(options)
+ */
 export interface FormatOptions {
   /** Columns, at least 40. Default 100. What does not fit is cut; what people and models say is not. */
   width?: number

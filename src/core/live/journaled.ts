@@ -11,7 +11,13 @@ import type { RunInput } from '../sessions/history.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
 import { plainError } from '../base/plain-error.js'
 
-/** The agent machine, which also takes what a user says as its input: a text, or messages. */
+/**
+ * The agent machine, which also takes what a user says as its input: a text, or messages.
+ *
+ * @example
+ * const machine: AgentMachine = agent.machine
+ * createActor(machine, { input: 'Go.' }).start()
+ */
 export type AgentMachine =
   typeof agentMachine extends StateMachine<
     infer Context,

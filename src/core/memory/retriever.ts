@@ -1,6 +1,11 @@
 import { ConfigError, StatewrightError } from '../base/errors.js'
 
-/** A piece of text that a retriever found. */
+/**
+ * A piece of text that a retriever found.
+ *
+ * @example
+ * const snippet: RetrievedSnippet = { source: 'leave.md', text: '30 days of vacation.', score: 4.2 }
+ */
 export interface RetrievedSnippet {
   /** Where it comes from, for people and for the model: a file name, a URL, a title. */
   source: string
@@ -30,7 +35,12 @@ export interface Retriever {
   ): Promise<readonly RetrievedSnippet[]>
 }
 
-/** What cannot be used. */
+/**
+ * What cannot be used.
+ *
+ * @example
+ * const ofDocuments: MemoryErrorCode[] = ['invalid_document', 'duplicate_source']
+ */
 export type MemoryErrorCode =
   /** A document without a source or a text. */
   | 'invalid_document'
@@ -43,7 +53,16 @@ export type MemoryErrorCode =
   /** An answer of a retriever that is no list of snippets. */
   | 'invalid_snippets'
 
-/** Something that a memory or a retriever was given, or gave, cannot be used. */
+/**
+ * Something that a memory or a retriever was given, or gave, cannot be used.
+ *
+ * @example
+ * try {
+ *   memory({ documents: [{ source: 'a.md', text: 'A.' }, { source: 'a.md', text: 'B.' }] })
+ * } catch (error) {
+ *   if (error instanceof MemoryError) console.log(error.code, error.subject) // duplicate_source …
+ * }
+ */
 export class MemoryError extends StatewrightError {
   override readonly name = 'MemoryError'
   declare readonly code: MemoryErrorCode
@@ -64,6 +83,9 @@ export function checkedMemory(memory: unknown): Retriever | undefined {
 /**
  * What a retriever gave, as plain JSON: only `source`, `text` and a finite `score` stay. Retrievers that users write
  * are believed no further than this.
+ *
+ * @example
+ * const snippets = plainSnippets([{ source: 'a.md', text: 'A.', score: 2, internal: 'left out' }])
  * @throws {MemoryError} `invalid_snippets`
  */
 export function plainSnippets(found: unknown): RetrievedSnippet[] {

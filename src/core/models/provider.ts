@@ -7,7 +7,12 @@ import {
   type ModelResponse,
 } from '../../../machines/agent/response.js'
 
-/** A tool as the model sees it. */
+/**
+ * A tool as the model sees it.
+ *
+ * @example
+ * const spec: ToolSpec = { name: 'add', description: 'Adds.', parameters: { type: 'object', properties: {} } }
+ */
 export interface ToolSpec {
   /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
   name: string
@@ -17,7 +22,13 @@ export interface ToolSpec {
   parameters: JsonObject
 }
 
-/** `required`: some tool has to be called; `{ name }`: this one. */
+/**
+ * `required`: some tool has to be called; `{ name }`: this one.
+ *
+ * @example
+ * const choice: ToolChoice = { name: 'add' } // or 'auto' (the provider's default), 'none', 'required'
+ * createAgent({ model, tools: [add], toolChoice: choice })
+ */
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
 /**
@@ -44,7 +55,12 @@ export interface Sampling {
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 
-/** JSON that the answer has to be. */
+/**
+ * JSON that the answer has to be.
+ *
+ * @example
+ * const wire = ({ name, schema, strict }: ResponseFormat) => ({ type: 'json_schema', json_schema: { name, schema, strict } })
+ */
 export interface ResponseFormat {
   /** What the format is called, for the provider. */
   name: string
@@ -54,7 +70,17 @@ export interface ResponseFormat {
   strict: boolean
 }
 
-/** Everything that one request to a model is made of. */
+/**
+ * Everything that one request to a model is made of.
+ *
+ * @example
+ * const bodyOf = ({ instructions, messages, tools, stream }: ModelRequest) => ({
+ *   system: instructions,
+ *   messages,
+ *   tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })),
+ *   stream,
+ * })
+ */
 export interface ModelRequest {
   /** The system prompt; not part of the transcript. */
   instructions: string | null
@@ -76,7 +102,16 @@ export interface ModelRequest {
   stream: boolean
 }
 
-/** What a provider is told to stop by, and what it tells while it works. */
+/**
+ * What a provider is told to stop by, and what it tells while it works.
+ *
+ * @example
+ * async function request(_request: ModelRequest, { signal, onSent, onDelta }: ModelRequestOptions) {
+ *   const response = await fetch('https://example.com/answer', { method: 'POST', signal })
+ *   onSent?.()
+ *   onDelta(await response.text(), '')
+ * }
+ */
 export interface ModelRequestOptions {
   /** Aborts when the run is cancelled or out of time, or the answer too slow: stop then. */
   signal: AbortSignal
@@ -134,6 +169,17 @@ export type StructuredOutputSupport = 'beside_tools' | 'alone'
 /**
  * A request that failed, with everything that the loop wants to know about it: what a `ModelProvider` rejects with.
  * `kind` decides whether it is tried again.
+ *
+ * @example
+ * throw new ModelError({
+ *   kind: 'transient',
+ *   code: 'overloaded',
+ *   message: 'The model is overloaded.',
+ *   status: 503,
+ *   retryAfterMs: null,
+ *   partialText: '', // of an answer that broke off
+ *   usage: null,
+ * })
  */
 export class ModelError extends Error {
   override readonly name = 'ModelError'

@@ -35,8 +35,7 @@ export interface PriceBook {
  * overrides do not have; with `null` in their place it never is, and no price is known. Throws a ConfigError (`invalid_config`) for a table with anything but prices from 0.
  *
  * @example
- * const prices = createPriceBook({ 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } })
- * await prices.price('vllm', 'my-model', usage)
+ * createAgent({ model, prices: { 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } } }) // USD
  */
 export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
   if (overrides === null) return noPrices

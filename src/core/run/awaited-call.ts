@@ -3,13 +3,23 @@ import type { CallInQuestion, PendingCall } from '../../../machines/agent/outcom
 import { answerableCall, answerableCalls } from '../../../machines/agent/result-of.js'
 import { UsageError } from '../base/errors.js'
 
-/** What an answer to a call may carry. */
+/**
+ * What an answer to a call may carry.
+ *
+ * @example
+ * const options: AnswerOptions = { fingerprint: '807104fa…' } // of the call as it was asked
+ */
 export interface AnswerOptions {
   /** As `pending` and `approval_requested` told it. */
   fingerprint?: string | undefined
 }
 
-/** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
+/**
+ * A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call.
+ *
+ * @example
+ * const call: CallReference = { callId: 'call_1', fingerprint: '807104fa…' } // or 'call_1'
+ */
 export type CallReference = string | (Pick<CallInQuestion, 'callId' | 'fingerprint'> & { name?: string })
 
 /** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */

@@ -1,7 +1,16 @@
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import { StatewrightError } from '../base/errors.js'
 
-/** A run that did not complete, as an exception. `result` has the transcript, the usage and the last words. */
+/**
+ * A run that did not complete, as an exception. `result` has the transcript, the usage and the last words.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof RunError) console.log(error.code, error.result.state, error.result.output)
+ * }
+ */
 export class RunError extends StatewrightError {
   override readonly name: string = 'RunError'
   readonly result: RunResult
@@ -15,39 +24,120 @@ export class RunError extends StatewrightError {
   }
 }
 
-/** ERROR by the provider, or by something inside. */
+/**
+ * ERROR by the provider, or by something inside.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof ProviderError) console.log(error.code, error.message) // insufficient_quota …
+ * }
+ */
 export class ProviderError extends RunError {
   override readonly name = 'ProviderError'
 }
-/** MAX_STEPS: all `limits.maxSteps` are used. */
+/**
+ * MAX_STEPS: all `limits.maxSteps` are used.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof MaxStepsError) console.log(`Gave up after ${error.result.steps} steps.`)
+ * }
+ */
 export class MaxStepsError extends RunError {
   override readonly name = 'MaxStepsError'
 }
-/** BUDGET_EXCEEDED: `code` says which of `token_budget`, `output_tokens` and `cost_limit`. */
+/**
+ * BUDGET_EXCEEDED: `code` says which of `token_budget`, `output_tokens` and `cost_limit`.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof BudgetExceededError) console.log(error.result.reason) // token_budget, output_tokens, cost_limit
+ * }
+ */
 export class BudgetExceededError extends RunError {
   override readonly name = 'BudgetExceededError'
 }
-/** TIMED_OUT: the run took longer than `limits.timeoutMs`. */
+/**
+ * TIMED_OUT: the run took longer than `limits.timeoutMs`.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof TimedOutError) console.log(`So far: ${error.result.output}`)
+ * }
+ */
 export class TimedOutError extends RunError {
   override readonly name = 'TimedOutError'
 }
-/** CANCELLED: somebody called `cancel()`, or the signal aborted. */
+/**
+ * CANCELLED: somebody called `cancel()`, or the signal aborted.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (!(error instanceof CancelledError)) throw error // to cancel is no failure
+ * }
+ */
 export class CancelledError extends RunError {
   override readonly name = 'CancelledError'
 }
-/** A shield refused the input or the answer. */
+/**
+ * A shield refused the input or the answer.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof BlockedError) console.log(error.message) // what the shield said
+ * }
+ */
 export class BlockedError extends RunError {
   override readonly name = 'BlockedError'
 }
-/** A guard halted the run: in ERROR, or in PAUSED, from where it can go on. */
+/**
+ * A guard halted the run: in ERROR, or in PAUSED, from where it can go on.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof GuardrailError && error.result.resumable) run.resume()
+ * }
+ */
 export class GuardrailError extends RunError {
   override readonly name = 'GuardrailError'
 }
-/** An agent with an output schema has given no object. */
+/**
+ * An agent with an output schema has given no object.
+ *
+ * @example
+ * try {
+ *   objectOrThrow(result)
+ * } catch (error) {
+ *   if (error instanceof InvalidOutputError) console.log(error.result.output) // the raw text
+ * }
+ */
 export class InvalidOutputError extends RunError {
   override readonly name = 'InvalidOutputError'
 }
-/** The run rests and waits: for an approval, a client tool, a message, or to be resumed. */
+/**
+ * The run rests and waits: for an approval, a client tool, a message, or to be resumed.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof NotFinishedError) console.log(error.result.state) // WAITING_FOR_INPUT or PAUSED
+ * }
+ */
 export class NotFinishedError extends RunError {
   override readonly name = 'NotFinishedError'
 }

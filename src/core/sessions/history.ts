@@ -5,12 +5,25 @@ import { UsageError } from '../base/errors.js'
 import { plainExtra } from '../models/plain-extra.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
-/** What a run takes: what the user says, or the conversation so far with what the user says at its end. */
+/**
+ * What a run takes: what the user says, or the conversation so far with what the user says at its end.
+ *
+ * @example
+ * const input: RunInput = [{ role: 'assistant', content: 'How can I help?' }, { role: 'user', content: 'Count the files.' }]
+ * agent.run(input)
+ */
 export type RunInput = UserInput | readonly HistoryMessage[]
 
 /**
  * A message of a conversation that was kept elsewhere, in the Chat Completions shape: as a provider's answer has it, as
  * `result.messages` has it, or as your own database does. Other keys are left out.
+ *
+ * @example
+ * const rows: HistoryMessage[] = [
+ *   { role: 'user', content: 'How many in April?' },
+ *   { role: 'assistant', content: 'Seven.' },
+ * ]
+ * agent.run([...rows, { role: 'user', content: 'And in May?' }])
  */
 export type HistoryMessage =
   | (Stamp & { role?: 'user'; content: string | ContentPart[] })

@@ -2,10 +2,26 @@ import type { NewMessage } from '../../../machines/agent/context.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 
-/** What a user can say: a text, or messages with text, image, audio and file parts. */
+/**
+ * What a user can say: a text, or messages with text, image, audio and file parts.
+ *
+ * @example
+ * const input: UserInput = [{ content: 'Look at this.' }, { content: [{ type: 'text', text: 'And at this.' }] }]
+ */
 export type UserInput = string | readonly UserInputMessage[]
 
-/** One message of the user. */
+/**
+ * One message of the user.
+ *
+ * @example
+ * const message: UserInputMessage = {
+ *   content: [
+ *     { type: 'text', text: 'What is this?' },
+ *     { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+ *   ],
+ * }
+ * agent.run([message])
+ */
 export interface UserInputMessage {
   /** May be left out. */
   role?: 'user'

@@ -5,10 +5,26 @@ import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/even
 import { StatewrightError } from '../base/errors.js'
 import { describeError } from '../base/describe-error.js'
 
-/** What a run is made of: its input, then its events. Folding them with `transition()` gives its state again. */
+/**
+ * What a run is made of: its input, then its events. Folding them with `transition()` gives its state again.
+ *
+ * @example
+ * const [first, ...rest] = JSON.parse('[]') as JournalEntry[]
+ * if (first?.type === 'start') console.log(first.input.runId, rest.length)
+ */
 export type JournalEntry = { type: 'start'; input: AgentInput } | { type: 'event'; event: AgentMachineEvent }
 
-/** A write-ahead log of one run. */
+/**
+ * A write-ahead log of one run.
+ *
+ * @example
+ * const entries: string[] = []
+ * const journal: Journal = {
+ *   append: (entry) => void entries.push(JSON.stringify(entry)),
+ *   flushed: () => undefined, // or a promise: nothing starts before it settles
+ * }
+ * agent.run('Go.', { journal })
+ */
 export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void

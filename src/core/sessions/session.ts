@@ -7,7 +7,12 @@ import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { newId } from '../base/new-id.js'
 
-/** What a session keeps beside its messages; plain JSON. */
+/**
+ * What a session keeps beside its messages; plain JSON.
+ *
+ * @example
+ * const { guardrails, warnedOfBudget } = createSession().metadata // plain JSON, kept with the session
+ */
 export interface SessionMetadata {
   /** What the guards remember. */
   guardrails: GuardrailsState
@@ -17,7 +22,13 @@ export interface SessionMetadata {
   fit: Fit | null
 }
 
-/** A session as it is stored: plain JSON, for `restoreSession`. */
+/**
+ * A session as it is stored: plain JSON, for `restoreSession`.
+ *
+ * @example
+ * const stored: StoredSession = createSession('May').toJSON()
+ * const session = restoreSession(JSON.parse(JSON.stringify(stored)))
+ */
 export interface StoredSession {
   /** Of its schema; a newer one is refused. */
   version: typeof sessionVersion
@@ -38,6 +49,11 @@ export const sessionVersion = 1
 /**
  * A conversation over several runs: its transcript, its totals and the state of its guards. Without a store it lives in
  * memory; keep `JSON.stringify(session)` to go on another day.
+ *
+ * @example
+ * const session: Session = createSession('May')
+ * await agent.run('Pay the invoices.', { session }).result
+ * console.log(session.messages.length, session.usage.totalTokens)
  */
 export class Session {
   /** Unique; a store keeps the session under it. */

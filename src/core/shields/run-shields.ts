@@ -5,7 +5,13 @@ import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
 import { defaultTimeoutMs } from './shield-set.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'
 
-/** What the content is about, and how long shields may look at it. */
+/**
+ * What the content is about, and how long shields may look at it.
+ *
+ * @example
+ * const options: RunShieldsOptions = { point: 'output', signal: AbortSignal.timeout(5_000), timeoutMs: 2_000, failOpen: false }
+ * const { action } = await runShields([secretsShield()], 'All is well.', options)
+ */
 export interface RunShieldsOptions extends ShieldScene {
   /** Stops all checks; what has not answered by then counts as blocked. */
   signal: AbortSignal

@@ -2,7 +2,18 @@ import { ConfigError } from '../base/errors.js'
 import { defineShield, isTimeout, timeoutRule } from './define-shield.js'
 import type { Shield, ShieldPoint } from './shield.js'
 
-/** The shields of an agent. */
+/**
+ * The shields of an agent.
+ *
+ * @example
+ * const shields: ShieldsOptions = {
+ *   input: [secretsShield({ action: 'block' })],
+ *   output: [piiShield()],
+ *   timeoutMs: 10_000, // a check; the default
+ *   holdBack: 200, // characters of streamed text; the default
+ * }
+ * createAgent({ model, shields })
+ */
 export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
   /** Milliseconds that a check may take, for shields without a `timeoutMs` of their own. Default 10,000. */
   timeoutMs?: number

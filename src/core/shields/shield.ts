@@ -3,7 +3,12 @@ import type { ShieldPoint } from '../../../machines/agent/screening.js'
 
 export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
-/** What a shield says of a content. `message` is for people, and is cut to 2,000 characters. */
+/**
+ * What a shield says of a content. `message` is for people, and is cut to 2,000 characters.
+ *
+ * @example
+ * const verdict: ShieldVerdict = { action: 'redact', content: 'Call [number].', message: 'A phone number was removed.' }
+ */
 export type ShieldVerdict =
   | { readonly action: 'allow' | 'warn' | 'block'; readonly message?: string }
   /** `content` takes the place of what was checked. */
@@ -21,13 +26,30 @@ export interface ShieldScene {
   readonly messages?: readonly Message[] | undefined
 }
 
-/** What a shield is told beside the content. */
+/**
+ * What a shield is told beside the content.
+ *
+ * @example
+ * defineShield({
+ *   name: 'remote',
+ *   check: async (content, { point, signal }: ShieldQuestion) => {
+ *     const answer = await fetch('https://example.com/check', { method: 'POST', body: JSON.stringify({ content, point }), signal })
+ *     return { action: answer.ok ? 'allow' : 'block' }
+ *   },
+ * })
+ */
 export interface ShieldQuestion extends ShieldScene {
   /** Aborts when nobody waits for the verdict any more: the run was stopped, or the time is over. */
   readonly signal: AbortSignal
 }
 
-/** Made by `defineShield`. */
+/**
+ * Made by `defineShield`.
+ *
+ * @example
+ * const shield: Shield = defineShield({ name: 'short', check: (text) => ({ action: text.length < 10_000 ? 'allow' : 'block' }) })
+ * createAgent({ model, shields: { input: [shield] } })
+ */
 export interface Shield {
   /** Unique among the shields of one point: 1 to 64 letters, digits, `_`, `-` and `.`. */
   readonly name: string

@@ -8,7 +8,13 @@ import type { ApprovalPredicate, Tool } from '../tools/tool.js'
 import type { ChildHost } from './open-child.js'
 import { type Task, taskSchema } from './task-schema.js'
 
-/** How an agent is offered to another one. */
+/**
+ * How an agent is offered to another one.
+ *
+ * @example
+ * const options: AsToolOptions = { name: 'research', description: 'Finds facts.', maxSteps: 20, timeoutMs: 60_000, maxDepth: 3 }
+ * const lead = createAgent({ model, tools: [agent.asTool(options)] })
+ */
 export interface AsToolOptions<
   Schema extends InputSchema = StandardJsonSchema<Task>,
   Name extends string = string,

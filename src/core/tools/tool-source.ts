@@ -27,7 +27,19 @@ export function toolsOf(source: unknown): readonly unknown[] | undefined {
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
 }
 
-/** Tools that are made from arguments: a root folder, a base URL, a tenant. */
+/**
+ * Tools that are made from arguments: a root folder, a base URL, a tenant.
+ *
+ * @example
+ * const files: ToolGroup<{ root: string }> = defineToolGroup({
+ *   name: 'files',
+ *   args: z.object({ root: z.string() }),
+ *   tools: ({ root }) => [
+ *     defineTool({ name: 'where', description: 'The folder.', input: z.object({}), execute: () => root }),
+ *   ],
+ * })
+ * createAgent({ model, tools: [{ group: files, args: { root: '.' } }] })
+ */
 export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
   /** For people, in error messages. */
   readonly name: string

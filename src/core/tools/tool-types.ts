@@ -12,6 +12,9 @@ type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, inf
 /**
  * What the tools of an agent are called, and what the model gives each: `{ add: { a: number; b: number } }`. Where one
  * of them is not known by name, any name may come.
+ *
+ * @example
+ * const call: ToolsOf<[typeof add]> = { add: { a: 1 } } // names, and what the model gives them
  */
 export type ToolsOf<Entries extends readonly ToolEntry[]> =
   string extends NameOf<ToolsIn<Entries[number]>>
@@ -23,7 +26,18 @@ type NameOf<Each> = Each extends { name: infer Name extends string } ? Name : st
 type ArgumentsOf<Each> =
   Each extends Tool<infer _Input, infer _Context, infer _Name, infer Arguments> ? Arguments : unknown
 
-/** What `execute` of all these tools wants as `context`, together; unknown when none wants any. */
+/**
+ * What `execute` of all these tools wants as `context`, together; unknown when none wants any.
+ *
+ * @example
+ * const find = defineTool({
+ *   name: 'find',
+ *   description: 'Finds.',
+ *   input: z.object({}),
+ *   execute: (_input, { context }: ToolExecution<{ db: string }>) => context.db,
+ * })
+ * const context: ContextOf<[typeof find]> = { db: 'people' } // what `run` demands
+ */
 export type ContextOf<Entries extends readonly ToolEntry[]> =
   Wish<ToolsIn<Entries[number]>> extends (context: infer Context) => void ? Context : unknown
 

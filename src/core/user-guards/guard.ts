@@ -1,7 +1,12 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { ResultStatus, ToolErrorKind } from '../../../machines/agent/results.js'
 
-/** A call that the model asks for. */
+/**
+ * A call that the model asks for.
+ *
+ * @example
+ * const isWrite = ({ name, readOnly }: GuardedCall) => !readOnly && name.startsWith('write')
+ */
 export interface GuardedCall {
   /** As the model's call has it. */
   readonly id: string
@@ -17,7 +22,12 @@ export interface GuardedCall {
   readonly polling: boolean
 }
 
-/** How a call ended. */
+/**
+ * How a call ended.
+ *
+ * @example
+ * const hasFailed = ({ status, errorKind }: GuardedResult) => status !== 'ok' && errorKind !== 'transient'
+ */
 export interface GuardedResult extends GuardedCall {
   /** `ok` is the only success. */
   readonly status: ResultStatus
@@ -27,14 +37,24 @@ export interface GuardedResult extends GuardedCall {
   readonly errorKind: ToolErrorKind | null
 }
 
-/** What a guard is told: plain JSON, deep-frozen. */
+/**
+ * What a guard is told: plain JSON, deep-frozen.
+ *
+ * @example
+ * const namesIn = (fact: GuardFact) => (fact.type === 'calls' ? fact.calls : fact.results).map(({ name }) => name)
+ */
 export type GuardFact =
   /** The model asks for these calls; none of them has run. Those that another guard has refused are left out. */
   | { readonly type: 'calls'; readonly calls: readonly GuardedCall[] }
   /** The batch has ended: a result a call, in call order. */
   | { readonly type: 'results'; readonly results: readonly GuardedResult[] }
 
-/** What a guard says about a fact. Messages are cut to 2,000 characters, evidence to 600. */
+/**
+ * What a guard says about a fact. Messages are cut to 2,000 characters, evidence to 600.
+ *
+ * @example
+ * const verdict: GuardVerdict = { action: 'block', callIds: ['call_1'], message: 'Write inside out/ only.' }
+ */
 export type GuardVerdict =
   | undefined
   | true
@@ -49,7 +69,16 @@ export type GuardVerdict =
   /** The run stops. `message` tells people what happened and what to do; `evidence`, what was seen. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }
 
-/** What a guard is asked about. */
+/**
+ * What a guard is asked about.
+ *
+ * @example
+ * defineGuard({
+ *   name: 'paid-only',
+ *   verdict: (_state, { context }: GuardQuestion) =>
+ *     (context as { isPaid: boolean }).isPaid ? undefined : { action: 'halt', message: 'The trial is over.' },
+ * })
+ */
 export interface GuardQuestion {
   /** What has just happened. */
   readonly fact: GuardFact
@@ -59,7 +88,19 @@ export interface GuardQuestion {
   readonly context: unknown
 }
 
-/** A guard as its author writes it. */
+/**
+ * A guard as its author writes it.
+ *
+ * @example
+ * const definition: GuardDefinition<{ calls: number }> = {
+ *   name: 'at-most-20-calls',
+ *   initial: { calls: 0 },
+ *   observe: ({ calls }, fact) => ({ calls: calls + (fact.type === 'calls' ? fact.calls.length : 0) }),
+ *   verdict: ({ calls }) => (calls <= 20 ? undefined : { action: 'halt', message: 'Enough calls.' }),
+ *   onHalt: 'pause', // default 'error'
+ * }
+ * createAgent({ model, guards: [defineGuard(definition)] })
+ */
 export interface GuardDefinition<State> {
   /** Unique in its agent: 1 to 64 letters, digits, `_`, `-` and `.`. Its state is stored under it. */
   readonly name: string
@@ -83,7 +124,13 @@ export interface GuardDefinition<State> {
   readonly onError?: 'halt' | 'ignore'
 }
 
-/** A guard that an agent can use, made by `defineGuard`. */
+/**
+ * A guard that an agent can use, made by `defineGuard`.
+ *
+ * @example
+ * const guards: UserGuard[] = [defineGuard({ name: 'all-is-well', verdict: () => undefined })]
+ * createAgent({ model, guards })
+ */
 export interface UserGuard
   extends Required<Omit<GuardDefinition<Json>, 'observe'>>,
     Pick<GuardDefinition<Json>, 'observe'> {}

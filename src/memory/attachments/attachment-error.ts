@@ -1,6 +1,11 @@
 import { StatewrightError } from '../../core/base/errors.js'
 
-/** Why an attachment cannot be loaded. */
+/**
+ * Why an attachment cannot be loaded.
+ *
+ * @example
+ * const notText: AttachmentErrorCode[] = ['unsupported_type', 'no_text']
+ */
 export type AttachmentErrorCode =
   /** It is no attachment: neither data, path nor url, or more than one. */
   | 'invalid_attachment'
@@ -27,7 +32,16 @@ export type AttachmentErrorCode =
   | 'unreachable'
   | 'timeout'
 
-/** An attachment that cannot be loaded. `subject` is its name. */
+/**
+ * An attachment that cannot be loaded. `subject` is its name.
+ *
+ * @example
+ * try {
+ *   await loadAttachment({ url: 'http://127.0.0.1/' })
+ * } catch (error) {
+ *   if (error instanceof AttachmentError) console.log(error.code, error.subject) // blocked_address …
+ * }
+ */
 export class AttachmentError extends StatewrightError {
   override readonly name = 'AttachmentError'
   declare readonly code: AttachmentErrorCode

@@ -1,4 +1,9 @@
-/** Content that is at hand. */
+/**
+ * Content that is at hand.
+ *
+ * @example
+ * const data: DataAttachment = { data: 'day,amount\n1,20\n', name: 'may.csv', mimeType: 'text/csv' }
+ */
 export interface DataAttachment {
   /** Bytes, or the text itself. */
   data: string | Uint8Array
@@ -7,7 +12,12 @@ export interface DataAttachment {
   mimeType?: string
 }
 
-/** A file. */
+/**
+ * A file.
+ *
+ * @example
+ * const file: FileAttachment = { path: 'uploads/report.pdf', name: 'The report' }
+ */
 export interface FileAttachment {
   path: string
   mimeType?: string
@@ -15,7 +25,12 @@ export interface FileAttachment {
   name?: string
 }
 
-/** A page or a file at an http(s) URL on a public address. */
+/**
+ * A page or a file at an http(s) URL on a public address.
+ *
+ * @example
+ * const page: UrlAttachment = { url: 'https://example.com/', mimeType: 'text/html' }
+ */
 export interface UrlAttachment {
   url: string
   mimeType?: string
@@ -23,10 +38,20 @@ export interface UrlAttachment {
   name?: string
 }
 
-/** What can be loaded: data, a file, or a URL. */
+/**
+ * What can be loaded: data, a file, or a URL.
+ *
+ * @example
+ * const attachments: Attachment[] = [{ path: 'uploads/report.pdf' }, { url: 'https://example.com/' }, { data: 'Hi.', name: 'a.txt' }]
+ */
 export type Attachment = DataAttachment | FileAttachment | UrlAttachment
 
-/** An attachment as text. */
+/**
+ * An attachment as text.
+ *
+ * @example
+ * const { name, mimeType, bytes, text }: LoadedAttachment = await loadAttachment({ data: 'Hi.', name: 'a.txt' })
+ */
 export interface LoadedAttachment {
   name: string
   /** Without parameters: `text/html`. */
@@ -36,7 +61,13 @@ export interface LoadedAttachment {
   text: string
 }
 
-/** Where attachments may come from, and how large they may be. */
+/**
+ * Where attachments may come from, and how large they may be.
+ *
+ * @example
+ * const options: AttachmentOptions = { maxBytes: 1_000_000, timeoutMs: 5_000, root: 'uploads' }
+ * const notes = await loadAttachment({ data: 'The offsite is in May.', name: 'notes.md' }, options)
+ */
 export interface AttachmentOptions {
   /** Bytes that are read at most, and what compressed content may unpack to. Default 10 MB (10 000 000). */
   maxBytes?: number

@@ -7,6 +7,11 @@ const chunkDelayMs = 15
  * once, calls tools in parallel, and runs out of output tokens in the middle of its answer.
  *
  * It expects the tools `list_files {}`, `read_file { path }` and `calculate { expression }`.
+ *
+ * @example
+ * const rehearsal = await startRehearsal({ scenario: largestExpense })
+ * console.log(rehearsal.remaining) // its turns
+ * await rehearsal.close()
  */
 export const largestExpense: Scenario = {
   name: 'largest-expense',

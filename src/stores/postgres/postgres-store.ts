@@ -13,7 +13,13 @@ import { columnsOf, type EntryRow, logRecord, type RecordRow, sessionEntry, type
 import { prepareSchema } from './schema.js'
 import { statements } from './statements.js'
 
-/** How the database is reached, and where in it the sessions are. */
+/**
+ * How the database is reached, and where in it the sessions are.
+ *
+ * @example
+ * const options: PostgresStoreOptions = { connectionString: 'postgres://localhost/app', schema: 'agents' } // default 'statewright'
+ * const store = postgresStore(options)
+ */
 export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
   | { /** A `Pool` of the package `pg`, which `close` leaves open. */ pool: pg.Pool }

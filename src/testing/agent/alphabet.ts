@@ -137,6 +137,10 @@ type Events = Record<string, AnyEventObject>
  * Every event that the agent machine can meet in a state, under names that people use: `model: text`, `cancel`,
  * `tool: denied`. What cannot happen there is left out, because each event multiplies the states: nothing is late
  * without a deadline, and where guards watch the calls, the model only calls and speaks.
+ *
+ * @example
+ * const { inputs } = agentSpace({ only: ['plain'], maxSteps: 1 })
+ * const { paths } = coverPaths(agentMachine, { inputs, alphabet: agentAlphabet, serializeState: agentStateKey, limit: 100_000 })
  */
 export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachine>): Events {
   const { config, state, deadline } = context

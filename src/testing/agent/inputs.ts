@@ -52,7 +52,7 @@ const tools = {
  * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
  * limit is near.
  *
- * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['plain', 'with a deadline'] }))
+ * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['plain', 'with a deadline'], maxSteps: 1 }))
  */
 export const agentInputs: Readonly<Record<string, AgentInput>> = {
   plain: start({

@@ -5,7 +5,12 @@ import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import { budgetReason } from '../../../machines/agent/totals.js'
 import { isWatching } from '../../../guards/state.js'
 
-/** What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows. */
+/**
+ * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.
+ *
+ * @example
+ * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['plain'], maxSteps: 1 }), serializeState: agentStateKey })
+ */
 export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): string {
   const { guardrails, steps, attempt, rateLimits } = context
   const { recoveries, reprompts, emptyRetries, outputRepairs } = context

@@ -3,7 +3,13 @@ import { checkedSessionId, wholeRange } from './session-id.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost } from './refusals.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
-/** Time, for tests. */
+/**
+ * Time, for tests.
+ *
+ * @example
+ * const options: MemoryStoreOptions = { now: () => 0 } // milliseconds; default: the system's clock
+ * const store = memoryStore(options)
+ */
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number

@@ -7,6 +7,9 @@ const allowed = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
 /**
  * A session's id, as every store takes it: 1 to 200 letters (A–Z, a–z), digits and `. _ : @ -`, the first of them
  * neither a dot nor a dash.
+ *
+ * @example
+ * const id = checkedSessionId('ann:2026-05') // throws a UsageError for 'a b', '' or '.hidden'
  * @throws {UsageError} `invalid_session`
  */
 export function checkedSessionId(id: unknown): string {

@@ -9,6 +9,9 @@ import { StatewrightError } from '../../base/errors.js'
  * - `newer_log`: written by a newer Statewright
  * - `unknown_state`: a snapshot in it stands in a state that this machine does not have
  * - `disk_full`, `read_only`, `store_unavailable`: the place where it is kept does not take it
+ *
+ * @example
+ * const mayTryLater: StoreErrorCode[] = ['session_busy', 'disk_full', 'store_unavailable']
  */
 export type StoreErrorCode =
   | 'session_busy'
@@ -22,7 +25,16 @@ export type StoreErrorCode =
   | 'read_only'
   | 'store_unavailable'
 
-/** What a session store cannot do. `subject` is the session, or the place where the store is. */
+/**
+ * What a session store cannot do. `subject` is the session, or the place where the store is.
+ *
+ * @example
+ * try {
+ *   await agent.resume('ann')
+ * } catch (error) {
+ *   if (error instanceof StoreError && error.code === 'session_busy') console.log(error.message) // with who has it
+ * }
+ */
 export class StoreError extends StatewrightError {
   override readonly name = 'StoreError'
   declare readonly code: StoreErrorCode

@@ -3,6 +3,10 @@ import type { AgentState, Reason } from '../../../../machines/agent/outcome.js'
 /**
  * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
  * the log's business.
+ *
+ * @example
+ * const records: LogRecord[] = await memoryStore().read('ann')
+ * for (const { seq, at, type } of records) console.log(seq, new Date(at).toISOString(), type)
  */
 export interface LogRecord {
   /** 1, 2, 3, … without gaps within a session. */
@@ -17,7 +21,14 @@ export interface LogRecord {
   check: string
 }
 
-/** The right to write to one session, for a time. */
+/**
+ * The right to write to one session, for a time.
+ *
+ * @example
+ * const store = memoryStore()
+ * const lease: Lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
+ * await store.release(lease)
+ */
 export interface Lease {
   /** The session that may be written to. */
   sessionId: string
@@ -29,7 +40,12 @@ export interface Lease {
   expiresAt: number
 }
 
-/** What a list of sessions tells; written beside the log whenever it changes. Plain JSON. */
+/**
+ * What a list of sessions tells; written beside the log whenever it changes. Plain JSON.
+ *
+ * @example
+ * const waiting = (await memoryStore().list()).filter(({ summary }) => summary?.state === 'WAITING_FOR_INPUT')
+ */
 export interface SessionSummary {
   name?: string
   /** The beginning of the first user message. */
@@ -48,7 +64,13 @@ export interface SessionSummary {
   cost: number | null
 }
 
-/** A session in a list. */
+/**
+ * A session in a list.
+ *
+ * @example
+ * const sessions: ListedSession[] = await memoryStore().list()
+ * for (const { id, summary } of sessions) console.log(id, summary?.title, summary?.state)
+ */
 export interface ListedSession {
   /** Unique in its store. */
   id: string
@@ -64,7 +86,13 @@ export interface ListedSession {
   holder: string | null
 }
 
-/** Who wants to write, and for how long. */
+/**
+ * Who wants to write, and for how long.
+ *
+ * @example
+ * const options: AcquireOptions = { holder: 'run 3f2a…', ttlMs: 30_000 }
+ * const lease = await memoryStore().acquire('ann', options)
+ */
 export interface AcquireOptions {
   /** Who asks, in words for people: a run, for example. A store adds the process and machine where it knows them. */
   holder: string
@@ -72,7 +100,13 @@ export interface AcquireOptions {
   ttlMs: number
 }
 
-/** What of a log to read. `snapshot`: from the last snapshot at or before `to`, or from the beginning without one. */
+/**
+ * What of a log to read. `snapshot`: from the last snapshot at or before `to`, or from the beginning without one.
+ *
+ * @example
+ * const range: ReadRange = { from: 'snapshot', to: 12 } // default: 1 to the last
+ * const records = await memoryStore().read('ann', range)
+ */
 export interface ReadRange {
   /** Default: 1. */
   from?: number | 'snapshot'
@@ -85,6 +119,15 @@ type MaybePromise<Value> = Value | Promise<Value>
 /**
  * Where sessions are kept: an append-only log for each, with one writer at a time. A store may answer at once or with
  * a promise; what it cannot do, it says with a `StoreError`.
+ *
+ * @example
+ * const store: SessionStore = memoryStore()
+ * const readOnly: SessionStore = {
+ *   ...store,
+ *   append: () => {
+ *     throw new StoreError('read_only', 'This store only reads.')
+ *   },
+ * }
  */
 export interface SessionStore {
   /**
@@ -122,7 +165,13 @@ export interface SessionStore {
   close(): MaybePromise<void>
 }
 
-/** A session store that answers at once: when `append` returns, its records are durable. */
+/**
+ * A session store that answers at once: when `append` returns, its records are durable.
+ *
+ * @example
+ * const store: SyncSessionStore = memoryStore() // each method answers at once
+ * const { token } = store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
+ */
 export type SyncSessionStore = {
   [Method in keyof SessionStore]: (
     ...args: Parameters<SessionStore[Method]>

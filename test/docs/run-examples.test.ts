@@ -1,0 +1,149 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { jest } from '@jest/globals'
+import { AzureOpenAI, OpenAI } from 'openai'
+import * as core from '../../src/index.js'
+import * as diagram from '../../src/diagram/index.js'
+import * as inspect from '../../src/inspect/index.js'
+import * as inspectNode from '../../src/inspect/node.js'
+import * as mcp from '../../src/mcp/index.js'
+import * as memory from '../../src/memory/index.js'
+import * as rehearsing from '../../src/rehearsal/index.js'
+import * as stores from '../../src/stores/index.js'
+import * as fileStores from '../../src/stores/file/index.js'
+import * as postgresStores from '../../src/stores/postgres/index.js'
+import * as testing from '../../src/testing/index.js'
+import { examples, importsOfAll, moduleOf } from '../types/doc-examples.js'
+import { root } from './snippets.js'
+
+jest.setTimeout(60_000)
+
+const modules = {
+  statewright: core,
+  'statewright/diagram': diagram,
+  'statewright/inspect': inspect,
+  'statewright/inspect/node': inspectNode,
+  'statewright/mcp': mcp,
+  'statewright/memory': memory,
+  'statewright/rehearsal': rehearsing,
+  'statewright/stores': stores,
+  'statewright/stores/file': fileStores,
+  'statewright/stores/postgres': postgresStores,
+  'statewright/testing': testing,
+}
+for (const [name, module] of Object.entries(modules)) {
+  jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })
+}
+
+/** What examples speak of: a model that is played, a session 'ann' in a store, and a machine of the reader's. */
+const world = `
+import { createActor, createMachine, initialTransition, SimulatedClock, transition } from 'xstate'
+import * as z from 'zod'
+const { model, store, log, write, expect, readFile, writeFile, OpenAI, AzureOpenAI, createBrowserInspector } = globalThis.stage
+const console = { log }
+const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0 }
+const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
+const tools = [add]
+const agent = createAgent({ model, tools, ...(store && { store }) })
+const researcher = agent
+const run = agent.run('Go.')
+const result = await run.result
+const { usage } = result
+const controller = new AbortController()
+const { signal } = controller
+const machine = createMachine({
+  context: { signatures: 0, steps: 0 },
+  initial: 'closed',
+  states: { closed: { on: { OPEN: 'open' } }, open: { on: { CLOSE: 'closed' } } },
+})
+const alphabet = { open: { type: 'OPEN' }, close: { type: 'CLOSE' } }
+const { paths } = coverPaths(machine, { alphabet })
+const chart = chartOf(machine)
+const documents = [{ source: 'leave.md', text: 'Everyone has 30 days of vacation.' }]
+const session = createSession('May')
+const [text, message, token, apiVersion, error] = ['{ "turns": [{ "text": "Hello." }] }', 'And in May?', 'secret', '2025-01-01', new Error('No.')]
+const later = async () => undefined
+const readIn = (root) => add
+const listIn = (root) => defineTool({ name: 'list', description: 'Lists.', input: z.object({}), execute: () => root })
+const search = async () => [{ source: 'a.md', text: 'A.' }]
+const loaded = tools
+const createHarness = () => machineHarness(machine)
+`
+
+/** What cannot run here, and why: the compiler alone looks at these. A piece of the code names them. */
+const apart: Record<string, string> = {
+  'costLimit: 2 }': 'the price of its model is known at OpenAI alone',
+  'agentSpace())': 'the whole space takes half a minute; test/graph explores it',
+  'objectOrThrow(await': 'its agent has an output schema; test/docs/snippets.test.ts plays one',
+  "loadAttachment({ path: 'report.pdf' }": 'there is no such file; test/memory has some',
+  "mcpTools({ command: 'npx'": 'it would download a server; test/docs/snippets.test.ts plays one',
+  'mcpTools({ url:': 'there is no such server; test/mcp has some',
+}
+
+const all = await examples()
+const imports = await importsOfAll({ types: false })
+const reasons = Object.entries(apart)
+const reasonOf = (code: string) => reasons.find(([piece]) => code.includes(piece))
+const runnable = all.filter(({ code }) => reasonOf(code) === undefined)
+
+const stage: Record<string, unknown> = {}
+const folder = join(root, 'test/docs', `.examples-${process.pid}`)
+const before = process.cwd()
+const environment = { ...process.env }
+let rehearsal: rehearsing.Rehearsal
+let elsewhere: string
+
+beforeAll(async () => {
+  elsewhere = await mkdtemp(join(tmpdir(), 'statewright-examples-'))
+  await mkdir(folder, { recursive: true })
+  rehearsal = await rehearsing.startRehearsal({
+    scenario: { turns: [{ text: 'Done.' }], onExhausted: 'repeatLast' },
+  })
+  const model = core.openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
+  const nothing = () => undefined
+  Object.assign(stage, { model, log: nothing, write: nothing, expect, readFile, writeFile })
+  Object.assign(stage, { OpenAI, AzureOpenAI, createBrowserInspector: () => ({ inspect: nothing }) })
+  Object.assign(globalThis, { stage })
+  process.chdir(elsewhere)
+  await mkdir('test/scenarios', { recursive: true })
+  const kept = {
+    'session.json': core.createSession('May'),
+    'handbook.json': memory.memory({ documents: [{ source: 'a.md', text: 'A.' }] }),
+    'test/scenarios/refund.json': { turns: [{ text: 'It is paid back.' }] },
+  }
+  for (const [name, value] of Object.entries(kept)) await writeFile(name, JSON.stringify(value))
+  Object.assign(process.env, { OPENAI_BASE_URL: rehearsal.url, OPENAI_API_KEY: 'none' })
+  Object.assign(process.env, { AZURE_OPENAI_API_KEY: 'none', AZURE_OPENAI_ENDPOINT: rehearsal.url })
+})
+
+/** A store that has a session 'ann' of some twenty records. */
+async function storeWithAnn(): Promise<core.SessionStore> {
+  const store = core.memoryStore()
+  const agent = core.createAgent({ model: stage['model'] as core.ModelProvider, store })
+  for (let n = 0; n < 10; n += 1) await agent.run(`Question ${n}?`, { session: 'ann' }).result
+  return store
+}
+
+afterAll(async () => {
+  process.chdir(before)
+  process.env = environment
+  await rehearsal.close()
+  await rm(folder, { recursive: true, force: true })
+  await rm(elsewhere, { recursive: true, force: true })
+})
+
+test('each reason not to run one names one', () => {
+  expect(reasons.filter(([piece]) => !all.some(({ code }) => code.includes(piece)))).toEqual([])
+})
+
+test.each(runnable)('the example $place runs', async (example) => {
+  const { place, code } = example
+  const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
+  await writeFile(file, moduleOf(example, imports, world))
+  const isAboutStored = /\.(resume|replay|fork|readSession|forget)\(/.test(code)
+  Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
+  // What a provider or a tool throws is for the loop to catch.
+  if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()
+  else await import(file)
+})

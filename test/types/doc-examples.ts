@@ -1,0 +1,148 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import { entries, root } from './compile.js'
+
+/** An example of a doc comment. */
+export interface Example {
+  /** `src/core/tools/tool.ts 2`: the second of that file. */
+  place: string
+  code: string
+}
+
+/** Every example of a doc comment, after `@example` or between fences. */
+export async function examples(): Promise<Example[]> {
+  const files = (
+    await Promise.all(
+      ['src', 'machines', 'guards'].map(async (folder) =>
+        (await readdir(join(root, folder), { recursive: true })).map((file) => posix.join(folder, file)),
+      ),
+    )
+  ).flat()
+  const found = await Promise.all(
+    files
+      .filter((file) => file.endsWith('.ts'))
+      .map(async (file) =>
+        examplesIn(await readFile(join(root, file), 'utf8')).map((code, n) => ({
+          place: `${file} ${n + 1}`,
+          code,
+        })),
+      ),
+  )
+  return found.flat().sort((a, b) => a.place.localeCompare(b.place))
+}
+
+export function examplesIn(source: string): string[] {
+  const comments = source.match(/\/\*\*[^]*?\*\//g) ?? []
+  return comments.flatMap((comment) => {
+    const text = comment.replace(/^\/\*\*|\*\/$/g, '').replaceAll(/^ *\* ?/gm, '')
+    const fenced = [...text.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, code = '']) => code)
+    const tagged = text
+      .replaceAll(/^```[^]*?^```/gm, '')
+      .split(/^(?=@\w)| (?=@example )/m)
+      .filter((part) => part.startsWith('@example'))
+      .map((part) => part.replace('@example', ''))
+    return [...fenced, ...tagged]
+  })
+}
+
+/** What an entry point exports. */
+export interface PublicExport {
+  entry: string
+  name: string
+  /** Whether it is a type alone. */
+  isType: boolean
+  /** Its doc comment; empty without one. */
+  comment: string
+}
+
+export async function publicExports(): Promise<PublicExport[]> {
+  const lists = await Promise.all(
+    Object.entries(entries).map(async ([entry, file]) =>
+      Promise.all((await namesOf(file)).map(async (one) => ({ entry, ...(await declared(one)) }))),
+    ),
+  )
+  return lists.flat()
+}
+
+interface Named {
+  name: string
+  /** What it is called where it comes from. */
+  there: string
+  file: string
+  /** Passed on as a type alone, whatever it is where it is declared. */
+  asType: boolean
+}
+
+const kinds = 'function\\*?|const|class|interface|type'
+
+/** The names that a module exports, and the modules that they come from. */
+async function namesOf(file: string): Promise<Named[]> {
+  const source = (await readFile(join(root, file), 'utf8')).replaceAll(/\/\*[^]*?\*\//g, '')
+  const passedOn = [...source.matchAll(/export (type )?\{([^}]*)\} from '([^']+)'/g)].flatMap(
+    ([, types, list = '', from = '']) =>
+      list
+        .split(',')
+        .map((each) => each.trim())
+        .filter(Boolean)
+        .map((each) => ({
+          name: each.replace(/^(type )?(\w+ as )?/, ''),
+          there: each.replace(/^type /, '').replace(/ as .*/, ''),
+          file: posix.join(posix.dirname(file), from).replace(/\.js$/, '.ts'),
+          asType: types !== undefined || each.startsWith('type '),
+        })),
+  )
+  const own = [...source.matchAll(new RegExp(`^export (?:async )?(?:${kinds}) (\\w+)`, 'gm'))].map(
+    ([, name = '']) => ({ name, there: name, file, asType: false }),
+  )
+  return [...passedOn, ...own]
+}
+
+/** Where a name is declared, however many modules have passed it on. */
+async function declared({ name, there, file, asType }: Named): Promise<Omit<PublicExport, 'entry'>> {
+  const source = await readFile(join(root, file), 'utf8')
+  const found = new RegExp(`^export (?:async )?(${kinds}) ${there}\\b`, 'm').exec(source)
+  if (found) {
+    const [, comment = ''] = /\/\*\*((?:(?!\*\/)[^])*)\*\/\s*$/.exec(source.slice(0, found.index)) ?? []
+    return { name, isType: asType || /^(interface|type)$/.test(found[1] ?? ''), comment }
+  }
+  const from = (await namesOf(file)).find((one) => one.name === there)
+  if (from === undefined || from.file === file) throw new Error(`${file} does not declare ${there}.`)
+  return { ...(await declared({ ...from, asType: asType || from.asType })), name }
+}
+
+/** Imports of all that the entry points export, so that an example may use it. Of two of one name, the first. */
+export async function importsOfAll({ types }: { types: boolean }): Promise<string> {
+  const taken = new Set<string>()
+  const all = (await publicExports()).filter(
+    ({ name, isType }) => (types || !isType) && !taken.has(name) && taken.add(name),
+  )
+  return Object.keys(entries)
+    .map((entry) => {
+      const names = all
+        .filter((one) => one.entry === entry)
+        .map(({ name, isType }) => (isType ? `type ${name}` : name))
+      return `import { ${names.join(', ')} } from '${entry}'`
+    })
+    .join('\n')
+}
+
+/** An example as a module: a block, so that its names may be those of `world`. */
+export function moduleOf({ code }: Example, imports: string, world: string): string {
+  const own = code.match(/^import .*$/gm) ?? []
+  const body = code
+    .replaceAll(/^import .*$/gm, '')
+    // "And so on" is nothing that the compiler knows.
+    .replaceAll(/([{([,]\s*)…/g, '$1...andSoOn')
+    .replaceAll(/(?<=\[ |\{ |\( )…/g, 'andSoOn')
+  const bound = own.flatMap(
+    (line) =>
+      /\{([^}]*)\}/
+        .exec(line)?.[1]
+        ?.split(',')
+        .map((name) => name.trim()) ?? [],
+  )
+  const rest = imports.replaceAll(/(?<=[{,] )(?:type )?(\w+)(?:, )?/g, (all, name: string) =>
+    bound.includes(name) ? '' : all,
+  )
+  return `${rest}\n${own.join('\n')}\n${world}\n{\n${body}\n}\nexport {}\n`
+}
