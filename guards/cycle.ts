@@ -1,12 +1,24 @@
-import type { CycleConfig } from './config.js'
 import { cutLine } from './lib/cut.js'
 import { evidence } from './lib/evidence.js'
 import { digest } from './lib/fingerprint.js'
 import { isPolling } from './lib/polling.js'
 import { short } from './lib/refusals.js'
 import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
+import { type OnHalt, onHalt } from './lib/settings.js'
 import { type Fact, type Guard, ok } from './types.js'
 import { toolsOf } from './lib/words.js'
+
+/** Batches in a period of 2 to `maxPeriod` with stable results. */
+export interface CycleConfig {
+  /** The longest round that is recognised, in batches: 2 to 8. */
+  maxPeriod: number
+  /** Whole periods seen before the nudge. */
+  nudgeAt: number
+  /** Whole periods seen before the halt. */
+  haltAt: number
+  /** What a halt does. */
+  onHalt: OnHalt
+}
 
 /** A batch that ended: what was asked, what came back, and its tools for people. */
 interface Round {
@@ -41,7 +53,11 @@ function shortOf(outcome: string): string {
  * successful call that may have changed something and is not part of it. Calls outside of it that only read, or fail,
  * do not: as many of them as the longest period leave it standing.
  */
-export const cycle: Guard<CycleState, CycleConfig> = {
+export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
+  reasons: ['cycle'],
+  settings: { maxPeriod: { from: 2 }, nudgeAt: { from: 2 }, haltAt: { from: 2 }, onHalt },
+  defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
+  insteadOf: ['mixed', 'mostly', 'beside', 'recurring'],
   initial,
 
   observe(state, fact, config) {

@@ -1,7 +1,7 @@
-import type { DuplicatesConfig } from './config.js'
+import type { DuplicatesConfig } from './progress-config.js'
 import { evidence } from './lib/evidence.js'
 import { isCount, isNamed, isRecord } from './lib/stored.js'
-import { type CallFact, type Guard, ok } from './types.js'
+import { type CallFact, ok, type Rule } from './types.js'
 import { type Named, named } from './lib/words.js'
 
 export interface DuplicatesState {
@@ -10,7 +10,8 @@ export interface DuplicatesState {
 }
 
 /** Identical calls in one response: nobody needs the same answer fifty times, and each may have an effect. */
-export const duplicates: Guard<DuplicatesState, DuplicatesConfig> = {
+export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> = {
+  reasons: ['no_progress'],
   initial: { due: null },
 
   observe(state, fact, { blockAt }) {

@@ -1,4 +1,10 @@
-import type { EmptyAnswerConfig } from './config.js'
+/** Answers with neither text nor calls. */
+export interface EmptyAnswerConfig {
+  /** Re-prompts after a failed tool. */
+  reprompts: number
+  /** Plain retries otherwise. */
+  retries: number
+}
 
 export interface EmptyAnswerFacts {
   /** Whether a call of the last batch failed. */

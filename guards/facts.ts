@@ -1,4 +1,4 @@
-import type { GuardrailsConfig } from './config.js'
+import type { GuardrailsConfig } from './roster.js'
 import { batchFingerprint, digest, identify, shown } from './lib/fingerprint.js'
 import { outcomeDigest } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'

@@ -1,6 +1,5 @@
-import type { FailingConfig } from './config.js'
 import { evidence } from './lib/evidence.js'
-import type { FailureRule } from './failures.js'
+import type { FailingConfig, FailureRule } from './failures.js'
 import { type Named, times } from './lib/words.js'
 
 export interface FailingDue {

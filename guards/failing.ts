@@ -1,4 +1,3 @@
-import type { FailingConfig } from './config.js'
 import {
   failingEvidence,
   haltMessage,
@@ -8,6 +7,7 @@ import {
 } from './failing-words.js'
 import {
   countFailures,
+  type FailingConfig,
   type Failure,
   type FailureRule,
   type Failures,
@@ -17,6 +17,7 @@ import {
 } from './failures.js'
 import { mostRefusals, refused, short, wasRefused } from './lib/refusals.js'
 import { isCount, isListOf, isNamed, isRecord, isText } from './lib/stored.js'
+import { onHalt, onRepeat } from './lib/settings.js'
 import { type CallFact, type Guard, ok } from './types.js'
 import { named } from './lib/words.js'
 
@@ -31,7 +32,27 @@ export interface FailingState extends Failures {
  * Failures in a row: of one call in one way, and of any calls. A nudge comes one before the number that halts. With
  * `onRepeat: 'block'` a call that failed that often is refused when it is asked for again; streaks of any calls halt.
  */
-export const failing: Guard<FailingState, FailingConfig> = {
+export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'policy_denied'> = {
+  reasons: ['repeated_failure', 'policy_denied'],
+  settings: {
+    identical: { from: 1 },
+    any: { from: 1 },
+    transientIdentical: { from: 1 },
+    transientAny: { from: 1 },
+    policyDenied: { from: 1 },
+    onRepeat,
+    onHalt,
+  },
+  defaults: {
+    identical: 3,
+    any: 6,
+    transientIdentical: 8,
+    transientAny: 12,
+    policyDenied: 2,
+    onRepeat: 'halt',
+    onHalt: 'error',
+  },
+  insteadOf: ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
   initial: { ...noFailures, refused: [], due: null },
 
   observe(state, fact, config) {

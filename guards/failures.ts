@@ -1,6 +1,28 @@
 import { isPolling } from './lib/polling.js'
 import { short } from './lib/refusals.js'
+import type { OnHalt, OnRepeat } from './lib/settings.js'
 import type { CallFact, ResultFact } from './types.js'
+
+/**
+ * Failures in a row, by kind, counted once a batch. Each number is the failure that halts; a nudge comes one before.
+ * `identical` ones agree in tool, arguments and error class.
+ */
+export interface FailingConfig {
+  /** Identical failures that pass by no waiting. */
+  identical: number
+  /** Failures of any calls in a row; transient ones, and those of tools that do not exist, do not count. */
+  any: number
+  /** Identical transient failures. */
+  transientIdentical: number
+  /** Transient failures of any calls in a row. */
+  transientAny: number
+  /** Identical refusals by a policy (`ToolError('policy_denied', …)`). */
+  policyDenied: number
+  /** What becomes of the call that fails again. */
+  onRepeat: OnRepeat
+  /** What a halt does. */
+  onHalt: OnHalt
+}
 
 const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const
 

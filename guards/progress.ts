@@ -1,4 +1,4 @@
-import type { ProgressConfig } from './config.js'
+import { type ProgressConfig, progressDefaults, progressSettings } from './progress-config.js'
 import { forget } from './news.js'
 import {
   haltMessage,
@@ -36,7 +36,11 @@ const mostKeys = 24
  * Progress is news: a call not made before in this turn, or a result not seen before from it. Results are compared
  * without what changes by itself. See `ProgressConfig` for the ways of making none that are told apart.
  */
-export const progress: Guard<ProgressState, ProgressConfig> = {
+export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
+  reasons: ['no_progress', 'policy_denied'],
+  settings: progressSettings,
+  defaults: progressDefaults,
+  isOn: true,
   initial: { ...noStaleness, ...noStreaks, said: null, due: null },
 
   observe(state, fact, config) {
@@ -69,6 +73,12 @@ export const progress: Guard<ProgressState, ProgressConfig> = {
     const { said, due } = stored
     if (!isTextOrNull(said) || !isDue(due)) return null
     return stored as unknown as ProgressState
+  },
+
+  // What was learned from them may be asked for again.
+  forget(state, head, from) {
+    const pairs = forget(state.pairs, head, from)
+    return pairs.length === state.pairs.length ? state : { ...state, pairs }
   },
 }
 
@@ -126,14 +136,6 @@ function observeResults(
     said,
     due,
   }
-}
-
-/**
- * Requests leave out the messages from `head` up to `from`: what was learned from them may be asked for again.
- */
-export function forgetDropped(state: ProgressState, head: number, from: number): ProgressState {
-  const pairs = forget(state.pairs, head, from)
-  return pairs.length === state.pairs.length ? state : { ...state, pairs }
 }
 
 /** Halts before nudges, and among equals the rule that knows most about the cause. */

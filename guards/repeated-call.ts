@@ -1,10 +1,25 @@
-import type { RepeatedCallConfig } from './config.js'
 import { evidence } from './lib/evidence.js'
 import { isPolling } from './lib/polling.js'
 import { mostRefusals, refused, wasRefused } from './lib/refusals.js'
 import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './lib/stored.js'
+import { type OnHalt, onHalt, type OnRepeat, onRepeat } from './lib/settings.js'
 import { type Fact, type Guard, ok, type Verdict } from './types.js'
 import { type Named, named, times } from './lib/words.js'
+
+/** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
+export interface RepeatedCallConfig {
+  /**
+   * `next`: the batch after the last allowed one is not executed. `reached`: halt right after the last allowed one.
+   * With `onRepeat: 'block'` the batch after the last allowed one is refused either way.
+   */
+  haltAt: 'next' | 'reached'
+  /** `unchanged` counts batches that succeed with unchanged results; `all` is blind to results. */
+  counts: 'unchanged' | 'all'
+  /** What becomes of the repeated call. */
+  onRepeat: OnRepeat
+  /** What a halt does. */
+  onHalt: OnHalt
+}
 
 export interface RepeatedCallState {
   /** The batch that is being repeated; null when there is none. */
@@ -31,27 +46,32 @@ const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refus
  * unchanged results. A nudge after the last one that may execute; the next is halted, or refused, before it runs.
  * A different batch, a changed result and a text turn start anew; a batch of which a call fails is the failing guard's.
  */
-export const repeatedCall: Guard<RepeatedCallState, RepeatedCallLimits> = {
-  initial,
+export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
+  {
+    reasons: ['repeated_call'],
+    settings: { haltAt: ['next', 'reached'], counts: ['unchanged', 'all'], onRepeat, onHalt },
+    defaults: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
+    insteadOf: ['stale', 'duplicates'],
+    initial,
 
-  observe(state, fact, config) {
-    if (fact.type === 'text') return { ...initial, refused: state.refused }
-    return fact.type === 'calls' ? observeCalls(state, fact, config) : observeResults(state, fact, config)
-  },
+    observe(state, fact, config) {
+      if (fact.type === 'text') return { ...initial, refused: state.refused }
+      return fact.type === 'calls' ? observeCalls(state, fact, config) : observeResults(state, fact, config)
+    },
 
-  verdict(state, config) {
-    if (!state.due) return ok
-    return state.due.action === 'nudge' ? nudge(state.due.named, state.count, config) : stop(state, config)
-  },
+    verdict(state, config) {
+      if (!state.due) return ok
+      return state.due.action === 'nudge' ? nudge(state.due.named, state.count, config) : stop(state, config)
+    },
 
-  restore(stored) {
-    if (!isRecord(stored)) return null
-    const { batch, outcome, count, refused: refusals, due } = stored
-    if (!isTextOrNull(batch) || !isTextOrNull(outcome) || !isCount(count)) return null
-    if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
-    return { batch, outcome, count, refused: refusals, due }
-  },
-}
+    restore(stored) {
+      if (!isRecord(stored)) return null
+      const { batch, outcome, count, refused: refusals, due } = stored
+      if (!isTextOrNull(batch) || !isTextOrNull(outcome) || !isCount(count)) return null
+      if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
+      return { batch, outcome, count, refused: refusals, due }
+    },
+  }
 
 function observeCalls(
   state: RepeatedCallState,
@@ -89,7 +109,7 @@ function observeResults(
   }
 }
 
-function nudge(called: Named, count: number, config: RepeatedCallLimits): Verdict {
+function nudge(called: Named, count: number, config: RepeatedCallLimits): Verdict<'repeated_call'> {
   return {
     action: 'nudge',
     guard: 'repeated_call',
@@ -98,7 +118,7 @@ function nudge(called: Named, count: number, config: RepeatedCallLimits): Verdic
   }
 }
 
-function stop(state: RepeatedCallState, config: RepeatedCallLimits): Verdict {
+function stop(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'repeated_call'> {
   if (!state.due) return ok
   const { action, asked, named: called } = state.due
   const { count } = state

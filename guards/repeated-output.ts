@@ -1,10 +1,20 @@
-import type { RepeatedOutputConfig } from './config.js'
 import { evidence } from './lib/evidence.js'
 import { batchFingerprint } from './lib/fingerprint.js'
 import { isPolling } from './lib/polling.js'
 import { isCount, isNamed, isRecord, isTextOrNull } from './lib/stored.js'
+import { type OnHalt, onHalt } from './lib/settings.js'
 import { type Guard, ok, type ResultFact } from './types.js'
 import { type Named, named, times } from './lib/words.js'
+
+/** Consecutive rounds of successful calls with the same results, whatever the arguments. */
+export interface RepeatedOutputConfig {
+  /** The round that trips. */
+  rounds: number
+  /** Halt even when a tool of the round is not readOnly (else that is a nudge). */
+  strict: boolean
+  /** What a halt does. */
+  onHalt: OnHalt
+}
 
 export interface RepeatedOutputState {
   /** What the tools of the last round brought back; null when the streak is broken. */
@@ -22,7 +32,11 @@ const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
  * all tools of the round only read; a tool that changes things may do so behind equal words, so that is a nudge.
  * A failed call, a polling batch, a text turn or another result ends the streak.
  */
-export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig> = {
+export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'repeated_output'> = {
+  reasons: ['repeated_output'],
+  settings: { rounds: { from: 2 }, strict: 'flag', onHalt },
+  defaults: { rounds: 4, strict: false, onHalt: 'error' },
+  insteadOf: ['sameOutput'],
   initial,
 
   observe(state, fact, config) {

@@ -1,4 +1,4 @@
-import type { ProgressConfig } from './config.js'
+import type { ProgressConfig } from './progress-config.js'
 import { batchFingerprint } from './lib/fingerprint.js'
 import { isAmount, isPair, keyOf, mostPairs, type Pair, pairOf, remember } from './news.js'
 import { isListOf, isRecord, isText, isTextOrNull } from './lib/stored.js'

@@ -1,4 +1,4 @@
-import type { ProgressConfig, Steps } from './config.js'
+import type { ProgressConfig, Steps } from './progress-config.js'
 import { isAmount } from './news.js'
 import { sha256 } from './lib/sha256.js'
 import { isCount, isListOf, isRecord, isText } from './lib/stored.js'

@@ -1,4 +1,4 @@
-import type { ProgressConfig, Steps } from './config.js'
+import type { ProgressConfig, Steps } from './progress-config.js'
 import type { ResultFact } from './types.js'
 
 /** What a batch counts against: a key of `guardrails.progress`. */

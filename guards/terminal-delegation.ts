@@ -1,8 +1,14 @@
-import type { TerminalDelegationConfig } from './config.js'
 import { cutLine } from './lib/cut.js'
 import { evidence } from './lib/evidence.js'
 import { isRecord, isText } from './lib/stored.js'
+import { type OnHalt, onHalt } from './lib/settings.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
+
+/** A sub-agent whose account is exhausted or whose model is misconfigured. */
+export interface TerminalDelegationConfig {
+  /** What a halt does. */
+  onHalt: OnHalt
+}
 
 export interface TerminalDelegationState {
   /** The sub-agent that can never succeed, as the last fact told it. */
@@ -22,7 +28,15 @@ type TerminalCode = keyof typeof whatToDo
  * A sub-agent that no second try can help, by the structured result of its run: the account is exhausted, or the
  * configuration wrong. A child that reached a limit of its own is unfinished, not terminal.
  */
-export const terminalDelegation: Guard<TerminalDelegationState, TerminalDelegationConfig> = {
+export const terminalDelegation: Guard<
+  TerminalDelegationState,
+  TerminalDelegationConfig,
+  'terminal_delegation'
+> = {
+  reasons: ['terminal_delegation'],
+  settings: { onHalt },
+  defaults: { onHalt: 'error' },
+  isOn: true,
   initial: { due: null },
 
   observe(state, fact) {

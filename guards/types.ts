@@ -1,14 +1,5 @@
-import type { OnHalt } from './config.js'
-
-/** The guards that can stop a run, by the reason that a halt of theirs gives. */
-export type GuardName =
-  | 'repeated_call'
-  | 'repeated_output'
-  | 'cycle'
-  | 'repeated_failure'
-  | 'policy_denied'
-  | 'no_progress'
-  | 'terminal_delegation'
+import type { OnHalt, Settings } from './lib/settings.js'
+import type { ProgressConfig } from './progress-config.js'
 
 /** A call that the model asks for, as the guards see it. Made by `callFact`. */
 export interface CallFact {
@@ -74,8 +65,9 @@ export type Fact =
   | { type: 'text' }
 
 /** What a guard says when it says something. */
-export type Finding = {
-  guard: GuardName
+export type Finding<Reason extends string = string> = {
+  /** The reason that a halt of it gives. */
+  guard: Reason
   /** Which of the guard's rules speaks, where it has several: a key of its configuration. */
   rule?: string
   evidence: string
@@ -100,18 +92,35 @@ export type Finding = {
     }
 )
 
-export type Verdict = { action: 'ok' } | Finding
+export type Verdict<Reason extends string = string> = { action: 'ok' } | Finding<Reason>
 
 /**
- * A guard: pure, its state plain JSON of bounded size. `observe` is told every fact in order; `verdict` is asked
- * after each. None of them throws.
+ * What watches for one thing: pure, its state plain JSON of bounded size. `observe` is told every fact in order;
+ * `verdict` is asked after each. None of them throws.
  */
-export interface Guard<State, Config> {
+export interface Rule<State, Told, Reason extends string = string> {
+  /** What a run's `reason` is when it halts; what halts for several reasons begins anew after each. */
+  reasons: readonly Reason[]
   initial: State
-  observe(state: State, fact: Fact, config: Config): State
-  verdict(state: State, config: Config): Verdict
+  observe(state: State, fact: Fact, config: Told): State
+  verdict(state: State, config: Told): Verdict<Reason>
   /** A state that was stored as JSON; null when it is none of this guard's. */
   restore(stored: unknown): State | null
+  /** Requests leave out the messages from `head` up to `from`. The state itself where that changes nothing. */
+  forget?(state: State, head: number, from: number): State
 }
 
-export const ok: Verdict = { action: 'ok' }
+/** A rule with a configuration of its own: its place is in the roster, under the key of that. */
+export interface Guard<State, Config, Reason extends string = string, Told = Config>
+  extends Rule<State, Told, Reason> {
+  /** What each key of its configuration may be. */
+  settings: Settings<Config>
+  /** Its configuration when it is on and nothing else is said. */
+  defaults: Config
+  /** On unless it is switched off. Default: off unless a key of it is given. */
+  isOn?: true
+  /** What the progress guard watches for in its place: naming this guard takes it out of its hands. */
+  insteadOf?: readonly (keyof ProgressConfig)[]
+}
+
+export const ok: { action: 'ok' } = { action: 'ok' }

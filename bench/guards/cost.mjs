@@ -10,7 +10,7 @@ export { callsFact, resultsFact } from './guards/facts.js'
 export { outcomeDigest } from './guards/lib/outcome-digest.js'
 export { findings, initialGuardrails, observeAll } from './guards/state.js'
 export { callFactOf, resultFactOf } from './machines/agent/call-facts.js'
-export { defaultConfig, guardsOffByDefault } from './src/core/config/defaults.js'`
+export { defaultConfig, guardsWhenOn } from './src/core/config/defaults.js'`
 
 // The package does not export them; they are bundled as it is.
 const { outputFiles } = await build({
@@ -25,7 +25,7 @@ const parts = await import(
   `data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`
 )
 const { callsFact, resultsFact, outcomeDigest, findings, initialGuardrails, observeAll } = parts
-const { callFactOf, resultFactOf, defaultConfig, guardsOffByDefault } = parts
+const { callFactOf, resultFactOf, defaultConfig, guardsWhenOn } = parts
 
 const tools = { read: { readOnly: true, polling: false } }
 const words = 'The report of line 12 says that 3 of 40 files were read at 10:05:07 by the tool. '
@@ -72,7 +72,7 @@ function least(work, times) {
 }
 
 const { guardrails } = defaultConfig
-const named = { ...guardrails, ...guardsOffByDefault, progress: null }
+const named = { ...guardrails, ...guardsWhenOn, progress: null }
 for (const [name, config] of Object.entries({
   'the default policy': guardrails,
   'the named guards': named,

@@ -1,4 +1,4 @@
-import type { GuardrailsConfig } from '../../guards/config.js'
+import type { GuardrailsConfig } from '../../guards/roster.js'
 import { callFact, resultFact } from '../../guards/facts.js'
 import type { CallFact, ResultFact } from '../../guards/types.js'
 import type { BatchCall, ToolResult, ToolTraits } from './results.js'

@@ -1,12 +1,5 @@
-import type {
-  CycleConfig,
-  EmptyAnswerConfig,
-  FailingConfig,
-  ProgressConfig,
-  RepeatedCallConfig,
-  RepeatedOutputConfig,
-  TerminalDelegationConfig,
-} from '../../guards/config.js'
+import type { EmptyAnswerConfig } from '../../guards/empty-answer.js'
+import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'
 
 /**
@@ -114,30 +107,13 @@ export interface AgentConfig {
   /** True: a natural end waits for the next user message instead of ending the run. */
   interactive: boolean
   /** What watches a run. `null` switches a guard off. */
-  guardrails: {
+  guardrails: GuardrailsConfig & {
     /** Continuations of a truncated answer, a run. 0 = off. */
     maxTokensRecoveries: number
-    /**
-     * Identical consecutive batches that execute, where `repeatedCall` is on. Giving a number switches that guard on;
-     * `null` switches it off, and `progress.stale` and `progress.duplicates` with it.
-     */
-    maxRepeatedToolSteps: number
     /** nearBudget(): remaining tokens at or under this. */
     reserveTokens: number
     /** nearBudget(): remaining cost at or under this fraction of costLimit. */
     reserveCostFraction: number
-    /** The default policy: progress is news. */
-    progress: ProgressConfig | null
-    /** Off by default: takes the place of `progress.stale` and `progress.duplicates`. */
-    repeatedCall: RepeatedCallConfig | null
-    /** Off by default: takes the place of `progress.sameOutput`. */
-    repeatedOutput: RepeatedOutputConfig | null
-    /** Off by default: takes the place of `progress.mixed`, `mostly`, `beside` and `recurring`. */
-    cycle: CycleConfig | null
-    /** Off by default: takes the place of all that `progress` says about failures and refusals. */
-    failing: FailingConfig | null
-    /** Sub-agents that no second try helps. */
-    terminalDelegation: TerminalDelegationConfig | null
     /** Answers with neither text nor calls. */
     emptyAnswer: EmptyAnswerConfig | null
   }

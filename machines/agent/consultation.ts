@@ -1,4 +1,4 @@
-import type { OnHalt } from '../../guards/config.js'
+import type { OnHalt } from '../../guards/lib/settings.js'
 import type { UserStates } from '../../guards/user-state.js'
 
 /** What one of the user's own guards says about a batch. */

@@ -1,3 +1,4 @@
+import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
@@ -48,13 +49,7 @@ export type Reason =
   | 'output_tokens'
   | 'cost_limit'
   | 'context_overflow'
-  | 'repeated_call'
-  | 'repeated_output'
-  | 'cycle'
-  | 'repeated_failure'
-  | 'policy_denied'
-  | 'no_progress'
-  | 'terminal_delegation'
+  | GuardName
   | 'user_guard'
   | 'provider_error'
   | 'incomplete_response'

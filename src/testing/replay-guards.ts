@@ -1,6 +1,7 @@
 import { callsFact, resultsFact } from '../../guards/facts.js'
 import { findings, type GuardrailsState, initialGuardrails, newTurn, observeAll } from '../../guards/state.js'
-import type { Fact, Finding, GuardName } from '../../guards/types.js'
+import type { GuardName } from '../../guards/roster.js'
+import type { Fact, Finding } from '../../guards/types.js'
 import { refusing } from '../../machines/agent/actions/judging.js'
 import { callFactOf, resultFactOf } from '../../machines/agent/call-facts.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
@@ -134,7 +135,7 @@ export function replaySteps(
   const replay: GuardReplay = { findings: [], steps: 0, calls: { executed: 0, refused: 0 }, halt: null }
   let state: GuardrailsState = initialGuardrails()
   let isOver = false
-  const tell = (fact: Fact, step: number, when: ReplayedFinding['when']): Finding[] => {
+  const tell = (fact: Fact, step: number, when: ReplayedFinding['when']): Finding<GuardName>[] => {
     state = observeAll(state, fact, guardrails)
     const said = findings(state, guardrails)
     for (const { action, guard, rule, message, evidence } of said) {

@@ -1,39 +1,19 @@
-import type { GuardrailsConfig } from '../../guards/config.js'
+import { type GuardrailsConfig, noGuards } from '../../guards/roster.js'
 import { callFact, callsFact, resultFact, resultsFact } from '../../guards/facts.js'
 import { findings, type GuardrailsState, initialGuardrails, observeAll } from '../../guards/state.js'
 import type { CallFact, Fact, ResultFact } from '../../guards/types.js'
 import { refusing } from '../../machines/agent/actions/judging.js'
+import { guardsWhenOn } from '../../src/core/config/defaults.js'
 import { defaultConfig } from '../../src/core/config/schema.js'
 
 /** The guards with rules of their own, all on, and the progress guard off. */
-export const defaults: GuardrailsConfig = {
-  maxRepeatedToolSteps: 3,
-  progress: null,
-  repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
-  repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
-  cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
-  failing: {
-    identical: 3,
-    any: 6,
-    transientIdentical: 8,
-    transientAny: 12,
-    policyDenied: 2,
-    onRepeat: 'halt',
-    onHalt: 'error',
-  },
-  terminalDelegation: { onHalt: 'error' },
-}
+export const defaults: GuardrailsConfig = { ...guardsWhenOn, maxRepeatedToolSteps: 3, progress: null }
 
 /** The defaults with one guard alone. */
 export function only(...on: (keyof GuardrailsConfig)[]): GuardrailsConfig {
   return {
+    ...noGuards,
     maxRepeatedToolSteps: 3,
-    progress: null,
-    repeatedCall: null,
-    repeatedOutput: null,
-    cycle: null,
-    failing: null,
-    terminalDelegation: null,
     ...Object.fromEntries(on.map((name) => [name, defaults[name]])),
   }
 }

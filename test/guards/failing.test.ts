@@ -1,4 +1,4 @@
-import type { FailingConfig } from '../../guards/config.js'
+import type { FailingConfig } from '../../guards/failures.js'
 import {
   defaults,
   fails,

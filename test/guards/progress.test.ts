@@ -1,27 +1,13 @@
-import type { GuardrailsConfig, ProgressConfig } from '../../guards/config.js'
+import type { ProgressConfig } from '../../guards/progress-config.js'
+import type { GuardrailsConfig } from '../../guards/roster.js'
 import { defaultConfig } from '../../src/core/config/schema.js'
+import { noDetectors } from '../../src/testing/agent/quiet.js'
 import { fails, isDenied, isRefused, isUnknown, only, play, repeat, type Step, timesOut } from './facts.js'
 
 const { progress } = defaultConfig.guardrails
 if (progress === null) throw new Error('The default policy is on.')
 
-const off: ProgressConfig = {
-  ...progress,
-  stale: null,
-  mixed: null,
-  mostly: null,
-  beside: null,
-  recurring: null,
-  sameOutput: null,
-  failing: null,
-  failingTool: null,
-  sameError: null,
-  unknownTools: null,
-  refused: null,
-  policyDenied: null,
-  transient: null,
-  duplicates: null,
-}
+const off: ProgressConfig = { ...progress, ...noDetectors }
 
 /** One detector alone, or several. */
 function watch(...rules: (keyof ProgressConfig)[]): GuardrailsConfig {

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import type { GuardrailsConfig } from '../../guards/config.js'
+import type { GuardrailsConfig } from '../../guards/roster.js'
 import { callsFact, resultsFact } from '../../guards/facts.js'
 import {
   dropped,

@@ -1,3 +1,4 @@
+import { type GuardKey, guards } from '../../../guards/roster.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { deepFreeze } from '../base/freeze.js'
 
@@ -45,53 +46,19 @@ export const defaultConfig: AgentConfig = deepFreeze({
     maxRepeatedToolSteps: 3,
     reserveTokens: 512,
     reserveCostFraction: 0.1,
-    progress: {
-      stale: { nudgeAt: 2, blockAt: 4, haltAt: 20 },
-      mixed: { nudgeAt: 4, blockAt: 6, haltAt: 20 },
-      mostly: { of: 20, nudgeAt: 11, haltAt: 16 },
-      beside: { nudgeAt: 3, blockAt: 5, haltAt: 7 },
-      recurring: { nudgeAt: 6, blockAt: 7, haltAt: 14 },
-      sameOutput: {
-        longChars: 500,
-        long: { nudgeAt: 5, haltAt: 10 },
-        short: { nudgeAt: 6, haltAt: 16 },
-        shortWrites: { nudgeAt: 12, haltAt: 25 },
-        varied: 1 / 3,
-      },
-      failing: { nudgeAt: 7, haltAt: 11 },
-      failingTool: { nudgeAt: 8, haltAt: 20 },
-      sameError: { nudgeAt: 5, haltAt: 8 },
-      unknownTools: { nudgeAt: 2, haltAt: 6 },
-      refused: { nudgeAt: 3, haltAt: 8 },
-      policyDenied: { nudgeAt: 1, haltAt: 2 },
-      transient: { nudgeAt: 6, haltAt: 10 },
-      duplicates: { blockAt: 5 },
-      waiting: { ms: 3000, chars: 300, weight: 1 / 3 },
-      memory: 64,
-      onHalt: 'pause',
-      lastWords: true,
-    },
-    repeatedCall: null,
-    repeatedOutput: null,
-    cycle: null,
-    failing: null,
-    terminalDelegation: { onHalt: 'error' },
+    ...guardsByDefault(),
     emptyAnswer: { reprompts: 2, retries: 1 },
   },
 })
 
-/** The guards that are off unless a key of them is given, as they are then. */
-export const guardsOffByDefault = deepFreeze({
-  repeatedCall: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
-  repeatedOutput: { rounds: 4, strict: false, onHalt: 'error' },
-  cycle: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
-  failing: {
-    identical: 3,
-    any: 6,
-    transientIdentical: 8,
-    transientAny: 12,
-    policyDenied: 2,
-    onRepeat: 'halt',
-    onHalt: 'error',
-  },
-} satisfies Partial<AgentConfig['guardrails']>)
+/** The guards as they are when they are on. */
+export const guardsWhenOn = deepFreeze(
+  Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])) as WhenOn,
+)
+
+type WhenOn = { [Key in GuardKey]: NonNullable<AgentConfig['guardrails'][Key]> }
+
+function guardsByDefault(): Pick<AgentConfig['guardrails'], GuardKey> {
+  const on = guards.map(([key, { defaults, isOn }]) => [key, isOn ? defaults : null])
+  return Object.fromEntries(on) as Pick<AgentConfig['guardrails'], GuardKey>
+}

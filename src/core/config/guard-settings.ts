@@ -1,19 +1,7 @@
-import type { ProgressConfig } from '../../../guards/config.js'
+import { guards } from '../../../guards/roster.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Problem } from './check.js'
 import type { GivenConfig } from './sections.js'
-
-/**
- * What each of the guards that are off by default watches for, in terms of the progress guard. Naming such a guard, to
- * set it or to switch it off, takes this out of the hands of the progress guard, so that no two numbers contradict each
- * other; unless a part of the progress guard is named as well.
- */
-const partsOf = {
-  repeatedCall: ['stale', 'duplicates'],
-  repeatedOutput: ['sameOutput'],
-  cycle: ['mixed', 'mostly', 'beside', 'recurring'],
-  failing: ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
-} as const satisfies Record<string, readonly (keyof ProgressConfig)[]>
 
 /**
  * The settings with what they imply: `maxRepeatedToolSteps` is the repeated-call guard's number, so giving it switches
@@ -32,8 +20,8 @@ export function withGuards(given: GivenConfig, base: AgentConfig): unknown {
   if (progress === null || (progress === undefined && base.guardrails.progress === null)) {
     return { ...given, guardrails }
   }
-  const taken = Object.entries(partsOf).flatMap(([name, parts]) =>
-    guardrails[name as keyof typeof partsOf] === undefined ? [] : parts,
+  const taken = guards.flatMap(([key, { insteadOf = [] }]) =>
+    guardrails[key] === undefined ? [] : insteadOf,
   )
   if (taken.length === 0) return { ...given, guardrails }
   const named = Object.entries(progress ?? {}).filter(([, value]) => value !== undefined)
@@ -42,13 +30,13 @@ export function withGuards(given: GivenConfig, base: AgentConfig): unknown {
 }
 
 /** A guard that speaks up only after it has halted never does. */
-export function crossedSteps(path: string, steps: unknown): Problem[] {
-  if (typeof steps !== 'object' || steps === null) return []
-  const { haltAt } = steps as { haltAt?: unknown }
-  if (typeof haltAt !== 'number') return []
-  return Object.entries(steps).flatMap(([name, value]) => {
-    if ((name !== 'nudgeAt' && name !== 'blockAt') || typeof value !== 'number' || value <= haltAt) return []
+export function crossedSteps(path: string, settings: unknown): Problem[] {
+  if (typeof settings !== 'object' || settings === null) return []
+  const { haltAt } = settings as { haltAt?: unknown }
+  return Object.entries(settings).flatMap(([name, value]: [string, unknown]) => {
     const key = `${path}.${name}`
+    const isStep = (name === 'nudgeAt' || name === 'blockAt') && typeof value === 'number'
+    if (!isStep || typeof haltAt !== 'number' || value <= haltAt) return crossedSteps(key, value)
     return [{ path: key, sentence: `${key} (${value}) must not exceed ${path}.haltAt (${haltAt}).` }]
   })
 }

@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { type Problem, refusal } from './check.js'
-import { defaultConfig, guardsOffByDefault } from './defaults.js'
+import { defaultConfig, guardsWhenOn } from './defaults.js'
 import { deepFreeze } from '../base/freeze.js'
 import { crossedSteps, withGuards } from './guard-settings.js'
 import type { GivenConfig } from './sections.js'
@@ -16,7 +16,7 @@ export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string)
 /** What a guard starts from that is off, when a key of it is given. */
 const everyGuard = {
   ...defaultConfig,
-  guardrails: { ...defaultConfig.guardrails, ...guardsOffByDefault },
+  guardrails: { ...defaultConfig.guardrails, ...guardsWhenOn },
 } satisfies AgentConfig
 
 /** A guard that the base has switched off starts from its defaults when a key of it is given. */
@@ -32,16 +32,7 @@ function overlay(defaults: unknown, base: unknown, given: unknown): unknown {
 }
 
 function contradictions({ guardrails }: AgentConfig): Problem[] {
-  const { cycle, progress } = guardrails
-  return [
-    ...(cycle ? crossedSteps('guardrails.cycle', cycle) : []),
-    ...Object.entries(progress ?? {}).flatMap(([name, steps]) =>
-      crossedSteps(`guardrails.progress.${name}`, steps),
-    ),
-    ...Object.entries(progress?.sameOutput ?? {}).flatMap(([name, steps]) =>
-      crossedSteps(`guardrails.progress.sameOutput.${name}`, steps),
-    ),
-  ]
+  return crossedSteps('guardrails', guardrails)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,24 +1,15 @@
+import { noGuards } from '../../../guards/roster.js'
 import type { AgentConfigInput } from '../../../machines/agent/config.js'
 import { ConfigError } from '../base/errors.js'
 import { nearest } from '../base/nearest.js'
 
-const noGuards = {
-  progress: null,
-  repeatedCall: null,
-  repeatedOutput: null,
-  cycle: null,
-  failing: null,
-  terminalDelegation: null,
-} as const
-
 const openhuman = {
   limits: { maxSteps: 10 },
   guardrails: {
-    progress: null,
+    ...noGuards,
     maxRepeatedToolSteps: 3,
     repeatedCall: { haltAt: 'reached', counts: 'unchanged', onRepeat: 'halt', onHalt: 'pause' },
     repeatedOutput: { rounds: 4, strict: true, onHalt: 'pause' },
-    cycle: null,
     failing: {
       identical: 3,
       any: 6,

@@ -1,4 +1,5 @@
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import { guardNames } from '../../../guards/roster.js'
+import type { Reason, RunResult } from '../../../machines/agent/outcome.js'
 import { StatewrightError } from '../base/errors.js'
 
 /**
@@ -186,16 +187,7 @@ function providerOrOther(result: RunResult): RunError {
   return provider.has(result.reason) ? new ProviderError(result) : new RunError(result)
 }
 
-const guards: ReadonlySet<string> = new Set([
-  'repeated_call',
-  'repeated_output',
-  'cycle',
-  'repeated_failure',
-  'policy_denied',
-  'no_progress',
-  'terminal_delegation',
-  'user_guard',
-])
+const guards: ReadonlySet<Reason> = new Set([...guardNames, 'user_guard'])
 
 const provider: ReadonlySet<string> = new Set([
   'provider_error',

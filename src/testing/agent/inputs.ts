@@ -1,42 +1,23 @@
+import { noGuards } from '../../../guards/roster.js'
 import { initialGuardrails } from '../../../guards/state.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { resolveConfig } from '../../core/config/schema.js'
 import { early } from './alphabet.js'
-
-const quiet = {
-  progress: null,
-  repeatedCall: null,
-  repeatedOutput: null,
-  cycle: null,
-  failing: null,
-  terminalDelegation: null,
-} as const satisfies AgentConfigInput['guardrails']
+import { noDetectors } from './quiet.js'
 
 /** One thing is watched for, and acted on as soon as can be. */
 const soonStale = {
+  ...noDetectors,
   stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 },
-  mixed: null,
-  mostly: null,
-  beside: null,
-  recurring: null,
-  sameOutput: null,
-  failing: null,
-  failingTool: null,
-  sameError: null,
-  unknownTools: null,
-  refused: null,
-  policyDenied: null,
-  transient: null,
-  duplicates: null,
   memory: 2,
 } as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
 
 /** Nothing is tried twice: each counter multiplies the states. */
 const calm = {
   retry: { maxAttempts: 1, rateLimitAttempts: 1 },
-  guardrails: { ...quiet, maxTokensRecoveries: 0, emptyAnswer: null },
+  guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
 } as const satisfies AgentConfigInput
 
 const tokenBudget = 500
@@ -58,7 +39,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   plain: start({
     limits: { maxSteps: 2, tokenBudget },
     retry: { maxAttempts: 2, rateLimitAttempts: 2 },
-    guardrails: { ...quiet, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
+    guardrails: { ...noGuards, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
   }),
   'with a deadline': start({ ...calm, limits: { maxSteps: 2, timeoutMs: 500_000 } }),
   'with every shield': start(

@@ -1,27 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { roster } from '../../../guards/roster.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** The interfaces that say what can be configured, by file. */
 const interfaces: Record<string, string[]> = {
   'machines/agent/config.ts': ['AgentConfig'],
-  'guards/config.ts': [
-    'RepeatedCallConfig',
-    'RepeatedOutputConfig',
-    'CycleConfig',
-    'FailingConfig',
-    'TerminalDelegationConfig',
-    'Steps',
-    'StepsWithBlock',
-    'ProgressConfig',
-    'MostlyConfig',
-    'SameOutputConfig',
-    'DuplicatesConfig',
-    'WaitingConfig',
-    'EmptyAnswerConfig',
-    'GuardrailsConfig',
-  ],
+  'guards/progress-config.ts': ['Steps', 'StepsWithBlock'],
   'src/core/config/file.ts': ['ConfigFile'],
   'src/core/config/model-section.ts': ['ModelSection'],
   'src/core/config/price-table.ts': ['ModelPrice'],
@@ -44,9 +30,29 @@ function keysOf(source: string, name: string): { key: string; isDocumented: bool
   })
 }
 
-const cases = Object.entries(interfaces).flatMap(([file, names]) =>
-  names.map((name) => [name, file] as const),
-)
+/** Of each guard, too: they are in the guards' own files. */
+const ofGuards = readdirSync(`${root}guards`)
+  .filter((file) => file.endsWith('.ts'))
+  .flatMap((file) => {
+    const source = readFileSync(`${root}guards/${file}`, 'utf8')
+    return Array.from(source.matchAll(/^export interface (\w+Config) /gm), ([, name = '']) => [
+      name,
+      `guards/${file}`,
+    ])
+  }) as [string, string][]
+
+const cases = Object.entries(interfaces)
+  .flatMap(([file, names]) => names.map((name): [string, string] => [name, file]))
+  .concat(ofGuards)
+
+it('each guard of the roster says what it is', () => {
+  const source = readFileSync(`${root}guards/roster.ts`, 'utf8')
+  const [, table = ''] = /^export const roster = \{\n([^]*?)^\}/m.exec(source) ?? []
+  const lines = table.split('\n')
+  const keys = lines.flatMap((line, i) => (/^  (\w+),$/.test(line) ? [{ line, before: lines[i - 1] }] : []))
+  expect(keys).toHaveLength(Object.keys(roster).length)
+  expect(keys.filter(({ before }) => !before?.endsWith('*/'))).toEqual([])
+})
 
 it.each(cases)('every key of %s (%s) says what it is', (name, file) => {
   const keys = keysOf(readFileSync(root + file, 'utf8'), name)

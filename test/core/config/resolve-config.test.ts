@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
-import { guardsOffByDefault } from '../../../src/core/config/defaults.js'
+import { guardsWhenOn } from '../../../src/core/config/defaults.js'
 import { defaultConfig, overrideLimits, resolveConfig } from '../../../src/core/config/schema.js'
 import type { Taken } from '../../../src/core/config/kind.js'
 import type { agentSchema, GivenConfig } from '../../../src/core/config/sections.js'
@@ -94,7 +94,7 @@ const on = ['progress', 'terminalDelegation', 'emptyAnswer']
 const off = ['repeatedCall', 'repeatedOutput', 'cycle', 'failing'] as const
 
 /** Every guard as it is when it is on. */
-const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...guardsOffByDefault } }
+const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...guardsWhenOn } }
 
 /** Every dotted path of the defaults that leads to a single value. */
 function leaves(value: object, parent = ''): string[] {
@@ -231,13 +231,11 @@ describe('resolveConfig', () => {
   })
 
   test.each(off)('guardrails.%s is off, and {} switches it on', (guard) => {
-    expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(
-      guardsOffByDefault[guard],
-    )
+    expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(guardsWhenOn[guard])
     const given = resolveConfig({ guardrails: { progress: null } })
     expect(resolveConfig({ guardrails: { [guard]: {} } }, given).guardrails).toEqual({
       ...given.guardrails,
-      [guard]: guardsOffByDefault[guard],
+      [guard]: guardsWhenOn[guard],
     })
   })
 
@@ -264,7 +262,7 @@ describe('resolveConfig', () => {
     const { progress, repeatedCall } = resolveConfig({
       guardrails: { maxRepeatedToolSteps: 9, progress: { stale: { haltAt: 30 }, mixed: undefined } },
     }).guardrails
-    expect(repeatedCall).toEqual(guardsOffByDefault.repeatedCall)
+    expect(repeatedCall).toEqual(guardsWhenOn.repeatedCall)
     expect(progress).toMatchObject({
       stale: { nudgeAt: 2, haltAt: 30 },
       duplicates: null,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import type { StepsWithBlock } from '../../../guards/config.js'
-import { guardsOffByDefault } from '../../../src/core/config/defaults.js'
+import type { StepsWithBlock } from '../../../guards/progress-config.js'
+import { roster } from '../../../guards/roster.js'
 import {
   createAgent,
   defineGuard,
@@ -64,23 +64,20 @@ describe('docs/guardrails.md', () => {
     expect(page).toContain(`than ${waiting?.chars} characters counts for a third`)
   })
 
-  it('shows the defaults of the other guards as they are', () => {
-    const guardrails = { ...resolveConfig().guardrails, ...guardsOffByDefault }
-    for (const name of [
-      'repeatedCall',
-      'repeatedOutput',
-      'cycle',
-      'failing',
-      'terminalDelegation',
-      'emptyAnswer',
-    ] as const) {
-      const row =
-        page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`) && line.includes('{')) ?? ''
-      for (const [key, value] of Object.entries(guardrails[name] ?? {})) {
+  const { emptyAnswer } = resolveConfig().guardrails
+  const { progress: _, ...others } = roster
+  const rows = [...Object.entries(others), ['emptyAnswer', { defaults: emptyAnswer }] as const]
+
+  it.each(rows)(
+    'has a row for %s: what it is when it is on, and what it takes from `progress`',
+    (name, guard) => {
+      const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`) && line.includes('{'))
+      for (const [key, value] of Object.entries(guard.defaults ?? {})) {
         expect(row).toContain(typeof value === 'string' ? `${key}: '${value}'` : `${key}: ${value}`)
       }
-    }
-  })
+      if ('insteadOf' in guard) expect(row?.split('|')[2]?.match(/\w+/g)).toEqual(guard.insteadOf)
+    },
+  )
 
   it('has a section for each preset', () => {
     for (const name of Object.keys(presets))

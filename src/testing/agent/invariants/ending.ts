@@ -1,18 +1,10 @@
+import { guardNames } from '../../../../guards/roster.js'
 import type { Reason } from '../../../../machines/agent/outcome.js'
 import { resultOf } from '../../../../machines/agent/result-of.js'
 import { type AgentInvariant, announcedAs, type Change, rule } from './rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
-const halts: readonly Reason[] = [
-  'repeated_call',
-  'repeated_output',
-  'cycle',
-  'repeated_failure',
-  'policy_denied',
-  'no_progress',
-  'terminal_delegation',
-  'user_guard',
-]
+const halts: readonly Reason[] = [...guardNames, 'user_guard']
 
 /** Why a run may stand where it stands. */
 const reasons: Readonly<Record<string, readonly Reason[]>> = {

@@ -1,75 +1,4 @@
-/** What a halt does: end the run in ERROR, or keep it in PAUSED, from where `resume()` resets that guard alone. */
-export type OnHalt = 'error' | 'pause'
-
-/**
- * What a guard does with a call that repeats: halt the run, or refuse the call with a result that says so and halt at
- * its second refusal.
- */
-export type OnRepeat = 'halt' | 'block'
-
-/** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
-export interface RepeatedCallConfig {
-  /**
-   * `next`: the batch after the last allowed one is not executed. `reached`: halt right after the last allowed one.
-   * With `onRepeat: 'block'` the batch after the last allowed one is refused either way.
-   */
-  haltAt: 'next' | 'reached'
-  /** `unchanged` counts batches that succeed with unchanged results; `all` is blind to results. */
-  counts: 'unchanged' | 'all'
-  /** What becomes of the repeated call. */
-  onRepeat: OnRepeat
-  /** What a halt does. */
-  onHalt: OnHalt
-}
-
-/** Consecutive rounds of successful calls with the same results, whatever the arguments. */
-export interface RepeatedOutputConfig {
-  /** The round that trips. */
-  rounds: number
-  /** Halt even when a tool of the round is not readOnly (else that is a nudge). */
-  strict: boolean
-  /** What a halt does. */
-  onHalt: OnHalt
-}
-
-/** Batches in a period of 2 to `maxPeriod` with stable results. */
-export interface CycleConfig {
-  /** The longest round that is recognised, in batches: 2 to 8. */
-  maxPeriod: number
-  /** Whole periods seen before the nudge. */
-  nudgeAt: number
-  /** Whole periods seen before the halt. */
-  haltAt: number
-  /** What a halt does. */
-  onHalt: OnHalt
-}
-
-/**
- * Failures in a row, by kind, counted once a batch. Each number is the failure that halts; a nudge comes one before.
- * `identical` ones agree in tool, arguments and error class.
- */
-export interface FailingConfig {
-  /** Identical failures that pass by no waiting. */
-  identical: number
-  /** Failures of any calls in a row; transient ones, and those of tools that do not exist, do not count. */
-  any: number
-  /** Identical transient failures. */
-  transientIdentical: number
-  /** Transient failures of any calls in a row. */
-  transientAny: number
-  /** Identical refusals by a policy (`ToolError('policy_denied', …)`). */
-  policyDenied: number
-  /** What becomes of the call that fails again. */
-  onRepeat: OnRepeat
-  /** What a halt does. */
-  onHalt: OnHalt
-}
-
-/** A sub-agent whose account is exhausted or whose model is misconfigured. */
-export interface TerminalDelegationConfig {
-  /** What a halt does. */
-  onHalt: OnHalt
-}
+import { type OnHalt, onHalt, type Setting, type Settings } from './lib/settings.js'
 
 /** At which count a detector speaks to the model, and stops the run. Null: never. */
 export interface Steps {
@@ -160,6 +89,20 @@ export interface SameOutputConfig {
   varied: number
 }
 
+/** Other arguments, the same output. Nobody makes five hundred equal characters by chance, but many a tool says `ok`. */
+export interface SameOutputConfig {
+  /** Characters from which an output is long. Default 500. */
+  longChars: number
+  /** A long output, from any tool. Default: 5, 10; sessions that ended well had two. */
+  long: Steps
+  /** A shorter one, from a `readOnly` tool: searches that find nothing. Default: 6, 16; up to 13 empty days ended well. */
+  short: Steps
+  /** A shorter one, from a tool that may change things. Default: 12, 25; up to 22 equal edits ended well. */
+  shortWrites: Steps
+  /** What such a call counts for when its arguments differ by more than numbers: then it is other work. Default 1/3. */
+  varied: number
+}
+
 export interface DuplicatesConfig {
   /** The first of them that is refused. Default 5: three key presses are work, fifty mails are not. */
   blockAt: number
@@ -175,28 +118,62 @@ export interface WaitingConfig {
   weight: number
 }
 
-/** Answers with neither text nor calls. */
-export interface EmptyAnswerConfig {
-  /** Re-prompts after a failed tool. */
-  reprompts: number
-  /** Plain retries otherwise. */
-  retries: number
+const step: Setting = { from: 1, isNever: true }
+const steps: Setting = { has: { nudgeAt: step, haltAt: step } }
+const detector: Setting = { ...steps, canBeOff: true }
+const detectorWithBlock: Setting = { has: { nudgeAt: step, blockAt: step, haltAt: step }, canBeOff: true }
+const share: Setting = { from: 0, to: 1, of: 'share' }
+
+export const progressSettings: Settings<ProgressConfig> = {
+  stale: detectorWithBlock,
+  mixed: detectorWithBlock,
+  mostly: { has: { of: { from: 2, to: 64 }, nudgeAt: step, haltAt: step }, canBeOff: true },
+  beside: detectorWithBlock,
+  recurring: detectorWithBlock,
+  sameOutput: {
+    has: { longChars: { from: 1 }, long: steps, short: steps, shortWrites: steps, varied: share },
+    canBeOff: true,
+  },
+  failing: detector,
+  failingTool: detector,
+  sameError: detector,
+  unknownTools: detector,
+  refused: detector,
+  policyDenied: detector,
+  transient: detector,
+  duplicates: { has: { blockAt: { from: 2 } }, canBeOff: true },
+  waiting: {
+    has: { ms: { from: 0, of: 'milliseconds' }, chars: { from: 0 }, weight: share },
+    canBeOff: true,
+  },
+  memory: { from: 1, to: 64 },
+  onHalt,
+  lastWords: 'flag',
 }
 
-/** What the guards that watch tool calls need to know. `null` is off. The `guardrails` of an `AgentConfig` is one. */
-export interface GuardrailsConfig {
-  /** Identical consecutive batches that execute. */
-  maxRepeatedToolSteps: number
-  /** The same batch of calls again and again. */
-  repeatedCall: RepeatedCallConfig | null
-  /** The same results again and again, whatever is called. */
-  repeatedOutput: RepeatedOutputConfig | null
-  /** Batches that go round: A, B, A, B, … */
-  cycle: CycleConfig | null
-  /** Failures in a row. */
-  failing: FailingConfig | null
-  /** Sub-agents that no second try helps. */
-  terminalDelegation: TerminalDelegationConfig | null
-  /** Turns that bring nothing new. */
-  progress: ProgressConfig | null
+export const progressDefaults: ProgressConfig = {
+  stale: { nudgeAt: 2, blockAt: 4, haltAt: 20 },
+  mixed: { nudgeAt: 4, blockAt: 6, haltAt: 20 },
+  mostly: { of: 20, nudgeAt: 11, haltAt: 16 },
+  beside: { nudgeAt: 3, blockAt: 5, haltAt: 7 },
+  recurring: { nudgeAt: 6, blockAt: 7, haltAt: 14 },
+  sameOutput: {
+    longChars: 500,
+    long: { nudgeAt: 5, haltAt: 10 },
+    short: { nudgeAt: 6, haltAt: 16 },
+    shortWrites: { nudgeAt: 12, haltAt: 25 },
+    varied: 1 / 3,
+  },
+  failing: { nudgeAt: 7, haltAt: 11 },
+  failingTool: { nudgeAt: 8, haltAt: 20 },
+  sameError: { nudgeAt: 5, haltAt: 8 },
+  unknownTools: { nudgeAt: 2, haltAt: 6 },
+  refused: { nudgeAt: 3, haltAt: 8 },
+  policyDenied: { nudgeAt: 1, haltAt: 2 },
+  transient: { nudgeAt: 6, haltAt: 10 },
+  duplicates: { blockAt: 5 },
+  waiting: { ms: 3000, chars: 300, weight: 1 / 3 },
+  memory: 64,
+  onHalt: 'pause',
+  lastWords: true,
 }
