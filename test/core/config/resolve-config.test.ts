@@ -1,4 +1,6 @@
 import * as fc from 'fast-check'
+import type { Setting, Settings } from '../../../guards/lib/settings.js'
+import { guards, noGuards } from '../../../guards/roster.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { guardsWhenOn } from '../../../src/core/config/defaults.js'
 import { defaultConfig, overrideLimits, resolveConfig } from '../../../src/core/config/schema.js'
@@ -23,6 +25,17 @@ function at(path: string, value: unknown): unknown {
   return path.split('.').reduceRight((inner: unknown, key) => ({ [key]: inner }), value)
 }
 
+/** The numbers among the settings of the guards, and the least that each may be. */
+function numbersIn(settings: Settings<object>, parent: string): { path: string; from: number }[] {
+  return Object.entries(settings as Record<string, Setting>).flatMap(([key, setting]) => {
+    const path = `${parent}.${key}`
+    if (typeof setting !== 'object') return []
+    if ('has' in setting) return numbersIn(setting.has, path)
+    return 'from' in setting ? [{ path, from: setting.from }] : []
+  })
+}
+const numbersOfGuards = guards.flatMap(([key, { settings }]) => numbersIn(settings, `guardrails.${key}`))
+
 const zeroIsOff = [
   'limits.timeoutMs',
   'limits.tokenBudget',
@@ -44,29 +57,8 @@ const zeroIsZero = [
   'retry.maxRetryAfterMs',
   'guardrails.emptyAnswer.reprompts',
   'guardrails.emptyAnswer.retries',
-  'guardrails.progress.sameOutput.varied',
-  'guardrails.progress.waiting.ms',
-  'guardrails.progress.waiting.chars',
-  'guardrails.progress.waiting.weight',
+  ...numbersOfGuards.filter(({ from }) => from === 0).map(({ path }) => path),
 ]
-const withBlock = ['stale', 'mixed', 'beside', 'recurring']
-const without = [
-  'mostly',
-  'sameOutput.long',
-  'sameOutput.short',
-  'sameOutput.shortWrites',
-  'failing',
-  'failingTool',
-  'sameError',
-  'unknownTools',
-  'refused',
-  'policyDenied',
-  'transient',
-]
-const steps = [
-  ...withBlock.map((name) => `${name}.blockAt`),
-  ...withBlock.concat(without).flatMap((name) => [`${name}.nudgeAt`, `${name}.haltAt`]),
-].map((path) => `guardrails.progress.${path}`)
 const zeroIsRefused = [
   'limits.maxSteps',
   'retry.maxAttempts',
@@ -74,24 +66,11 @@ const zeroIsRefused = [
   'toolCalls.concurrency',
   'toolCalls.maxResultChars',
   'guardrails.maxRepeatedToolSteps',
-  'guardrails.repeatedOutput.rounds',
-  'guardrails.cycle.maxPeriod',
-  'guardrails.cycle.nudgeAt',
-  'guardrails.cycle.haltAt',
-  'guardrails.failing.identical',
-  'guardrails.failing.any',
-  'guardrails.failing.transientIdentical',
-  'guardrails.failing.transientAny',
-  'guardrails.failing.policyDenied',
-  ...steps,
-  'guardrails.progress.mostly.of',
-  'guardrails.progress.sameOutput.longChars',
-  'guardrails.progress.duplicates.blockAt',
-  'guardrails.progress.memory',
+  ...numbersOfGuards.filter(({ from }) => from > 0).map(({ path }) => path),
 ]
 const numbers = [...zeroIsOff, ...zeroIsZero, ...zeroIsRefused]
-const on = ['progress', 'terminalDelegation', 'emptyAnswer']
-const off = ['repeatedCall', 'repeatedOutput', 'cycle', 'failing'] as const
+const on = [...guards.filter(([, { isOn }]) => isOn).map(([key]) => key), 'emptyAnswer']
+const off = guards.filter(([, { isOn }]) => !isOn).map(([key]) => key)
 
 /** Every guard as it is when it is on. */
 const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...guardsWhenOn } }
@@ -121,15 +100,12 @@ describe('resolveConfig', () => {
       onLimit: 'stop',
     })
     expect(defaultConfig.guardrails).toEqual({
+      ...noGuards,
       maxTokensRecoveries: 2,
       maxRepeatedToolSteps: 3,
       reserveTokens: 512,
       reserveCostFraction: 0.1,
       progress: expect.objectContaining({ stale: { nudgeAt: 2, blockAt: 4, haltAt: 20 }, onHalt: 'pause' }),
-      repeatedCall: null,
-      repeatedOutput: null,
-      cycle: null,
-      failing: null,
       terminalDelegation: { onHalt: 'error' },
       emptyAnswer: { reprompts: 2, retries: 1 },
     })
