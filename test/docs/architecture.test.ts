@@ -9,10 +9,14 @@ const answers = Array.from(
   table.matchAll(/^\| ([^|]+\?) \| (.+) \|$/gm),
   ([, question = '', answer = '']) => ({
     question,
-    doors: Array.from(answer.matchAll(/\[`(\w+)`\]\(([^)]+)\)/g), ([, name = '', link = '']) => ({
-      name,
-      file: posix.normalize(posix.join('docs', link)),
-    })),
+    doors: Array.from(
+      answer.matchAll(/\[([^\]]+)\]\(([^)]+)\) `(\w+)`/g),
+      ([, file = '', link = '', name = '']) => ({
+        name,
+        file,
+        isLinked: posix.normalize(posix.join('docs', link)) === file,
+      }),
+    ),
   }),
 )
 
@@ -27,7 +31,8 @@ test('the table answers ten questions, each with a door', () => {
 })
 
 test.each(answers)('$question', ({ doors }) => {
-  for (const { name, file } of doors) {
+  for (const { name, file, isLinked } of doors) {
+    expect([file, isLinked]).toEqual([file, true])
     expect([name, file, declares(readFileSync(root + file, 'utf8'), name)]).toEqual([name, file, true])
   }
 })
