@@ -576,4 +576,4 @@ test('whatever happens, each step that starts is completed once, and before the 
     expect([...seen]).toContain(`inference ${outcome}`)
     expect([...seen]).toContain(`tool_execution ${outcome}`)
   }
-})
+}, 60_000)

@@ -19,10 +19,25 @@ export class Rest<Result> {
     return this.#reached
   }
 
-  /** A result takes its time: it may be told while `isLatest` says that the run has neither gone on nor rested anew. */
-  approach(): { isLatest: () => boolean } {
+  /**
+   * Reaches a rest whose result takes its time, unless the run has gone on, or rested anew, by then. `unkept` makes the
+   * result of a rest that could not be kept; null when there is no such rest.
+   */
+  async reachLater(
+    kept: Promise<void> | undefined,
+    make: () => Result | Promise<Result>,
+    unkept: (result: Result, error: unknown) => Result | null,
+  ): Promise<void> {
     const turn = (this.#turn += 1)
-    return { isLatest: () => turn === this.#turn }
+    const failure = await (kept ?? Promise.resolve()).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    )
+    if (turn !== this.#turn) return
+    const made = await make()
+    if (turn !== this.#turn) return
+    const result = failure === null ? made : unkept(made, failure.error)
+    if (result !== null) this.reach(() => result)
   }
 
   /** A rest can be reached again without being left: one of several approvals was answered. */

@@ -1,6 +1,4 @@
 import type { Observable } from 'rxjs'
-import { type Actor, type AnyActorRef, createActor, type SnapshotFrom, transition } from 'xstate'
-import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
@@ -9,65 +7,22 @@ import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import { UsageError } from '../base/errors.js'
 import { onAbort } from '../base/abort.js'
-import type { MachineState } from '../sessions/log/record-content.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatValue } from '../base/format-value.js'
 import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
-import { Foresight } from './foresight.js'
 import type { Clock } from '../base/clock.js'
 import { frozen } from '../base/freeze.js'
-import { Gate } from './gate.js'
-import { safeInspector, type Inspector } from './safe-inspector.js'
+import { type AgentSnapshot, type Followers, RunActor } from './run-actor.js'
+import type { Origin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/input.js'
-import type { AgentMachine } from '../live/journaled.js'
-import { liveOf } from '../live/live.js'
 import { describeError } from '../base/describe-error.js'
 import { refusalEvent, warnPlatform } from './refusal.js'
 import { Rest } from './rest.js'
 import type { Session } from '../sessions/session.js'
 import { storeFailed } from '../sessions/journal.js'
-
-/** What a run begins from: its input, or the state in which it was left. */
-export interface Origin {
-  /** The machine's input, bound to this run. */
-  input?: object
-  /** The machine's state, as plain JSON. */
-  snapshot?: MachineState
-  /** Where the run is written ahead, when its session is kept in a store. */
-  log?: SessionLog
-}
-
-export interface RunParts {
-  machine: AgentMachine
-  clock: Clock
-  tools: ToolSet
-  /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
-  withObject: (result: RunResult) => RunResult | Promise<RunResult>
-  runId: string
-  session: Session
-  /** A promise where the session has to be read first; its rejection refuses the run. */
-  origin: Origin | Promise<Origin>
-  signal: AbortSignal | undefined
-  /** Settles when the run may start; a rejection refuses it. */
-  ready?: Promise<void> | undefined
-  inspect: Inspector | undefined
-  /** Of a sub-agent's run. */
-  above?: Above
-}
-
-/** Where a run stands that is another one's sub-agent. */
-export interface Above {
-  /** The actor that it is a child of, and its id there. */
-  parent: AnyActorRef
-  id: string
-  /** Told everything that the run comes to, right when it happens. */
-  watch: (context: AgentContext) => void
-  /** Told its events, from the first on. */
-  hear: (event: AgentEvent) => void
-}
 
 /**
  * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
@@ -87,10 +42,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #rest = new Rest<RunResult>()
   readonly #withObject: RunParts['withObject']
   readonly #hub = new EventHub(this.#rest)
-  readonly #gate = new Gate()
   readonly #unfollow: () => void
-  readonly #above: Above | undefined
-  readonly #foresight = new Foresight<SnapshotFrom<AgentMachine>, PublicEvent>()
   readonly #clock: Clock
   readonly #started: Promise<void>
   #start = (): void => undefined
@@ -98,7 +50,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #isRefused = false
   /** Whether anybody could hear that the run was refused. */
   #isWatched: boolean
-  #actor: Actor<AgentMachine> | undefined
+  readonly #actor = new RunActor()
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
@@ -111,7 +63,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
     this.#started.catch(() => undefined)
     const { machine, tools, withObject, runId, session, origin, signal, ready, inspect, above } = parts
-    this.#above = above
     this.#withObject = withObject
     this.#tools = tools
     this.id = runId
@@ -119,14 +70,21 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#session = session
     this.#unfollow = signal ? this.#follow(signal) : () => undefined
     if (above) this.#hub.events$.subscribe(above.hear)
+    const enter = (from: Origin): void => {
+      this.#log = from.log
+      this.#actor.make(machine, from, { above, inspect }, this.#followers)
+    }
     if (origin instanceof Promise) {
-      origin.then((read) => this.#begin(this.#enter(machine, read, inspect)), this.#refuseRun)
+      origin.then((read) => {
+        enter(read)
+        return this.#begin()
+      }, this.#refuseRun)
       return
     }
-    const actor = this.#enter(machine, origin, inspect)
+    enter(origin)
     // Later, so that whoever subscribes right after run() or resume() misses nothing.
-    if (origin.snapshot) this.#goOn(actor)
-    else (ready ?? Promise.resolve()).then(() => this.#begin(actor), this.#refuseRun)
+    if (origin.snapshot) this.#goOn()
+    else (ready ?? Promise.resolve()).then(() => this.#begin(), this.#refuseRun)
   }
 
   /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
@@ -220,7 +178,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` while it waits for none, `invalid_input`
    */
   reply(input: UserInput): void {
-    if (!this.#ahead?.matches({ WAITING_FOR_INPUT: 'message' }))
+    if (!this.#actor.ahead?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#refuse('reply', 'it waits for no message')
     this.#send({ type: 'REPLY', messages: toMessages(input) })
   }
@@ -277,94 +235,48 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /** The run's state as plain JSON, fit to be stored. */
   snapshot(): unknown {
-    if (!this.#actor) this.#refuse('snapshot', 'its session is still being read')
-    return this.#actor.getPersistedSnapshot()
+    if (!this.#snapshot) this.#refuse('snapshot', 'its session is still being read')
+    return this.#actor.persisted
   }
 
   #awaited(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
     const { callId, fingerprint } = answerTo(call, options)
-    return awaitedCall(this.#ahead?.context, callId, needs, { fingerprint })
+    return awaitedCall(this.#actor.ahead?.context, callId, needs, { fingerprint })
   }
 
-  get #snapshot(): SnapshotFrom<AgentMachine> | undefined {
-    return this.#actor?.getSnapshot()
+  get #snapshot(): AgentSnapshot | undefined {
+    return this.#actor.snapshot
   }
 
   get #context(): AgentContext | undefined {
     return this.#snapshot?.context
   }
 
-  /** The run as it stands once it has heard what it was told: a second answer is one, however slow the store. */
-  get #ahead(): SnapshotFrom<AgentMachine> | undefined {
-    const actor = this.#actor
-    if (!actor) return undefined
-    const now = liveOf(actor)?.clock.now() ?? 0
-    return this.#foresight.after(actor.getSnapshot(), this.#gate.ahead, (ahead, event) =>
-      ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
-    )
+  readonly #followers: Followers = {
+    made: (actor) => {
+      this.#hub.follow(actor)
+    },
+    reached: (snapshot) => {
+      this.#settle(snapshot)
+    },
+    complete: () => {
+      this.#unfollow()
+      this.#hub.complete()
+    },
+    broken: (error) => {
+      this.#refuseRun(error)
+    },
   }
 
-  /** Makes the actor, and listens to it. */
-  #enter(machine: AgentMachine, { input, snapshot, log }: Origin, inspect: Inspector | undefined) {
-    const actor = createActor(machine, {
-      ...(input && { input: input as never }),
-      ...(snapshot && { snapshot: snapshot as never }),
-      ...(this.#above && { parent: this.#above.parent, id: this.#above.id }),
-      ...(inspect && {
-        inspect: safeInspector(inspect, (thrown) => {
-          this.#warnOfInspector(thrown)
-        }),
-      }),
-    } as never)
-    this.#actor = actor
-    this.#log = log
-    this.#hub.follow(actor)
-    log?.onFailure((failure) => {
-      queueMicrotask(() => {
-        this.#gate.fail(failure)
-      })
-    })
-    actor.subscribe({
-      next: (reached) => {
-        this.#settle(reached)
-        this.#above?.watch(reached.context)
-      },
-      complete: () => {
-        this.#unfollow()
-        this.#hub.complete()
-      },
-      // Only what the machine itself does wrong ends here: an agent that fails has a final state for it.
-      error: this.#refuseRun,
-    })
-    this.#gate.open(actor, log)
-    return actor
-  }
-
-  #begin(actor: Actor<AgentMachine>): Actor<AgentMachine> {
-    actor.start()
+  #begin(): void {
+    this.#actor.start()
     this.#start()
-    return actor
   }
 
-  /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */
-  #goOn(actor: Actor<AgentMachine>): void {
-    const { status, context } = actor.getSnapshot()
-    const isInterrupted = context.state === 'RUNNING' || context.state === 'WAITING_FOR_TOOL'
+  #goOn(): void {
     this.#start()
-    if (status !== 'active' || !isInterrupted) {
-      actor.start()
-      // XState tells nobody of a start that is an end.
-      if (status !== 'active') {
-        liveOf(actor)?.tellFound(context)
-        this.#settle(actor.getSnapshot())
-      }
-      return
-    }
-    setTimeout(() => {
-      actor.start()
-      const { traits } = this.#tools
-      const isKnown = JSON.stringify(traits) === JSON.stringify(context.tools)
-      actor.send({ type: 'RESUMED', ...(!isKnown && { tools: traits }) })
+    this.#actor.goOn(this.#tools, (snapshot) => {
+      this.#settle(snapshot)
     })
   }
 
@@ -404,7 +316,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (this.#isRefused) return
     if (this.#snapshot && this.#snapshot.status !== 'active') return
     this.#rest.leave()
-    this.#gate.send(event)
+    this.#actor.send(event)
   }
 
   /** Until it is known whether the edit fits, the rest is left; it is reached again where it does not. */
@@ -419,27 +331,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       const refusal = await problem
       if (refusal) throw refusal
       // Somebody may have answered meanwhile.
-      awaitedCall(this.#ahead?.context, callId, 'approval', { fingerprint })
+      awaitedCall(this.#actor.ahead?.context, callId, 'approval', { fingerprint })
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
-      this.#warn('answer_refused', describeError(error))
+      this.#actor.warn('answer_refused', describeError(error))
       if (this.#snapshot) this.#settle(this.#snapshot)
     }
   }
 
-  #warn(code: string, message: string): void {
-    if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code, message })
-  }
-
-  /** A moment later: the inspector was called in the middle of a transition. */
-  #warnOfInspector(thrown: unknown): void {
-    queueMicrotask(() => {
-      const message = `The inspector threw, and is not called again: ${describeError(thrown)}`
-      this.#warn('subscriber_error', message)
-    })
-  }
-
-  #settle({ context, status }: SnapshotFrom<AgentMachine>): void {
+  #settle({ context, status }: AgentSnapshot): void {
     const atFinal = status !== 'active'
     const atRest = context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT'
     if (!atFinal && !atRest) {
@@ -462,36 +362,18 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       return
     }
     const ended = atFinal ? this.#withObject(resultOf(context)) : null
-    if (kept || ended instanceof Promise) void this.#reachLater(kept, () => ended ?? resultOf(context))
+    if (kept || ended instanceof Promise)
+      void this.#rest.reachLater(kept, () => ended ?? resultOf(context), unkept)
     else this.#rest.reach(() => ended ?? resultOf(context))
   }
 
-  /** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
-  async #reachLater(
-    kept: Promise<void> | undefined,
-    make: () => RunResult | Promise<RunResult>,
-  ): Promise<void> {
-    const { isLatest } = this.#rest.approach()
-    const failure = await (kept ?? Promise.resolve()).then(
-      () => null,
-      (error: unknown) => storeFailed(error).failure,
-    )
-    // Somebody may have answered meanwhile: then this is a rest no more.
-    if (!isLatest()) return
-    const result = await make()
-    if (!isLatest()) return
-    if (failure === null) this.#rest.reach(() => result)
-    else if (!result.resumable)
-      this.#rest.reach(() => ({ error: { ...failure, recoverable: true }, ...result }))
-  }
-
   #mustBeActive(method: string): void {
-    const ahead = this.#ahead
+    const ahead = this.#actor.ahead
     if (this.#isRefused || (ahead && ahead.status !== 'active')) this.#refuse(method, 'it has ended')
   }
 
   #mustBe(state: AgentState, method: string): void {
-    if (this.#ahead?.context.state !== state) this.#refuse(method, `it is not ${state}`)
+    if (this.#actor.ahead?.context.state !== state) this.#refuse(method, `it is not ${state}`)
   }
 
   #refuse(method: string, why: string): never {
@@ -501,4 +383,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       method,
     )
   }
+}
+
+/** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
+function unkept(result: RunResult, error: unknown): RunResult | null {
+  return result.resumable ? null : { error: { ...storeFailed(error).failure, recoverable: true }, ...result }
 }

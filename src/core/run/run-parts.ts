@@ -1,0 +1,51 @@
+import type { AnyActorRef } from 'xstate'
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { Clock } from '../base/clock.js'
+import type { AgentMachine } from '../live/journaled.js'
+import type { MachineState } from '../sessions/log/record-content.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
+import type { Session } from '../sessions/session.js'
+import type { ToolSet } from '../tools/tool-set.js'
+import type { Inspector } from './safe-inspector.js'
+
+/** What a run begins from: its input, or the state in which it was left. */
+export interface Origin {
+  /** The machine's input, bound to this run. */
+  input?: object
+  /** The machine's state, as plain JSON. */
+  snapshot?: MachineState
+  /** Where the run is written ahead, when its session is kept in a store. */
+  log?: SessionLog
+}
+
+/** Where a run stands that is another one's sub-agent. */
+export interface Above {
+  /** The actor that it is a child of, and its id there. */
+  parent: AnyActorRef
+  id: string
+  /** Told everything that the run comes to, right when it happens. */
+  watch: (context: AgentContext) => void
+  /** Told its events, from the first on. */
+  hear: (event: AgentEvent) => void
+}
+
+/** What a run is made of. */
+export interface RunParts {
+  machine: AgentMachine
+  clock: Clock
+  tools: ToolSet
+  /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
+  withObject: (result: RunResult) => RunResult | Promise<RunResult>
+  runId: string
+  session: Session
+  /** A promise where the session has to be read first; its rejection refuses the run. */
+  origin: Origin | Promise<Origin>
+  signal: AbortSignal | undefined
+  /** Settles when the run may start; a rejection refuses it. */
+  ready?: Promise<void> | undefined
+  inspect: Inspector | undefined
+  /** Of a sub-agent's run. */
+  above?: Above
+}
