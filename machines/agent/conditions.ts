@@ -1,5 +1,6 @@
 import { recoverEmptyAnswer } from '../../guards/empty-answer.js'
 import { repairOutput } from '../../guards/invalid-output.js'
+import { mayRetry as mayTryAgain } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 import type { AgentContext } from './context.js'
@@ -114,10 +115,7 @@ export const isIncomplete = (scope: Scope): boolean => failureOf(scope)?.kind ==
 export const mayRetry = (scope: Scope): boolean => {
   const failure = failureOf(scope)
   const { attempt, rateLimits, config } = scope.context
-  const { maxAttempts, rateLimitAttempts, maxRetryAfterMs } = config.retry
-  if (failure === null || (failure.retryAfterMs ?? 0) > maxRetryAfterMs) return false
-  if (failure.kind === 'rate_limit') return rateLimits + 1 < rateLimitAttempts
-  return (failure.kind === 'transient' || failure.kind === 'incomplete') && attempt - rateLimits < maxAttempts
+  return failure !== null && mayTryAgain({ ...failure, attempt, rateLimits }, config.retry)
 }
 
 /** The run was paused between two attempts: what was to be waited for is not over. */

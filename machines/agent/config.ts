@@ -1,4 +1,5 @@
 import type { EmptyAnswerConfig } from '../../guards/empty-answer.js'
+import type { RetryConfig } from '../../guards/retry.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'
 
@@ -42,18 +43,7 @@ export interface AgentConfig {
     onMissingUsage: 'estimate' | 'zero'
   }
   /** Failures that a second attempt may mend. */
-  retry: {
-    /** Attempts a step on recoverable errors, the first included. */
-    maxAttempts: number
-    /** Attempts a step on rate limits, counted apart. */
-    rateLimitAttempts: number
-    /** Milliseconds before the second attempt; twice as long before each further one, times a jitter of 0.5 to 1.5. */
-    baseDelayMs: number
-    /** Milliseconds that a delay never exceeds. A Retry-After of the provider counts instead where there is one. */
-    maxDelayMs: number
-    /** Milliseconds. The longest Retry-After that is waited out; a longer one ends the run at once. */
-    maxRetryAfterMs: number
-  }
+  retry: RetryConfig
   /** Whether answers are streamed. The result is the same. */
   stream: boolean
   /** Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 = off. */

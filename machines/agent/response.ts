@@ -108,7 +108,7 @@ export interface ModelOutput {
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
-/** What the request actor rejects with. `jitter` (0.5–1.5) is drawn by the actor: the machine knows no randomness. */
+/** What the request actor rejects with. `jitter` of `jitterFrom` is drawn by the actor: the machine knows no randomness. */
 export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
   jitter: number
   /** What the failed attempt is known to have cost. */

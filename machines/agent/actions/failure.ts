@@ -1,3 +1,4 @@
+import { retryDelayMs } from '../../../guards/retry.js'
 import { act } from '../act.js'
 import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
@@ -19,21 +20,17 @@ export const noteFailure = act((context, event, tell) => {
   }
 })
 
-/** Exponential back-off with jitter, unless the provider said how long to wait. */
+/** The next attempt is announced, and made when it has been waited for. */
 export const scheduleRetry = act((context, event, tell) => {
   const failure = failureOf(event)
-  const { baseDelayMs, maxDelayMs } = context.config.retry
-  const rateLimited = failure.kind === 'rate_limit'
-  const earlier = rateLimited ? context.rateLimits : context.attempt - 1 - context.rateLimits
-  const delayMs = Math.round(
-    failure.retryAfterMs ?? Math.min(maxDelayMs, baseDelayMs * 2 ** Math.min(earlier, 30)) * failure.jitter,
-  )
-  const attempt = context.attempt + 1
+  const { attempt: failed, rateLimits, config } = context
+  const delayMs = retryDelayMs({ ...failure, attempt: failed, rateLimits }, config.retry, failure.jitter)
+  const attempt = failed + 1
   const { code, message } = failure
   tell({ type: 'retry', stepId: stepIdOf(context), attempt, delayMs, code, message })
   return {
     attempt,
-    rateLimits: context.rateLimits + (rateLimited ? 1 : 0),
+    rateLimits: rateLimits + (failure.kind === 'rate_limit' ? 1 : 0),
     backOffUntil: timeOf(event) + delayMs,
   }
 })

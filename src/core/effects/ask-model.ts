@@ -1,4 +1,5 @@
 import { remaining } from '../../../guards/budget.js'
+import { jitterFrom } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
@@ -135,7 +136,7 @@ async function priced(
   context: AgentContext,
 ): Promise<ModelActorError> {
   const usage = await usageOfFailure(parts, request, failure, context)
-  return { ...failure, usage, jitter: 0.5 + Math.random() }
+  return { ...failure, usage, jitter: jitterFrom(Math.random()) }
 }
 
 /** What a failed attempt cost: as reported, or, once text had come, by estimate. A refused request cost nothing. */
