@@ -1,0 +1,166 @@
+import { type ModelActorError, modelFailure, type ModelOutput } from '../../../machines/agent/response.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+
+/** What a model can answer: the text, the calls, or how little of it arrived. */
+export const modelOutcomes = {
+  text: output({ text: 'Done.' }),
+  call: output({ calls: [['a', 'read']] }),
+  'another call': output({ calls: [['b', 'look']] }),
+  'calls of every kind': output({
+    text: 'Working.',
+    calls: [
+      ['a', 'read'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+  'two approvals': output({
+    calls: [
+      ['a', 'transfer', 'approval'],
+      ['b', 'transfer', 'approval'],
+    ],
+  }),
+  'two calls': output({
+    calls: [
+      ['a', 'read'],
+      ['b', 'look'],
+    ],
+  }),
+  'two client calls': output({
+    calls: [
+      ['a', 'pick', 'client'],
+      ['b', 'pick', 'client'],
+    ],
+  }),
+  truncated: output({ text: 'Do', finishReason: 'length' }),
+  'truncated call': output({ calls: [['a', 'read']], finishReason: 'length' }),
+  filtered: output({ text: 'Do', finishReason: 'content_filter' }),
+  'filtered call': output({ calls: [['a', 'read']], finishReason: 'content_filter' }),
+  refusal: output({ refusal: 'I will not.' }),
+  'refusal with a call': output({ refusal: 'I will not.', calls: [['a', 'read']] }),
+  empty: output({}),
+  'text over budget': output({ text: 'Done.', tokens: 1_000 }),
+  'call over budget': output({ calls: [['a', 'read']], tokens: 1_000 }),
+} satisfies Record<string, ModelOutput>
+
+/** Where a person can change one call before another is decided, and shields look at what is changed. */
+export const screenedOutcomes = {
+  'a call and two approvals': output({
+    calls: [
+      ['a', 'read'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'transfer', 'approval'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
+/** The same for an agent that has a sub-agent. */
+export const delegationOutcomes = {
+  text: modelOutcomes.text,
+  'two delegations': output({
+    calls: [
+      ['a', 'research'],
+      ['b', 'research'],
+    ],
+  }),
+  'a delegation, an approval and a client call': output({
+    calls: [
+      ['a', 'research'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
+/** The same for an agent with an output schema, an object with `done`. */
+export const objectOutcomes = {
+  object: output({ text: '{"done":true}', problem: null }),
+  'no object': output({ text: 'Done.', problem: 'The answer is not a JSON object.' }),
+  'no object, over budget': output({ text: 'Done.', problem: 'It is not a JSON object.', tokens: 1_000 }),
+  'nothing for an object': output({ problem: 'The answer is empty.' }),
+  'half an object': output({ text: '{"do', finishReason: 'length' }),
+  'call before an object': modelOutcomes.call,
+  'refusal of an object': modelOutcomes.refusal,
+} satisfies Record<string, ModelOutput>
+
+export const modelFailures = {
+  'recoverable error': failure('transient', 'http_503'),
+  'rate limit': failure('rate_limit', 'http_429'),
+  'fatal error': failure('fatal', 'invalid_api_key'),
+  'fatal error midway': midway(failure('fatal', 'invalid_prompt')),
+  'context overflow': failure('context_overflow', 'context_length_exceeded'),
+  'context overflow midway': midway(failure('context_overflow', 'context_length_exceeded')),
+  'incomplete answer': cutOff(10),
+  'incomplete answer over budget': cutOff(1_000),
+} satisfies Record<string, ModelActorError>
+
+export const toolOutcomes = {
+  ok: { status: 'ok', content: 'The result.', durationMs: 1 },
+  changed: { status: 'ok', content: 'Another result.', durationMs: 1 },
+  error: { status: 'error', errorKind: 'failed', content: 'It broke.', durationMs: 1 },
+  denied: { status: 'denied', errorKind: 'policy_denied', content: 'Not allowed.', durationMs: 1 },
+  'child out of quota': {
+    status: 'error',
+    errorKind: 'failed',
+    content: 'The sub-agent failed.',
+    durationMs: 1,
+    child: { state: 'ERROR', code: 'provider_quota', message: 'The account is exhausted.' },
+  },
+  'transient error': { status: 'error', errorKind: 'transient', content: 'Not now.', durationMs: 1 },
+} satisfies Record<string, ToolResult>
+
+function output(answer: {
+  text?: string
+  refusal?: string
+  calls?: [id: string, name: string, needs?: 'approval' | 'client'][]
+  finishReason?: string
+  tokens?: number
+  problem?: string | null
+}): ModelOutput {
+  const { text = '', refusal = null, calls = [], finishReason = 'stop', tokens = 10 } = answer
+  return {
+    response: {
+      text,
+      reasoning: '',
+      refusal,
+      toolCalls: calls.map(([id, name]) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: '{"n":1}' },
+      })),
+      finishReason,
+      complete: true,
+      model: 'm',
+      usage: usageOf(tokens),
+    },
+    calls: calls.map(([id, , needs]) => ({ id, needs: needs ?? 'nobody' })),
+    ...(answer.problem !== undefined && { outputProblem: answer.problem }),
+  }
+}
+
+export function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
+  return { ...modelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
+}
+
+/** A failure that comes when a part of the answer has arrived. */
+function midway(error: ModelActorError): ModelActorError {
+  return { ...error, partialText: 'Do' }
+}
+
+/** A stream that closed without an end, though it told what it cost. */
+function cutOff(tokens: number): ModelActorError {
+  return { ...midway(failure('incomplete', 'incomplete_response')), usage: usageOf(tokens) }
+}
+
+export function usageOf(tokens: number): Usage {
+  return {
+    inputTokens: tokens - 1,
+    outputTokens: 1,
+    totalTokens: tokens,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+    cost: 0,
+    estimated: false,
+  }
+}
