@@ -25,7 +25,13 @@ export interface McpServer extends ToolSource {
   readonly name: string
   /** The tools that it offers now. */
   readonly tools: readonly Tool[]
-  /** Ends the connection, and the child process of a server that was started. May be called more than once. */
+  /**
+   * Ends the connection, and the child process of a server that was started. May be called more than once.
+   *
+   * @example
+   * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'] })
+   * await server.close()
+   */
   close(): Promise<void>
 }
 

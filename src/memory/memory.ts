@@ -30,20 +30,45 @@ export interface MemoryOptions extends SearchOptions {
  * console.log(await handbook.retrieve('vacation', { limit: 1 }))
  */
 export interface Memory extends Retriever {
-  /** As a retriever's; both options can be left out. */
+  /**
+   * As a retriever's; both options can be left out.
+   *
+   * @example
+   * const [best] = await memory({ documents }).retrieve('vacation', { limit: 1, signal })
+   */
   retrieve(
     query: string,
     options?: { signal?: AbortSignal; limit?: number },
   ): Promise<readonly RetrievedSnippet[]>
-  /** Adds documents; the same one again changes nothing, another text under a known source replaces it. */
+  /**
+   * Adds documents; the same one again changes nothing, another text under a known source replaces it.
+   *
+   * @example
+   * memory().add([{ source: 'travel.md', text: 'Trains are booked in second class.' }])
+   */
   add(documents: readonly MemoryDocument[]): void
-  /** Forgets a document. False when there was none. */
+  /**
+   * Forgets a document. False when there was none.
+   *
+   * @example
+   * memory({ documents }).remove('leave.md') // true
+   */
   remove(source: string): boolean
   /** Documents that it knows. */
   readonly size: number
-  /** A tool that searches this memory. Its name is `search_memory` unless told otherwise. */
+  /**
+   * A tool that searches this memory. Its name is `search_memory` unless told otherwise.
+   *
+   * @example
+   * createAgent({ model, tools: [memory({ documents }).tool({ name: 'search_handbook' })] })
+   */
   tool(options?: { name?: string; description?: string }): Tool<{ query: string; limit?: number | undefined }>
-  /** Everything that `restoreMemory` needs, embeddings included. */
+  /**
+   * Everything that `restoreMemory` needs, embeddings included.
+   *
+   * @example
+   * const text = JSON.stringify(memory({ documents })) // back with restoreMemory(JSON.parse(text))
+   */
   toJSON(): StoredMemory
 }
 

@@ -22,9 +22,22 @@ export interface Rehearsal {
   readonly requests: readonly RecordedRequest[]
   /** Turns of the default scenario that the default conversation has not played; Infinity when it loops. */
   readonly remaining: number
-  /** Forgets all requests; every conversation starts over. */
+  /**
+   * Forgets all requests; every conversation starts over.
+   *
+   * @example
+   * const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
+   * rehearsal.reset() // every turn is to come again
+   * await rehearsal.close()
+   */
   reset(): void
-  /** Stops listening and destroys what is open, hanging answers too. May be called twice. */
+  /**
+   * Stops listening and destroys what is open, hanging answers too. May be called twice.
+   *
+   * @example
+   * const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
+   * await rehearsal.close()
+   */
   close(): Promise<void>
 }
 

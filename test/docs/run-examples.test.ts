@@ -38,7 +38,7 @@ for (const [name, module] of Object.entries(modules)) {
 
 /** What examples speak of: a model that is played, a session 'ann' in a store, and a machine of the reader's. */
 const world = `
-import { createActor, createMachine, initialTransition, SimulatedClock, transition } from 'xstate'
+import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'
 const { model, store, log, write, expect, readFile, writeFile, OpenAI, AzureOpenAI, createBrowserInspector } = globalThis.stage
 const console = { log }

@@ -53,6 +53,8 @@ export interface PublicExport {
   isType: boolean
   /** Its doc comment; empty without one. */
   comment: string
+  /** Where it is declared. */
+  file: string
 }
 
 export async function publicExports(): Promise<PublicExport[]> {
@@ -103,11 +105,25 @@ async function declared({ name, there, file, asType }: Named): Promise<Omit<Publ
   const found = new RegExp(`^export (?:async )?(${kinds}) ${there}\\b`, 'm').exec(source)
   if (found) {
     const [, comment = ''] = /\/\*\*((?:(?!\*\/)[^])*)\*\/\s*$/.exec(source.slice(0, found.index)) ?? []
-    return { name, isType: asType || /^(interface|type)$/.test(found[1] ?? ''), comment }
+    return { name, isType: asType || /^(interface|type)$/.test(found[1] ?? ''), comment, file }
   }
   const from = (await namesOf(file)).find((one) => one.name === there)
   if (from === undefined || from.file === file) throw new Error(`${file} does not declare ${there}.`)
   return { ...(await declared({ ...from, asType: asType || from.asType })), name }
+}
+
+/** The methods of a public class or interface, with their doc comments. */
+export async function methodsOf(name: string): Promise<{ name: string; comment: string }[]> {
+  const one = (await publicExports()).find((each) => each.name === name)
+  if (one === undefined) throw new Error(`No entry point exports ${name}.`)
+  const [, body = ''] =
+    new RegExp(`^export (?:class|interface) ${name}\\b[^]*?\\{\\n([^]*?)^\\}`, 'm').exec(
+      await readFile(join(root, one.file), 'utf8'),
+    ) ?? []
+  const found = body.matchAll(
+    /(?:^ {2}(\/\*\*(?:(?!\*\/)[^])*\*\/)\n)?^ {2}(?:get |async )?([a-z]\w*\$?)(?:<[^\n]*>)?\(/gm,
+  )
+  return Array.from(found, ([, comment = '', method = '']) => ({ name: method, comment }))
 }
 
 /** Imports of all that the entry points export, so that an example may use it. Of two of one name, the first. */

@@ -1,5 +1,5 @@
 import { type Complaint, compile } from './compile.js'
-import { examples, importsOfAll, moduleOf, publicExports } from './doc-examples.js'
+import { examples, importsOfAll, methodsOf, moduleOf, publicExports } from './doc-examples.js'
 
 /** What examples speak of without saying what it is: the reader's own, and what every run has. */
 const world = `
@@ -7,7 +7,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'
 import { createBrowserInspector } from '@statelyai/inspect'
 import { AzureOpenAI, OpenAI } from 'openai'
-import { createActor, createMachine, initialTransition, SimulatedClock, transition } from 'xstate'
+import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'
 declare const model: ModelProvider
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
@@ -65,4 +65,21 @@ test('everything that an entry point exports has an example', async () => {
   expect(all.length).toBeGreaterThan(250)
   const without = all.filter(({ comment }) => !/@example\b|^ *\* ```ts$/m.test(comment))
   expect(without.map(({ entry, name }) => `${name} of ${entry}`)).toEqual([])
+})
+
+/** What people hold in their hands and call, without what only the runtime calls. */
+const handles: [name: string, ofTheRuntime: string[]][] = [
+  ['Agent', []],
+  ['Run', ['constructor']],
+  ['Session', ['constructor', 'state', 'acquire', 'update', 'release']],
+  ['SessionStore', []],
+  ['Memory', []],
+  ['Rehearsal', []],
+  ['McpServer', []],
+]
+
+test.each(handles)('every method of %s has an example', async (handle, ofTheRuntime) => {
+  const methods = (await methodsOf(handle)).filter(({ name }) => !ofTheRuntime.includes(name))
+  expect(methods.length).toBeGreaterThan(0)
+  expect(methods.filter(({ comment }) => !comment.includes('@example')).map(({ name }) => name)).toEqual([])
 })

@@ -206,12 +206,18 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store: what is
    * there comes with `readSession`. Only `run()` writes back to it.
    *
+   * @example
+   * const actor = createActor(agent.machine, { input: agent.input('Go.', { limits: { maxSteps: 5 } }) })
    * @throws {UsageError} `invalid_option` for the id of a session where there is a store
    */
   input(input: RunInput, ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>): AgentInput
   /**
    * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
    * `run()`; without an output schema, the result as it is.
+   *
+   * @example
+   * const actor = createActor(agent.machine, { input: 'Go.' }).start()
+   * const { object } = await agent.withObject(await toPromise(actor))
    */
   withObject(result: RunResult): Promise<RunResult<Output, Tools>>
   /** The whole configuration, defaults filled in; frozen. */

@@ -87,25 +87,45 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else (ready ?? Promise.resolve()).then(() => this.#begin(), this.#refuseRun)
   }
 
-  /** Every event. Completes at a final state; errors only when the run is refused before it starts. */
+  /**
+   * Every event. Completes at a final state; errors only when the run is refused before it starts.
+   *
+   * @example
+   * run.events$.subscribe((event) => console.log(event.seq, event.type))
+   */
   get events$(): Observable<AgentEvent<Tools>> {
     this.#isWatched = true
     return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
-  /** The streamed text, piece by piece. */
+  /**
+   * The streamed text, piece by piece.
+   *
+   * @example
+   * run.text$.subscribe((text) => process.stdout.write(text))
+   */
   get text$(): Observable<string> {
     this.#isWatched = true
     return this.#hub.text$
   }
 
-  /** The present state, then every change of it. */
+  /**
+   * The present state, then every change of it.
+   *
+   * @example
+   * run.state$.subscribe((state) => console.log(state)) // RUNNING …
+   */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
   }
 
-  /** ERROR for a run that was refused. */
+  /**
+   * ERROR for a run that was refused.
+   *
+   * @example
+   * console.log(run.state) // RUNNING
+   */
   get state(): AgentState {
     return this.#isRefused ? 'ERROR' : (this.#context?.state ?? 'RUNNING')
   }
@@ -128,6 +148,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * How the run stands at its next rest: a final state, PAUSED or WAITING_FOR_INPUT (interactive runs rest only at
    * finals). Never rejects for what an agent does; `orThrow(result)` if you like exceptions. Rejects with a
    * ConfigError when the run is refused before it starts.
+   *
+   * @example
+   * const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
   get result(): Promise<RunResult<Output, Tools>> {
     this.#isWatched = true
@@ -139,13 +162,23 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.iterate() as AsyncIterator<AgentEvent<Tools>, undefined>
   }
 
-  /** Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does nothing. */
+  /**
+   * Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does nothing.
+   *
+   * @example
+   * run.cancel('The user has closed the page.')
+   */
   cancel(why?: string): void {
     this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
   }
 
   /**
    * Rests in PAUSED at the next safe point; a natural end comes first.
+   *
+   * @example
+   * const long = agent.run('Read the whole archive.')
+   * long.pause()
+   * const { state } = await long.result // PAUSED, or COMPLETED where its end came first
    * @throws {UsageError} `wrong_state` after a final state
    */
   pause(): void {
@@ -155,6 +188,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Goes on from PAUSED; `result` is then the promise of the next rest.
+   *
+   * @example
+   * if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` in every other state
    */
   resume(): void {
@@ -164,6 +200,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Tells the model something at the next safe point, without resetting any counter. A paused run goes on.
+   *
+   * @example
+   * const long = agent.run('Read the whole archive.')
+   * long.steer('Begin with the newest.')
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
    */
   steer(text: string): void {
@@ -175,6 +215,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The next user message of an interactive run.
+   *
+   * @example
+   * if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
    * @throws {UsageError} `wrong_state` while it waits for none, `invalid_input`
    */
   reply(input: UserInput): void {
@@ -213,13 +256,23 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }
 
-  /** Refuses a call; the model reads why. Takes and throws what `approve` does. */
+  /**
+   * Refuses a call; the model reads why. Takes and throws what `approve` does.
+   *
+   * @example
+   * for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
+   */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
     const { callId, fingerprint } = this.#awaited(call, 'approval', options)
     this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
-  /** The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does. */
+  /**
+   * The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does.
+   *
+   * @example
+   * for (const call of result.pending ?? []) if (call.needs === 'client') run.toolOutput(call, { opened: true })
+   */
   toolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
     const { callId, fingerprint } = this.#awaited(call, 'client', options)
     const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
@@ -228,12 +281,22 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#send({ type: 'TOOL_OUTPUT', callId, content, fingerprint, ...(isError && { isError }) })
   }
 
-  /** Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`). */
+  /**
+   * Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`).
+   *
+   * @example
+   * if (run.nearBudget()) run.steer('Come to an end.')
+   */
   nearBudget(): boolean {
     return this.#context !== undefined && isNearBudget(this.#context)
   }
 
-  /** The run's state as plain JSON, fit to be stored. */
+  /**
+   * The run's state as plain JSON, fit to be stored.
+   *
+   * @example
+   * const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
+   */
   snapshot(): unknown {
     if (!this.#snapshot) this.#refuse('snapshot', 'its session is still being read')
     return this.#actor.persisted

@@ -98,8 +98,7 @@ export class Session {
     this.metadata = { guardrails, warnedOfBudget, fit }
   }
 
-  /** The next run may begin. */
-  /** The session is free, unless another run has it. */
+  /** The next run may begin, unless another one has the session. */
   release(runId: string): void {
     if (this.#runId === runId) this.#runId = null
   }
@@ -107,6 +106,9 @@ export class Session {
   /**
    * The session as it stood at the last rest of its run, to be stored and read by `restoreSession`. Calls that wait for
    * somebody there are closed: whoever goes on from what is stored is not the run that they wait for.
+   *
+   * @example
+   * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))
    */
   toJSON(): StoredSession {
     const { id, name, usage, metadata } = this

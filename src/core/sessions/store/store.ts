@@ -132,36 +132,77 @@ type MaybePromise<Value> = Value | Promise<Value>
 export interface SessionStore {
   /**
    * The right to write to a session, which need not exist yet.
+   *
+   * @example
+   * const lease = await memoryStore().acquire('ann', { holder: 'me', ttlMs: 30_000 })
    * @throws {StoreError} `session_busy`, naming the holder, while another lease lasts and its holder is not known to be
    * gone
    */
   acquire(sessionId: string, options: AcquireOptions): MaybePromise<Lease>
   /**
    * Lets a lease last for another `ttlMs` from now, also when it has run out and nobody has taken the session since.
+   *
+   * @example
+   * const store = memoryStore()
+   * const lease = await store.renew(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }), 30_000)
    * @throws {StoreError} `lease_lost`
    */
   renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
-  /** Gives the session free. A lease that is lost already is no error. */
+  /**
+   * Gives the session free. A lease that is lost already is no error.
+   *
+   * @example
+   * const store = memoryStore()
+   * await store.release(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }))
+   */
   release(lease: Lease): MaybePromise<void>
   /**
    * Adds records to the end of the log, all or none; they are durable when this returns, or resolves. A summary
    * replaces the last one.
+   *
+   * @example
+   * const store = memoryStore()
+   * const lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
+   * await store.append(lease, [{ seq: 1, at: 0, type: 'opened', data: '{"version":1}', check: '…' }])
    * @throws {StoreError} `lease_lost` for a lease that is not the session's latest or has run out, `out_of_order` for
    * records that do not follow its head, `disk_full`, `read_only`, `store_unavailable`
    */
   append(lease: Lease, records: readonly LogRecord[], summary?: SessionSummary): MaybePromise<void>
-  /** The records in order; none for a session that does not exist. */
+  /**
+   * The records in order; none for a session that does not exist.
+   *
+   * @example
+   * const records = await memoryStore().read('ann', { from: 1, to: 12 })
+   */
   read(sessionId: string, range?: ReadRange): MaybePromise<LogRecord[]>
-  /** One session, as `list` tells it; null when there is none, or none that has a record. */
+  /**
+   * One session, as `list` tells it; null when there is none, or none that has a record.
+   *
+   * @example
+   * const listed = await memoryStore().get('ann') // null
+   */
   get(sessionId: string): MaybePromise<ListedSession | null>
-  /** Every session with at least one record, the one written last first. */
+  /**
+   * Every session with at least one record, the one written last first.
+   *
+   * @example
+   * for (const { id, summary } of await memoryStore().list()) console.log(id, summary?.state)
+   */
   list(): MaybePromise<ListedSession[]>
   /**
    * Deletes a session with all its records; false when there was none.
+   *
+   * @example
+   * const wasThere = await memoryStore().delete('ann') // false
    * @throws {StoreError} `session_busy` while somebody writes to it
    */
   delete(sessionId: string): MaybePromise<boolean>
-  /** Gives back what the store holds: files, connections. It is not used afterwards. */
+  /**
+   * Gives back what the store holds: files, connections. It is not used afterwards.
+   *
+   * @example
+   * await memoryStore().close()
+   */
   close(): MaybePromise<void>
 }
 
