@@ -1,12 +1,12 @@
 /**
- * What ends one call, or one request, early. Its AbortSignal is made when somebody first asks for it: most never do, and making one
- * costs more than the rest of a call. Each has its own, so that many calls at once do not pile their listeners on
- * one signal (Node warns of more than ten).
+ * What ends one call, one batch or one request early. Its AbortSignal is made when somebody first asks for it: most
+ * never do, and making one costs more than the rest of a call. Each has its own, so that many calls at once do not pile
+ * their listeners on one signal (Node warns of more than ten).
  */
 export class CallAbort {
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
-  /** Told before the signal's listeners. */
+  /** Of its one owner; told before the signal's listeners. */
   onAbort: (() => void) | undefined
 
   get aborted(): boolean {
@@ -25,8 +25,12 @@ export class CallAbort {
     return this.#controller.signal
   }
 
-  /** The first reason stays. */
-  abort(reason: unknown): void {
+  throwIfAborted(): void {
+    if (this.#aborted) throw this.#aborted.reason
+  }
+
+  /** The first reason stays. Default: an `AbortError`, as of an AbortController. */
+  abort(reason: unknown = new DOMException('This operation was aborted', 'AbortError')): void {
     if (this.#aborted) return
     this.#aborted = { reason }
     this.onAbort?.()

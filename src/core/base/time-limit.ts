@@ -25,11 +25,10 @@ export function withTimeout<Result>(limit: Limit<Result>, work: () => Promise<Re
     abort.onAbort = () => {
       clock.clearTimeout(timer)
     }
-    void work()
-      .then(resolve)
-      .finally(() => {
-        clock.clearTimeout(timer)
-      })
+    void work().then((result) => {
+      clock.clearTimeout(timer)
+      return resolve(result)
+    })
   })
 }
 

@@ -4,6 +4,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
+import type { CallAbort } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import { checkedResponse } from '../models/checked-response.js'
@@ -19,7 +20,7 @@ export interface AskScope {
   live: Live
   /** As the agent stood when the work began. */
   context: AgentContext
-  signal: AbortSignal
+  abort: CallAbort
 }
 
 /** One request, and what is done around it. */
@@ -33,7 +34,7 @@ export interface Asking<Output> {
   /** What may be known of the text of an answer that failed midway. */
   heard: (partialText: string) => string
   /** Makes of a whole answer what it was asked for. What it throws is a failure of the request. */
-  take: (response: ModelResponse, price: () => Promise<Usage>) => Promise<Output>
+  take: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
 }
 
 /**
@@ -41,30 +42,33 @@ export interface Asking<Output> {
  * or without a limit on its silence; and whatever comes of it is classified, and paid for. Rejects with a plain failure.
  */
 export async function askModel<Output>(
-  { parts, live, context, signal }: AskScope,
+  { parts, live, context, abort }: AskScope,
   { request, needsPrice, onSend, onDelta, heard, take }: Asking<Output>,
 ): Promise<Output> {
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
   await live.flushed()
-  const idle = watchIdle(signal, config, request.stream, live.clock)
+  const idle = watchIdle(abort, config, request.stream, live.clock)
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
   let isPricing = false
   const loadPrices = (): void => {
     if (isPricing) return
     isPricing = true
-    void parts.prices.load()
+    void parts.prices.load(parts.model.provider, parts.model.model)
   }
   try {
-    signal.throwIfAborted()
+    abort.throwIfAborted()
     if (needsPrice) await refuseUnknownPrice(parts, config, context.usage.session)
     refuseOverBudget(request, context)
     const ready = onSend?.()
     if (ready) await ready
-    signal.throwIfAborted()
+    abort.throwIfAborted()
     const answer = await idle.orSilence(
       parts.model.request(request, {
-        signal: idle.signal,
+        // Made when it is asked for: see CallAbort.
+        get signal() {
+          return idle.abort.signal
+        },
         onSent: loadPrices,
         onActivity: (kind) => {
           loadPrices()
@@ -78,8 +82,8 @@ export async function askModel<Output>(
     const response = checkedResponse(answer)
     return await take(response, () => usageOf(parts, request, response, context))
   } catch (error) {
-    const silenced = idle.signal.aborted && !signal.aborted
-    const reason = silenced ? idle.signal.reason : error
+    const silenced = idle.abort.aborted && !abort.aborted
+    const reason = silenced ? idle.abort.reason : error
     const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
     const told = { ...failure, partialText: heard(failure.partialText) }
     throw await priced(parts, request, told, context)
@@ -113,20 +117,22 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   })
 }
 
-async function usageOf(
+function usageOf(
   parts: AgentParts,
   request: ModelRequest,
   response: ModelResponse,
   context: AgentContext,
-): Promise<Usage> {
+): Usage | Promise<Usage> {
   const { usage } = response
   const estimate = context.config.budget.onMissingUsage === 'estimate'
   return costOf(parts, usage ?? (estimate ? estimateUsage(request, response) : noTokens), usage === null)
 }
 
-async function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Promise<Usage> {
+function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Usage | Promise<Usage> {
   const { provider, model } = parts.model
-  return { ...tokens, cost: await parts.prices.price(provider, model, tokens), estimated }
+  const cost = parts.prices.price(provider, model, tokens)
+  if (!(cost instanceof Promise)) return { ...tokens, cost, estimated }
+  return cost.then((known) => ({ ...tokens, cost: known, estimated }))
 }
 
 async function priced(

@@ -9,21 +9,21 @@ import { screen } from './shielding.js'
 export interface DeltaSink {
   write(text: string, reasoning: string): void
   /** No delta comes any more: what was not released by now waits for the whole answer to be cleared. */
-  finish(): Promise<void>
+  finish(): Promise<void> | undefined
 }
 
 /** The stream as it is, or, where output shields are on, only what they have cleared of it; never its reasoning. */
 export function deltaSink(
   parts: AgentParts,
   stream: AnswerStream,
-  scene: { live: Live; context: AgentContext; signal: AbortSignal },
+  scene: { live: Live; context: AgentContext; readonly signal: AbortSignal },
 ): DeltaSink {
   if (!scene.context.features.outputShields) {
     return {
       write: (text, reasoning) => {
         stream.write(text, reasoning)
       },
-      finish: () => done,
+      finish: () => undefined,
     }
   }
   const { spoken, pieces } = scene.context
@@ -44,5 +44,3 @@ export function deltaSink(
     },
   }
 }
-
-const done = Promise.resolve()

@@ -79,12 +79,12 @@ async function summaryFor(
   if (request === null) return without('what would have to be summed up does not fit the window either.')
   let summary: Summary | null = null
   await scope.live.flushed()
-  scope.signal.throwIfAborted()
+  scope.abort.throwIfAborted()
   scope.live.steps.start(
     scope.self,
     summaryInference(scope.context, () => summary),
   )
-  scope.signal.throwIfAborted()
+  scope.abort.throwIfAborted()
   summary = await requestSummary(scope, request)
   const { text, problem, usage } = summary
   if (text === null) return without(problem, usage)

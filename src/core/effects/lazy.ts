@@ -1,4 +1,4 @@
-import { fromCallback, fromPromise } from 'xstate'
+import { fromCallback } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Consultation } from '../../../machines/agent/consultation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
@@ -7,7 +7,9 @@ import type { ModelOutput } from '../../../machines/agent/response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/count-tokens.js'
+import { CallAbort } from '../base/abort.js'
 import { lazily } from '../base/load.js'
+import { fromEffect } from '../live/effect.js'
 import { type EffectScope, agentOf } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { describeError } from '../base/describe-error.js'
@@ -20,15 +22,17 @@ import type * as Work from './work.js'
  */
 
 let code: typeof Work | undefined
-const work = lazily(async () => (code = await import('./work.js')))
+const load = lazily(async () => (code = await import('./work.js')))
+/** At once, where it is there. */
+const work = (): typeof Work | Promise<typeof Work> => code ?? load()
 const screening = lazily(() => import('./screening.js'))
 const fitting = lazily(() => import('./fitting.js'))
 
-/** A promise actor whose code is loaded when it is first needed. */
+/** An effect whose code is loaded when it is first needed. */
 function loaded<Output>(work: (scope: EffectScope) => Promise<Output>) {
-  return fromPromise<Output>(({ signal, self }) => {
+  return fromEffect<Output>(({ abort, self }) => {
     const { live, context } = agentOf(self)
-    return work({ signal, self, live, context })
+    return work({ signal: abort.signal, self, live, context })
   })
 }
 
@@ -37,28 +41,27 @@ function loaded<Output>(work: (scope: EffectScope) => Promise<Output>) {
  * failure as plain data.
  */
 export const requestModel = (parts: AgentParts) =>
-  fromPromise<ModelOutput, { conclude: boolean }>(async ({ input: { conclude }, signal, self }) => {
+  fromEffect<ModelOutput, { conclude: boolean }>(async ({ input: { conclude }, abort, self }) => {
     const { live, context } = agentOf(self)
     const stream = live.openStream(stepIdOf(context), context.attempt)
     const code = await work()
-    return code.requestModel(parts, { conclude, signal, self, live, context, stream })
+    return code.requestModel(parts, { conclude, abort, self, live, context, stream })
   })
 
 /**
  * Carries out the started calls of the batch. A callback actor, because what it sends after a stop is dropped; it has
- * no signal of its own, so it owns an AbortController.
+ * nothing of its own that ends it early.
  */
 export const runTools = (parts: AgentParts) =>
   fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
     const { live, context, parent: agent } = agentOf(self)
-    const controller = new AbortController()
-    const { signal } = controller
+    const abort = new CallAbort()
     let batch: Batch | undefined
     const carryOut = async (): Promise<void> => {
       try {
         const code = await work()
-        if (signal.aborted) return
-        batch = code.runTools(parts, { live, context, agent, self, signal, sendBack })
+        if (abort.aborted) return
+        batch = code.runTools(parts, { live, context, agent, self, abort, sendBack })
         await batch.done
       } catch (error) {
         // Only code that could not be loaded: a batch fails in its results.
@@ -75,7 +78,7 @@ export const runTools = (parts: AgentParts) =>
     void carryOut()
     return () => {
       // Aborting costs an exception with its stack; after the last result there is nobody to hear it.
-      if (batch?.stop() ?? true) controller.abort()
+      if (batch?.stop() ?? true) abort.abort()
     }
   })
 
@@ -104,10 +107,10 @@ export const retrieve = (parts: AgentParts) => loaded(async (scope) => (await wo
 
 /** Asks the user's own guards about the batch at hand. */
 export const consultGuards = (parts: AgentParts) =>
-  fromPromise<Consultation, { on: 'calls' | 'results' }>(async ({ input: { on }, signal, self }) => {
+  fromEffect<Consultation, { on: 'calls' | 'results' }>(async ({ input: { on }, abort, self }) => {
     const { live, context } = agentOf(self)
     const code = await work()
-    return code.consultGuards(parts, { on, signal, live, context })
+    return code.consultGuards(parts, { on, signal: abort.signal, live, context })
   })
 
 /**
@@ -116,12 +119,12 @@ export const consultGuards = (parts: AgentParts) =>
  */
 export const fitContext = (parts: AgentParts) => {
   let counter: Promise<TokenCounter> | undefined
-  return fromPromise<FitOutput>(async ({ signal, self }) => {
+  return fromEffect<FitOutput>(async ({ abort, self }) => {
     const { live, context } = agentOf(self)
     const { counterOf, fitted, plainly } = await fitting()
     try {
       counter ??= counterOf(parts)
-      return await fitted({ parts, live, context, signal, self }, await counter)
+      return await fitted({ parts, live, context, abort, self }, await counter)
     } catch (error) {
       throw plainly(error)
     }

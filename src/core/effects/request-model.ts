@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { kindOf, type ModelOutput, type ModelResponse } from '../../../machines/agent/response.js'
+import type { CallAbort } from '../base/abort.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
@@ -19,7 +20,7 @@ import { requestOf } from './request-of.js'
 export interface RequestScope {
   /** Whether this is the last request, without tools. */
   conclude: boolean
-  signal: AbortSignal
+  abort: CallAbort
   self: AnyActorRef
   live: Live
   context: AgentContext
@@ -30,19 +31,26 @@ export interface RequestScope {
  * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
  * failure as plain data.
  */
-export async function requestModel(
+export function requestModel(
   parts: AgentParts,
-  { conclude, signal, self, live, context, stream }: RequestScope,
+  { conclude, abort, self, live, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
   const request = requestOf(parts, context, conclude)
-  const shown = deltaSink(parts, stream, { live, context, signal })
+  const scene = {
+    live,
+    context,
+    get signal() {
+      return abort.signal
+    },
+  }
+  const shown = deltaSink(parts, stream, scene)
   const isFirst = context.steps === 0
   const begin = (): void => {
     live.steps.start(self, inference(context))
   }
   return askModel(
-    { parts, live, context, signal },
+    { parts, live, context, abort },
     {
       request,
       needsPrice: isFirst,
@@ -63,34 +71,43 @@ export async function requestModel(
         if (!request.stream) shown.write(final.text, final.reasoning)
         // The arguments of a call are not streamed; where they are the answer, they come as one piece.
         else if (final !== response && response.text === '') shown.write(final.text, '')
-        await shown.finish()
+        const finished = shown.finish()
+        if (finished) await finished
         if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
         const dropped = droppedCalls(response, finalTool)
         if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
         const usage = await price()
-        const cleared = await clearedReasoning(parts, { live, context, signal }, final)
+        if (!features.outputShields)
+          return outputOf(parts, { ...final, usage }, context, live.binding.context)
+        const cleared = await clearedReasoning(parts, scene, final)
         const output = await outputOf(parts, { ...cleared, usage }, context, live.binding.context)
-        return features.outputShields ? { ...output, reasoningCleared: true } : output
+        return { ...output, reasoningCleared: true }
       },
     },
   )
 }
 
-async function outputOf(
+/** At once where nothing has to be waited for. */
+function outputOf(
   { output, tools, clock }: AgentParts,
   response: ModelOutput['response'],
   { config }: AgentContext,
   appContext: unknown,
-): Promise<ModelOutput> {
-  const calls = await prepareCalls(response.toolCalls, tools, {
+): ModelOutput | Promise<ModelOutput> {
+  const calls = prepareCalls(response.toolCalls, tools, {
     context: appContext,
     defaultTimeoutMs: config.toolCalls.timeoutMs,
     clock,
   })
   const kind = kindOf(response)
-  if (output === undefined || (kind !== 'answer' && kind !== 'empty')) return { response, calls }
-  const reading = await readOutput(response.text, output.validate, output.schema)
-  return { response, calls, outputProblem: reading.ok ? null : reading.problem }
+  const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')
+  if (!isOutput && !(calls instanceof Promise)) return { response, calls }
+  return (async () => {
+    const prepared = { response, calls: await calls }
+    if (!isOutput) return prepared
+    const reading = await readOutput(response.text, output.validate, output.schema)
+    return { ...prepared, outputProblem: reading.ok ? null : reading.problem }
+  })()
 }
 
 function incomplete(response: ModelResponse): ModelError {

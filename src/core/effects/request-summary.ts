@@ -16,7 +16,7 @@ export interface Summary {
  * is stopped; every failure is an outcome.
  */
 export async function requestSummary(scope: AskScope, request: ModelRequest): Promise<Summary> {
-  const { context, signal } = scope
+  const { context, abort } = scope
   let written = ''
   try {
     return await askModel(scope, {
@@ -29,7 +29,7 @@ export async function requestSummary(scope: AskScope, request: ModelRequest): Pr
       take: async (response, price) => ({ ...verdictOn(response, context.config), usage: await price() }),
     })
   } catch (error) {
-    signal.throwIfAborted()
+    abort.throwIfAborted()
     const { message, usage } = error as ModelActorError
     return { text: null, problem: message, usage }
   }

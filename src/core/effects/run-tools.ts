@@ -4,6 +4,7 @@ import { haltsBatch } from '../../../machines/agent/delegation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { runBatch } from '../tools/run-batch.js'
+import type { CallAbort } from '../base/abort.js'
 import { Team } from './team.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
@@ -17,7 +18,7 @@ export interface BatchScope {
   agent: AnyActorRef
   self: AnyActorRef
   /** Aborts when the batch is stopped. */
-  signal: AbortSignal
+  abort: CallAbort
   sendBack: (event: AgentMachineEvent) => void
 }
 
@@ -32,29 +33,29 @@ export interface Batch {
 /** Carries out the started calls of the batch, and tells of each result as it comes. */
 export function runTools(
   parts: AgentParts,
-  { live, context, agent, self, signal, sendBack }: BatchScope,
+  { live, context, agent, self, abort, sendBack }: BatchScope,
 ): Batch {
   const calls = context.calls.filter((call) => call.started && call.result === undefined)
   const waiting = new Map(calls.map((call) => [call.id, call]))
   let open = calls.length
   const { concurrency, timeoutMs, maxResultChars } = context.config.toolCalls
-  const team = new Team({ live, agent, tools: self, report: sendBack, signal })
+  const team = new Team({ live, agent, tools: self, report: sendBack, abort })
   const run = async (): Promise<void> => {
     await live.flushed()
-    if (signal.aborted) return
+    if (abort.aborted) return
     await runBatch(calls, {
       tools: parts.tools,
       concurrency,
       defaultTimeoutMs: timeoutMs,
       maxResultChars,
-      signal,
+      abort,
       clock: live.clock,
       context: live.binding.context,
       runId: context.runId,
       sessionId: context.sessionId,
       batchId: `${context.runId}.${context.batchNumber}`,
       // Whoever hears of the step that starts may stop the run.
-      delegate: async (...of) => (signal.aborted ? null : team.carryOut(...of)),
+      delegate: async (...of) => (abort.aborted ? null : team.carryOut(...of)),
       onProgress: (callId, name, progress) => {
         // Shields look at what a tool returns when it has ended; what it says until then nobody has seen.
         if (context.features.resultShields) return

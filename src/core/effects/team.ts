@@ -8,6 +8,7 @@ import type { RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { budgetLimits, budgetReason, budgetTotals, spent } from '../../../machines/agent/totals.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
 import { limit } from '../base/format-value.js'
 import type { RunnableCall } from '../tools/run-call.js'
@@ -25,7 +26,7 @@ export interface TeamParts {
   tools: AnyActorRef
   report: (event: AgentMachineEvent) => void
   /** Aborts when the batch is stopped. */
-  signal: AbortSignal
+  abort: CallAbort
 }
 
 /** The sub-agents of one batch: they spend from one purse, and pause and stop together with the run. */
@@ -97,7 +98,7 @@ export class Team {
     call: RunnableCall,
     failed: (message: string, status?: ToolResult['status']) => ToolResult,
   ): Promise<Child | ToolResult | null> {
-    const { live, tools, signal } = this.#parts
+    const { live, tools, abort } = this.#parts
     const context = this.#context
     const { config } = context
     const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
@@ -131,7 +132,7 @@ export class Team {
       depth,
       maxDepth,
       context: live.binding.context,
-      signal,
+      signal: abort.signal,
       watch: child.watch,
       hear: (event) => {
         if (this.#parts.agent.getSnapshot().status !== 'active') return

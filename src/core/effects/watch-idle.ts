@@ -1,11 +1,12 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { defaultConfig } from '../config/defaults.js'
 import { ModelError, type ModelRequestOptions } from '../models/provider.js'
+import { CallAbort } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 
 export interface IdleWatch {
-  /** Aborts when the outer signal does, or after too long a silence. */
-  readonly signal: AbortSignal
+  /** Aborts when the outer one does, or after too long a silence. */
+  readonly abort: CallAbort
   readonly onActivity: ModelRequestOptions['onActivity']
   /** The work, given up at once when it goes silent: also by a provider that does not heed its signal. */
   readonly orSilence: <Result>(work: Promise<Result>) => Promise<Result>
@@ -18,14 +19,14 @@ type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'con
 /**
  * Ends an answer that has gone silent, or in which nothing but keep-alives comes. One timer for the whole answer: it looks
  * at the times of what came last. A whole answer says nothing until it is there, so that its silence counts from its
- * first piece.
+ * first piece. `outer` has no other listener.
  */
-export function watchIdle(outer: AbortSignal, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
+export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits
   if (streamIdleMs <= 0 && contentIdleMs <= 0) {
-    return { signal: outer, onActivity: () => undefined, orSilence: (work) => work, stop: () => undefined }
+    return { abort: outer, onActivity: () => undefined, orSilence: (work) => work, stop: () => undefined }
   }
-  const controller = new AbortController()
+  const abort = new CallAbort()
   let begun = stream
   let lastBytes = clock.now()
   let lastContent = lastBytes
@@ -44,16 +45,15 @@ export function watchIdle(outer: AbortSignal, limits: Limits, stream: boolean, c
   function check(): void {
     const [silence, content] = deadlines()
     const now = clock.now()
-    if (silence <= now) controller.abort(idle(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
-    else if (content <= now) controller.abort(idle(whatCame(begun, contentIdleMs)))
+    if (silence <= now) abort.abort(idle(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
+    else if (content <= now) abort.abort(idle(whatCame(begun, contentIdleMs)))
     else timer = startTimer()
   }
-  const forward = (): void => {
-    controller.abort(outer.reason)
+  outer.onAbort = () => {
+    abort.abort(outer.reason)
   }
-  outer.addEventListener('abort', forward)
   return {
-    signal: controller.signal,
+    abort,
     onActivity: (kind = 'content') => {
       lastBytes = clock.now()
       if (kind !== 'content') return
@@ -65,14 +65,14 @@ export function watchIdle(outer: AbortSignal, limits: Limits, stream: boolean, c
     },
     orSilence: (work) =>
       new Promise((resolve, reject) => {
-        controller.signal.addEventListener('abort', () => {
-          reject(controller.signal.reason as Error)
-        })
+        abort.onAbort = () => {
+          reject(abort.reason as Error)
+        }
         work.then(resolve, reject)
       }),
     stop: () => {
       clock.clearTimeout(timer)
-      outer.removeEventListener('abort', forward)
+      outer.onAbort = undefined
     },
   }
 }

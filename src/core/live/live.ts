@@ -69,6 +69,13 @@ export class Live {
       ...scope,
       emit: (announcement) => {
         this.begin()
+        const { type } = announcement as unknown as Announcement
+        if (!toldLate.has(type) && !hasListener(scope.self, type)) {
+          // It has its number all the same: nobody who listens later finds one twice.
+          this.#seq += 1
+          frozen(announcement)
+          return
+        }
         const event = frozen(this.#stamp(announcement as unknown as Announcement))
         this.#remember(event)
         scope.emit(event)
@@ -201,6 +208,15 @@ export class Live {
     if (event.type === 'state_changed') this.#present = [event]
     else if (event.type === 'approval_requested') this.#present.push(event)
   }
+}
+
+/** What somebody who comes late is told, too. */
+const toldLate: ReadonlySet<Announcement['type']> = new Set(['state_changed', 'approval_requested'])
+
+/** XState has no other way to ask; where it should have none at all some day, everybody counts as listening. */
+function hasListener(actor: AnyActorRef, type: string): boolean {
+  const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
+  return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)
 }
 
 const lives = new WeakMap<AnyActorRef, Live>()

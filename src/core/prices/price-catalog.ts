@@ -14,10 +14,23 @@ const aliases = new Map([
 let loading: Promise<typeof Catalog | null> | undefined
 let catalog: typeof Catalog | null = null
 
-/** Where the catalog was left out of a bundle, no price is known. Never rejects. */
-export async function loadCatalog(): Promise<void> {
+/**
+ * Undefined where there is nothing to load: it is there, or has nothing to say about this provider. Where the catalog was
+ * left out of a bundle, no price is known. Never rejects.
+ */
+export function loadCatalog(provider: string): Promise<void> | undefined {
+  if (catalog !== null || isOwnServer(provider)) return undefined
+  return load()
+}
+
+async function load(): Promise<void> {
   loading ??= import('@pydantic/genai-prices').catch(() => null)
   catalog = await loading
+}
+
+/** The catalog names companies. What goes by its host, or runs on one's own machine, it cannot know. */
+function isOwnServer(provider: string): boolean {
+  return /[.:]|^(localhost|ollama|lmstudio|vllm|gpustack)$/i.test(provider.trim())
 }
 
 /**

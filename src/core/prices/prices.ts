@@ -15,7 +15,8 @@ export type PriceOverrides = PriceTable | PriceFunction
 
 export interface PriceBook {
   /**
-   * What one response costs, in USD; null when the price is not known. Never rejects.
+   * What one response costs, in USD; null when the price is not known. A promise only while the catalog is not loaded
+   * that has to be looked into; it never rejects.
    *
    * Cached input is a part of the input, and cheaper where the provider makes it so. `at` is when the request was made,
    * in milliseconds since the epoch (default: now): some providers are cheaper at night.
@@ -23,9 +24,14 @@ export interface PriceBook {
    * Models on one's own machine (Ollama, vLLM) have no known price: give `{ inputPerMillion: 0, outputPerMillion: 0 }`
    * for what costs nothing.
    */
-  price(provider: string, model: string, usage: TokenUsage, at?: number): Promise<number | null>
-  /** Loads the catalog, so that `knownPrice` can look into it. Never rejects. */
-  load(): Promise<void>
+  price(
+    provider: string,
+    model: string,
+    usage: TokenUsage,
+    at?: number,
+  ): number | null | Promise<number | null>
+  /** Loads what `knownPrice` has to look into: the catalog, or nothing. Never rejects. */
+  load(provider: string, model: string): Promise<void> | undefined
   /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
   knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
 }
@@ -41,12 +47,14 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
   if (overrides === null) return noPrices
   const own = typeof overrides === 'function' ? totally(overrides) : byTable(overrides)
   return {
-    load: loadCatalog,
-    price: async (provider, model, usage, at = Date.now()) => {
+    load: (provider, model) =>
+      typeof overrides === 'object' && hasPrice(overrides, model) ? undefined : loadCatalog(provider),
+    price: (provider, model, usage, at = Date.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost
-      await loadCatalog()
-      return catalogPrice(provider, model, usage, at)
+      const loading = loadCatalog(provider)
+      if (loading === undefined) return catalogPrice(provider, model, usage, at)
+      return loading.then(() => catalogPrice(provider, model, usage, at))
     },
     knownPrice: (provider, model, usage, at = Date.now()) => {
       const cost = own(provider, model, usage)
@@ -56,8 +64,8 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
 }
 
 const noPrices: PriceBook = {
-  load: () => Promise.resolve(),
-  price: () => Promise.resolve(null),
+  load: () => undefined,
+  price: () => null,
   knownPrice: () => null,
 }
 
@@ -74,6 +82,10 @@ function byTable(overrides: unknown): PriceFunction {
     const price = table.get(model) ?? table.get(withoutDate(model))
     return price && costOf(usage, price)
   }
+}
+
+function hasPrice(table: PriceTable, model: string): boolean {
+  return Object.hasOwn(table, model) || Object.hasOwn(table, withoutDate(model))
 }
 
 function costOf(usage: TokenUsage, price: ModelPrice): number {

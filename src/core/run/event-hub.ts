@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs'
-import type { Actor } from 'xstate'
+import type { Actor, Subscription } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentState } from '../../../machines/agent/outcome.js'
 import { EventQueue } from './event-queue.js'
@@ -9,18 +9,26 @@ import { liveOf } from '../live/live.js'
 import { describeError } from '../base/describe-error.js'
 import type { Rest } from './rest.js'
 
+type Heard = AgentEvent['type'] | '*'
+
 interface Listener {
+  /** The only events that it wants to hear. */
+  of: Heard
   next(event: AgentEvent): void
   complete(): void
   /** The run was refused: the warning is for those who take no errors. */
   refused(error: unknown, warning: AgentEvent): void
 }
 
-/** What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else. */
+/**
+ * What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else: to what
+ * somebody wants to hear, because what nobody hears costs next to nothing.
+ */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
   readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
   readonly #listeners = new Set<Listener>()
+  readonly #heard = new Map<Heard, Subscription>()
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
@@ -37,13 +45,25 @@ export class EventHub {
   /** Begins to listen. Who subscribed before hears everything from the start. */
   follow(actor: Actor<AgentMachine>): void {
     this.#actor = actor
-    actor.on('*', (event) => {
-      const told = event as AgentEvent
-      if (told.type === 'run_ended') this.#hasEnded = true
-      this.#tell((listener) => {
-        listener.next(told)
-      })
-    })
+    for (const { of } of this.#listeners) this.#hear(of)
+  }
+
+  #hear(type: Heard): void {
+    if (this.#actor === undefined || this.#heard.has(type) || this.#heard.has('*')) return
+    if (type === '*') {
+      for (const subscription of this.#heard.values()) subscription.unsubscribe()
+      this.#heard.clear()
+    } else if (type !== 'run_ended') this.#hear('run_ended')
+    this.#heard.set(
+      type,
+      this.#actor.on(type, (event) => {
+        const told = event as AgentEvent
+        if (told.type === 'run_ended') this.#hasEnded = true
+        this.#tell((listener) => {
+          if (listener.of === '*' || listener.of === told.type) listener.next(told)
+        })
+      }),
+    )
   }
 
   /**
@@ -65,21 +85,21 @@ export class EventHub {
 
   /** Made when somebody asks: most runs are only awaited. */
   get events$(): Observable<AgentEvent> {
-    this.#events ??= this.#observe((event, next) => {
+    this.#events ??= this.#observe('*', (event, next) => {
       next(event)
     })
     return this.#events
   }
 
   get text$(): Observable<string> {
-    this.#text ??= this.#observe((event, next) => {
+    this.#text ??= this.#observe('stream_chunk', (event, next) => {
       if (event.type === 'stream_chunk' && event.text !== '') next(event.text)
     })
     return this.#text
   }
 
   get state$(): Observable<AgentState> {
-    this.#state ??= this.#observe((event, next) => {
+    this.#state ??= this.#observe('state_changed', (event, next) => {
       if (event.type === 'state_changed') next(event.to)
     })
     return this.#state
@@ -111,6 +131,7 @@ export class EventHub {
     })
     undo.push(
       this.#attach({
+        of: '*',
         next: (event) => {
           queue.push(event)
         },
@@ -128,9 +149,10 @@ export class EventHub {
     return queue
   }
 
-  #observe<T>(select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
+  #observe<T>(of: Heard, select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
     return new SafeObservable<T>(this.#reporter(), (subscriber) =>
       this.#attach({
+        of,
         next: (event) => {
           select(event, (value) => {
             subscriber.next(value)
@@ -155,8 +177,10 @@ export class EventHub {
     const context = this.#actor?.getSnapshot().context
     if (live?.started && context) for (const event of live.present(context)) listener.next(event)
     if (this.#end === 'completed') listener.complete()
-    else if (this.#end === 'open') this.#listeners.add(listener)
-    else listener.refused(this.#end.error, this.#end.warning)
+    else if (this.#end === 'open') {
+      this.#listeners.add(listener)
+      this.#hear(listener.of)
+    } else listener.refused(this.#end.error, this.#end.warning)
     return () => {
       this.#listeners.delete(listener)
     }

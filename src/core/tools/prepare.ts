@@ -20,14 +20,23 @@ type Prepared = Omit<ModelOutput['calls'][number], 'id'>
 /**
  * Who has to act on each call before it can run, in the order of the calls. A call that cannot run anyway (unknown
  * tool, arguments that do not fit) needs nobody: it becomes an error result without bothering a person. So does one of
- * which that is not known within the time that the tool has (`undecided`). Never rejects.
+ * which that is not known within the time that the tool has (`undecided`). Never throws or rejects; a promise only where somebody has to be asked.
  */
-export async function prepareCalls(
+export function prepareCalls(
   calls: readonly ToolCall[],
   tools: ToolSet,
   options: PrepareOptions,
-): Promise<ModelOutput['calls']> {
-  const prepared = await Promise.all(calls.map((call) => inTime(call, tools, options)))
+): ModelOutput['calls'] | Promise<ModelOutput['calls']> {
+  const prepared = calls.map((call) => inTime(call, tools, options))
+  if (prepared.every(isKnown)) return preparedCalls(calls, prepared)
+  return Promise.all(prepared.map(async (one) => one)).then((settled) => preparedCalls(calls, settled))
+}
+
+function isKnown(prepared: Prepared | Promise<Prepared>): prepared is Prepared {
+  return !(prepared instanceof Promise)
+}
+
+function preparedCalls(calls: readonly ToolCall[], prepared: readonly Prepared[]): ModelOutput['calls'] {
   return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
 }
 
@@ -36,7 +45,7 @@ export function decisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
   return tool.timeoutMs || defaultTimeoutMs
 }
 
-async function inTime(call: ToolCall, tools: ToolSet, options: PrepareOptions): Promise<Prepared> {
+function inTime(call: ToolCall, tools: ToolSet, options: PrepareOptions): Prepared | Promise<Prepared> {
   const tool = tools.get(call.function.name)
   // Most tools: their arguments need not be read before they run.
   if (tool === undefined || (!tool.client && tool.needsApproval === false)) return { needs: 'nobody' }

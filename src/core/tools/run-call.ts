@@ -41,11 +41,11 @@ export interface RunCallOptions {
  * Executes one call. Whatever happens becomes one result that the model can read, but for a sub-agent that rests: null.
  * Never rejects.
  */
-export async function runCall(
+export function runCall(
   call: RunnableCall,
   options: RunCallOptions,
   abort: CallAbort,
-): Promise<ToolResult | null> {
+): ToolResult | Promise<ToolResult | null> {
   const { tools, clock, defaultTimeoutMs, maxResultChars } = options
   const tool = tools.get(call.name)
   if (tool === undefined) {

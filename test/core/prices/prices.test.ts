@@ -91,7 +91,7 @@ describe('the catalog', () => {
 describe('overrides', () => {
   test('null in their place knows no price at all', async () => {
     const book = createPriceBook(null)
-    await book.load()
+    await book.load('openai', 'gpt-4o')
     expect(await book.price('openai', 'gpt-4o', million, noon)).toBeNull()
     expect(book.knownPrice('openai', 'gpt-4o', million, noon)).toBeNull()
   })

@@ -1,5 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import type { ToolResult } from '../../../machines/agent/results.js'
+import { CallAbort } from '../../../src/core/base/abort.js'
 import { type RunBatchOptions, runBatch } from '../../../src/core/tools/run-batch.js'
 import type { RunnableCall } from '../../../src/core/tools/run-call.js'
 import { type ToolEntry, toolSet } from '../../../src/core/tools/tool-set.js'
@@ -17,13 +18,13 @@ export function start(
   const results: [string, ToolResult][] = []
   const progress: unknown[] = []
   const clock = new SimulatedClock()
-  const controller = new AbortController()
+  const abort = new CallAbort()
   const done = runBatch(calls, {
     tools: toolSet(tools),
     concurrency: 8,
     defaultTimeoutMs: 0,
     maxResultChars: 1000,
-    signal: controller.signal,
+    abort,
     clock,
     context: undefined,
     runId: 'run',
@@ -33,7 +34,7 @@ export function start(
     onResult: (callId, result) => results.push([callId, result]),
     ...more,
   })
-  return { done, results, progress, clock, abort: (reason?: unknown) => controller.abort(reason) }
+  return { done, results, progress, clock, abort: (reason?: unknown) => abort.abort(reason) }
 }
 
 /** The result of one call. */

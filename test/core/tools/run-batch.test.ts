@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals'
 import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
+import { CallAbort } from '../../../src/core/base/abort.js'
 import { defineTool } from '../../../src/core/tools/define-tool.js'
 import type { ToolExecution } from '../../../src/core/tools/define-tool.js'
 import { call, settle, start } from './harness.js'
@@ -195,7 +196,9 @@ test('An abort reaches every running tool at once, starts nothing more and silen
 
 test('A batch that is aborted before it starts, or before its tools do, starts nothing', async () => {
   const { tool, started } = manual()
-  const aborted = start(calls('a'), [tool], { signal: AbortSignal.abort() })
+  const stopped = new CallAbort()
+  stopped.abort()
+  const aborted = start(calls('a'), [tool], { abort: stopped })
   await aborted.done
   const soon = start(calls('b'), [tool])
   soon.abort()
@@ -206,13 +209,13 @@ test('A batch that is aborted before it starts, or before its tools do, starts n
 
 test('An abort from within onResult stops the rest', async () => {
   const seen: string[] = []
-  const controller = new AbortController()
+  const abort = new CallAbort()
   const tool = defineTool({ ...common, execute: () => 1 })
   await start(calls('a', 'b', 'c'), [tool], {
-    signal: controller.signal,
+    abort,
     onResult: (id) => {
       seen.push(id)
-      controller.abort()
+      abort.abort()
     },
   }).done
   await settle()

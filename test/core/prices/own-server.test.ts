@@ -1,0 +1,36 @@
+import { createPriceBook } from '../../../src/core/prices/prices.js'
+
+const usage = {
+  inputTokens: 1000,
+  outputTokens: 100,
+  totalTokens: 1100,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
+
+/** In a file of its own: nothing has loaded the catalog. A promise says that it is being loaded. */
+describe('the catalog is left alone', () => {
+  const book = createPriceBook({ mine: { inputPerMillion: 10, outputPerMillion: 0 } })
+
+  test.each(['127.0.0.1', 'llm.example.com', '[::1]', 'localhost', 'ollama', 'lmstudio', 'vllm'])(
+    'where the provider is a server of one’s own: %s',
+    (provider) => {
+      expect(book.load(provider, 'gpt-4o')).toBeUndefined()
+      expect(book.price(provider, 'gpt-4o', usage)).toBeNull()
+      expect(book.knownPrice(provider, 'gpt-4o', usage)).toBeNull()
+    },
+  )
+
+  test('where the price is given', () => {
+    expect(book.load('openai', 'mine')).toBeUndefined()
+    expect(book.price('openai', 'mine', usage)).toBe(0.01)
+  })
+
+  test('until a company is asked for', async () => {
+    const price = book.price('openai', 'gpt-4o', usage)
+    expect(price).toBeInstanceOf(Promise)
+    expect(await price).toBeCloseTo(0.0035, 10)
+    expect(book.price('openai', 'gpt-4o', usage)).toBeCloseTo(0.0035, 10)
+    expect(book.price('llm.example.com', 'gpt-4o', usage)).toBeNull()
+  })
+})
