@@ -1,9 +1,7 @@
 import type { AnyEventObject, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { FitOutput } from '../../../machines/agent/fit.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
 import type { PendingCall } from '../../../machines/agent/outcome.js'
@@ -21,6 +19,8 @@ import {
   screenedOutcomes,
   toolOutcomes,
   usageOf,
+  consultation,
+  fitting,
 } from './outcomes.js'
 import { isWatching } from '../../../guards/state.js'
 
@@ -387,16 +387,6 @@ function at(event: AnyEventObject, now = early): AnyEventObject {
   return { ...event, now }
 }
 
-function fitting(fit: FitOutput['fit']): FitOutput {
-  return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
-}
-
 function unheard(error: ModelActorError): ModelActorError {
   return { ...error, partialText: '' }
-}
-
-/** What the user's guards answer: one of them speaks, and remembers that it was asked. */
-function consultation(action?: UserFinding['action'], onHalt: UserFinding['onHalt'] = 'error'): Consultation {
-  const finding = { guard: 'own', evidence: 'own: seen', message: 'Not that.', onHalt, callIds: null }
-  return { states: { own: 1 }, findings: action ? [{ action, ...finding }] : [], warnings: [] }
 }

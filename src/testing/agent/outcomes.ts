@@ -1,3 +1,5 @@
+import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
+import type { FitOutput } from '../../../machines/agent/fit.js'
 import { type ModelActorError, modelFailure, type ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Usage } from '../../../machines/agent/usage.js'
@@ -163,4 +165,17 @@ export function usageOf(tokens: number): Usage {
     cost: 0,
     estimated: false,
   }
+}
+
+export function fitting(fit: FitOutput['fit']): FitOutput {
+  return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
+}
+
+/** What the user's guards answer: one of them speaks, and remembers that it was asked. */
+export function consultation(
+  action?: UserFinding['action'],
+  onHalt: UserFinding['onHalt'] = 'error',
+): Consultation {
+  const finding = { guard: 'own', evidence: 'own: seen', message: 'Not that.', onHalt, callIds: null }
+  return { states: { own: 1 }, findings: action ? [{ action, ...finding }] : [], warnings: [] }
 }
