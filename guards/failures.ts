@@ -26,7 +26,7 @@ export interface FailingConfig {
 
 const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const
 
-export type FailureKind = NonNullable<ResultFact['errorKind']>
+export type ToolFailureKind = NonNullable<ResultFact['errorKind']>
 
 /** What a failure counts against: a key of `guardrails.failing`. */
 export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
@@ -35,7 +35,7 @@ export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transien
 export interface Failure {
   /** The beginning of the call's. */
   fingerprint: string
-  kind: FailureKind
+  kind: ToolFailureKind
   count: number
 }
 
@@ -60,7 +60,7 @@ export interface Tally {
 /** How many calls are remembered: the latest. */
 export const mostFailures = 12
 
-export const identicalRule: Record<FailureKind, FailureRule> = {
+export const identicalRule: Record<ToolFailureKind, FailureRule> = {
   failed: 'identical',
   unknown_tool: 'identical',
   transient: 'transientIdentical',
@@ -68,7 +68,7 @@ export const identicalRule: Record<FailureKind, FailureRule> = {
 }
 
 /** The streaks that runs of failures of any call feed; an unknown tool feeds none, it says nothing about the world. */
-const anyRule: Record<FailureKind, 'any' | 'transientAny' | null> = {
+const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
   failed: 'any',
   policy_denied: 'any',
   transient: 'transientAny',
@@ -112,7 +112,7 @@ function forgive(before: Failures, results: readonly ResultFact[]): Failures {
 }
 
 /** The failures that count, by kind, each call once. */
-function failuresOf(results: readonly ResultFact[]): { kind: FailureKind; calls: ResultFact[] }[] {
+function failuresOf(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds
     .filter((kind) => kind !== excused)

@@ -120,10 +120,17 @@ export function lastWords(messages: readonly Message[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-/** What memory found for a user message: data for the model, never instructions. */
+/**
+ * What memory found for a user message: data for the model, never instructions.
+ *
+ * @example
+ * const snippet: RetrievedSnippet = { source: 'leave.md', text: '30 days of vacation.', score: 4.2 }
+ */
 export interface RetrievedSnippet {
-  /** Where it comes from: the name of a document. */
+  /** Where it comes from, for people and for the model: a file name, a URL, a title. */
   source: string
+  /** What it says. */
   text: string
+  /** How well it fits; higher is better. What the numbers mean is the retriever's own. */
   score?: number
 }

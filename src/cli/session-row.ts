@@ -11,7 +11,7 @@ import type { ListedSession, SessionStore, SessionSummary } from '../core/sessio
 export type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
 
 /** A session in a list, as it stands now. */
-export interface SessionRow extends Omit<SessionSummary, 'state'> {
+export interface SessionInList extends Omit<SessionSummary, 'state'> {
   id: string
   state: ListedState
   reason: Reason | null
@@ -22,7 +22,7 @@ export interface SessionRow extends Omit<SessionSummary, 'state'> {
 }
 
 /** A summary in the store is as old as the last rest of a run: how a session stands now, its log tells. */
-export async function sessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
+export async function sessionRow(store: SessionStore, entry: ListedSession): Promise<SessionInList | null> {
   const { summary, ...place } = entry
   try {
     const { run, name, runs, state } = await standingAt(store, entry.id)

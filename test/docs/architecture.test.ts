@@ -9,16 +9,18 @@ const answers = Array.from(
   table.matchAll(/^\| ([^|]+\?) \| (.+) \|$/gm),
   ([, question = '', answer = '']) => ({
     question,
-    doors: Array.from(
-      answer.matchAll(/\[([^\]]+)\]\(([^)]+)\) `(\w+)`/g),
-      ([, file = '', link = '', name = '']) => ({
-        name,
-        file,
-        isLinked: posix.normalize(posix.join('docs', link)) === file,
-      }),
-    ),
+    doors: doorsIn(answer),
   }),
 )
+
+/** Each name stands after the file that it is in; several may stand after one. */
+function doorsIn(answer: string): { name: string; file: string; isLinked: boolean }[] {
+  return answer.split(/(?=\[)/).flatMap((part) => {
+    const [, file = '', link = '', rest = ''] = /^\[([^\]]+)\]\(([^)]+)\)(.*)$/.exec(part) ?? []
+    const isLinked = posix.normalize(posix.join('docs', link)) === file
+    return Array.from(rest.matchAll(/`(\w+)`/g), ([, name = '']) => ({ name, file, isLinked }))
+  })
+}
 
 /** Whether a file declares something of that name at its top level, exported or not. */
 function declares(source: string, name: string): boolean {

@@ -29,7 +29,7 @@ export interface GivenAnswer {
   text: string
 }
 
-export interface ResumeOptions extends CommonOptions {
+export interface ResumeCommandOptions extends CommonOptions {
   id: string
   /** Undefined: none was given. `-` is stdin. */
   message: string | undefined
@@ -37,7 +37,7 @@ export interface ResumeOptions extends CommonOptions {
 }
 
 /** What `statewright resume` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
-export function readResumeOptions(args: readonly string[]): ResumeOptions {
+export function readResumeOptions(args: readonly string[]): ResumeCommandOptions {
   const given = parseOptions(scenarioInline(args), resumeOptionSpecs)
   const [id, ...words] = given.positionals
   if (id === undefined) {

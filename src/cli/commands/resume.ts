@@ -23,7 +23,7 @@ import { shellWord } from '../shell-words.js'
 import { refuseUnaskedRehearsal } from '../stage.js'
 import { withAgent } from '../with-agent.js'
 import { carriedOptions } from './common-options.js'
-import { readResumeOptions, type ResumeOptions, resumeOptionSpecs } from './resume-options.js'
+import { readResumeOptions, type ResumeCommandOptions, resumeOptionSpecs } from './resume-options.js'
 
 export const resumeCommand: Command = {
   name: 'resume',
@@ -49,7 +49,7 @@ export const resumeCommand: Command = {
   },
 }
 
-async function resumeIn(store: SessionStore, options: ResumeOptions, io: CliIO): Promise<ExitCode> {
+async function resumeIn(store: SessionStore, options: ResumeCommandOptions, io: CliIO): Promise<ExitCode> {
   const { id, holder } = await findSession(store, options.id)
   if (holder !== null) throw busy(id, holder)
   const { run: result, snapshot } = await replay(store, id)
@@ -84,7 +84,7 @@ async function resumeIn(store: SessionStore, options: ResumeOptions, io: CliIO):
   )
 }
 
-async function messageIn({ message }: ResumeOptions, io: CliIO): Promise<string | undefined> {
+async function messageIn({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
   const text = message === '-' ? await readPiped(io) : message
   if (text?.trim() === '') throw badUsage('The message is empty: say something, or leave it out.', 'MESSAGE')
   return text
@@ -94,7 +94,7 @@ async function messageIn({ message }: ResumeOptions, io: CliIO): Promise<string 
 function answersFor(
   result: RunResult | RunAtWork,
   message: string | undefined,
-  { answers }: ResumeOptions,
+  { answers }: ResumeCommandOptions,
 ): Answer[] {
   const toCalls = answersTo(result, answers)
   if (message === undefined) return result.state === 'PAUSED' ? [resume] : toCalls
@@ -135,7 +135,7 @@ function show(
   }: {
     limits: AgentConfig['limits']
     carried: string
-    options: ResumeOptions
+    options: ResumeCommandOptions
     io: CliIO
   },
 ): void {

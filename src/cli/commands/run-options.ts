@@ -18,7 +18,7 @@ export const runOptionSpecs = {
   ...outputOptionSpecs,
 } satisfies OptionSpecs
 
-export interface RunOptions extends CommonOptions {
+export interface RunCommandOptions extends CommonOptions {
   /** Undefined: none was given. `-` is stdin. */
   prompt: string | undefined
   session: string | undefined
@@ -27,7 +27,7 @@ export interface RunOptions extends CommonOptions {
 }
 
 /** What `statewright run` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
-export function readRunOptions(args: readonly string[]): RunOptions {
+export function readRunOptions(args: readonly string[]): RunCommandOptions {
   const given = parseOptions(scenarioInline(args), runOptionSpecs)
   const { positionals, text, has } = given
   const maxSteps = wholeNumber('--max-steps', text('max-steps'), 1)

@@ -8,7 +8,7 @@ import { isRehearsal, refuseUnaskedRehearsal } from '../stage.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import { withAgent } from '../with-agent.js'
 import { carriedOptions } from './common-options.js'
-import { type RunOptions, readRunOptions, runOptionSpecs } from './run-options.js'
+import { type RunCommandOptions, readRunOptions, runOptionSpecs } from './run-options.js'
 
 export const runCommand: Command = {
   name: 'run',
@@ -46,7 +46,7 @@ export const runCommand: Command = {
 }
 
 function play(
-  options: RunOptions,
+  options: RunCommandOptions,
   file: Awaited<ReturnType<typeof loadConfig>>,
   { store, isKept }: OpenedStore,
   io: CliIO,

@@ -1,4 +1,4 @@
-import type { SessionRow, ListedState } from '../session-row.js'
+import type { SessionInList, ListedState } from '../session-row.js'
 import { ago } from './ago.js'
 import type { Paint, Style } from '../../core/format/paint.js'
 import { styleOf } from '../../core/format/summary.js'
@@ -12,7 +12,7 @@ const leastTitle = 20
 
 /** A list of sessions for people: one line each, under a line of heads. */
 export function sessionTable(
-  rows: readonly SessionRow[],
+  rows: readonly SessionInList[],
   { now, width, paint }: { now: number; width: number; paint: Paint },
 ): string {
   const cells = rows.map((row) => [

@@ -47,7 +47,12 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkedInspector } from '../run/safe-inspector.js'
 import { featuresOf } from './features-of.js'
-import { type Conversation, readConversation, sessionNotEmpty, withHistory } from '../sessions/history.js'
+import {
+  type GivenConversation,
+  readConversation,
+  sessionNotEmpty,
+  withHistory,
+} from '../sessions/history.js'
 import { journaled } from '../live/journaled.js'
 import type { Binding } from '../live/live.js'
 import { newId } from '../base/new-id.js'
@@ -237,7 +242,7 @@ export function createAgent(options: AgentOptions): Agent {
   const begin = async (
     runId: string,
     session: Session,
-    said: Conversation,
+    said: GivenConversation,
     options: { config: AgentConfig; context: unknown },
   ): Promise<Origin> => {
     const { context } = options

@@ -1,19 +1,7 @@
+import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import { ConfigError, StatewrightError } from '../base/errors.js'
 
-/**
- * A piece of text that a retriever found.
- *
- * @example
- * const snippet: RetrievedSnippet = { source: 'leave.md', text: '30 days of vacation.', score: 4.2 }
- */
-export interface RetrievedSnippet {
-  /** Where it comes from, for people and for the model: a file name, a URL, a title. */
-  source: string
-  /** What it says. */
-  text: string
-  /** How well it fits; higher is better. What the numbers mean is the retriever's own. */
-  score?: number
-}
+export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 
 /**
  * Finds text that may help with a query. `memory()` makes one; write one to ask a search service of your own.

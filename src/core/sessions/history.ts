@@ -68,7 +68,7 @@ interface RefusalPart {
 }
 
 /** A run's input, read: the conversation before it, numbered from m1, and what the user says now. */
-export interface Conversation {
+export interface GivenConversation {
   history: Message[]
   said: NewMessage[]
 }
@@ -77,7 +77,7 @@ export interface Conversation {
  * Tells the earlier turns from what the user says now, which is everything after the last message that is not the
  * user's. A UsageError `invalid_input` names the message, and says what is wrong with it.
  */
-export function readConversation(input: unknown, now: number): Conversation {
+export function readConversation(input: unknown, now: number): GivenConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isEarlier) + 1 : 0
   if (!Array.isArray(input) || from === 0) return { history: [], said: toMessages(input) }
   const history = numbered(paired(input.slice(0, from).map(readMessage)), now)
@@ -89,7 +89,11 @@ export function readConversation(input: unknown, now: number): Conversation {
 }
 
 /** What a run of a session starts from, with the turns that its input brings. They belong to a new session only. */
-export function withHistory(state: SessionState, { history }: Conversation, sessionId: string): SessionState {
+export function withHistory(
+  state: SessionState,
+  { history }: GivenConversation,
+  sessionId: string,
+): SessionState {
   if (history.length === 0) return state
   if (state.messages.length === 0) return { ...state, messages: history }
   throw sessionNotEmpty(sessionId)

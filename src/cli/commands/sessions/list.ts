@@ -7,7 +7,7 @@ import { jsonLine } from '../../render/json.js'
 import { painter, wantsColor } from '../../render/paint.js'
 import { isoTime } from '../../render/ago.js'
 import { sessionTable } from '../../render/session-table.js'
-import { type SessionRow, sessionRow } from '../../session-row.js'
+import { type SessionInList, sessionRow } from '../../session-row.js'
 import { sessionOptionSpecs } from './options.js'
 
 const defaultLimit = 20
@@ -33,7 +33,7 @@ export const listCommand: Command = {
     await withSessionStore(text('store'), io, async (store) => {
       const entries = await store.list()
       const shown = limit === 0 ? entries : entries.slice(0, limit)
-      const rows: SessionRow[] = []
+      const rows: SessionInList[] = []
       for (const entry of shown) {
         // oxlint-disable-next-line no-await-in-loop -- however many there are, one log at a time is in memory
         const row = await sessionRow(store, entry)
@@ -46,12 +46,12 @@ export const listCommand: Command = {
   },
 }
 
-function withDates({ id, createdAt, updatedAt, ...rest }: SessionRow): object {
+function withDates({ id, createdAt, updatedAt, ...rest }: SessionInList): object {
   const [created, updated] = [createdAt, updatedAt].map(isoTime)
   return { id, createdAt: created, updatedAt: updated, ...rest }
 }
 
-function showTable(rows: readonly SessionRow[], more: number, { stdout, env }: CliIO): void {
+function showTable(rows: readonly SessionInList[], more: number, { stdout, env }: CliIO): void {
   if (rows.length === 0) {
     stdout.write('There are no sessions yet. Begin one: statewright run "What changed last week?"\n')
     return
