@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import { StatewrightError } from '../base/errors.js'
+import { StatewrightError, UsageError } from '../base/errors.js'
 import { frozen } from '../base/freeze.js'
 import { describeError } from '../base/describe-error.js'
 
@@ -23,4 +23,10 @@ function wordsOf(error: unknown): { code: string; message: string } {
     code: error instanceof StatewrightError ? error.code : 'run_refused',
     message: describeError(error),
   }
+}
+
+/** A method that the run cannot take as it stands. */
+export function wrongState(method: string, state: string, why: string): UsageError {
+  const text = `${method}(): the run is ${state} and ${why}. Await run.result, or watch run.state$, before you call it.`
+  return new UsageError('wrong_state', text, method)
 }

@@ -1,3 +1,6 @@
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { storeFailed } from '../sessions/journal.js'
+
 /**
  * The promise of the next rest: renewed whenever the run goes on. A result is made when somebody wants it: a run that is
  * answered a thousand times on end rests a thousand times, and nobody looks in between.
@@ -81,4 +84,9 @@ export class Rest<Result> {
     promise.catch(() => undefined)
     return promise
   }
+}
+
+/** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
+export function unkept(result: RunResult, error: unknown): RunResult | null {
+  return result.resumable ? null : { error: { ...storeFailed(error).failure, recoverable: true }, ...result }
 }

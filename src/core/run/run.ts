@@ -5,7 +5,7 @@ import type { PublicEvent } from '../../../machines/agent/events.js'
 import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
-import { UsageError } from '../base/errors.js'
+import type { UsageError } from '../base/errors.js'
 import { onAbort } from '../base/abort.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -19,10 +19,9 @@ import { type AgentSnapshot, type Followers, RunActor } from './run-actor.js'
 import type { Origin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/input.js'
 import { describeError } from '../base/describe-error.js'
-import { refusalEvent, warnPlatform } from './refusal.js'
-import { Rest } from './rest.js'
+import { refusalEvent, warnPlatform, wrongState } from './refusal.js'
+import { Rest, unkept } from './rest.js'
 import type { Session } from '../sessions/session.js'
-import { storeFailed } from '../sessions/journal.js'
 
 /**
  * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
@@ -89,43 +88,26 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Every event. Completes at a final state; errors only when the run is refused before it starts.
-   *
-   * @example
-   * run.events$.subscribe((event) => console.log(event.seq, event.type))
+   * @example run.events$.subscribe((event) => console.log(event.seq, event.type))
    */
   get events$(): Observable<AgentEvent<Tools>> {
     this.#isWatched = true
     return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
-  /**
-   * The streamed text, piece by piece.
-   *
-   * @example
-   * run.text$.subscribe((text) => process.stdout.write(text))
-   */
+  /** The streamed text, piece by piece. @example run.text$.subscribe((text) => process.stdout.write(text)) */
   get text$(): Observable<string> {
     this.#isWatched = true
     return this.#hub.text$
   }
 
-  /**
-   * The present state, then every change of it.
-   *
-   * @example
-   * run.state$.subscribe((state) => console.log(state)) // RUNNING …
-   */
+  /** The present state, then every change of it. @example run.state$.subscribe((state) => console.log(state)) */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
   }
 
-  /**
-   * ERROR for a run that was refused.
-   *
-   * @example
-   * console.log(run.state) // RUNNING
-   */
+  /** ERROR for a run that was refused. @example console.log(run.state) // RUNNING */
   get state(): AgentState {
     return this.#isRefused ? 'ERROR' : (this.#context?.state ?? 'RUNNING')
   }
@@ -148,9 +130,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * How the run stands at its next rest: a final state, PAUSED or WAITING_FOR_INPUT (interactive runs rest only at
    * finals). Never rejects for what an agent does; `orThrow(result)` if you like exceptions. Rejects with a
    * ConfigError when the run is refused before it starts.
-   *
-   * @example
-   * const { state, reason, output } = await run.result // COMPLETED end_turn …
+   * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
   get result(): Promise<RunResult<Output, Tools>> {
     this.#isWatched = true
@@ -164,9 +144,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does nothing.
-   *
-   * @example
-   * run.cancel('The user has closed the page.')
+   * @example run.cancel('The user has closed the page.')
    */
   cancel(why?: string): void {
     this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
@@ -174,11 +152,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Rests in PAUSED at the next safe point; a natural end comes first.
-   *
-   * @example
-   * const long = agent.run('Read the whole archive.')
-   * long.pause()
-   * const { state } = await long.result // PAUSED, or COMPLETED where its end came first
+   * @example agent.run('Read the whole archive.').pause()
    * @throws {UsageError} `wrong_state` after a final state
    */
   pause(): void {
@@ -188,9 +162,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Goes on from PAUSED; `result` is then the promise of the next rest.
-   *
-   * @example
-   * if ((await run.result).state === 'PAUSED') run.resume()
+   * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` in every other state
    */
   resume(): void {
@@ -200,10 +172,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Tells the model something at the next safe point, without resetting any counter. A paused run goes on.
-   *
-   * @example
-   * const long = agent.run('Read the whole archive.')
-   * long.steer('Begin with the newest.')
+   * @example agent.run('Read the whole archive.').steer('Begin with the newest.')
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
    */
   steer(text: string): void {
@@ -215,9 +184,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The next user message of an interactive run.
-   *
-   * @example
-   * if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
+   * @example if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
    * @throws {UsageError} `wrong_state` while it waits for none, `invalid_input`
    */
   reply(input: UserInput): void {
@@ -233,11 +200,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * fit the tool's schema is refused, and the call waits on; a schema that checks asynchronously refuses it with a
    * `warning` (`answer_refused`).
    *
-   * @example
-   * for (const call of result.pending ?? []) {
-   *   if (call.name === 'transfer') run.approve(call, { to: 'Ann', amount: 5 })
-   *   else run.reject(call, 'Not this one.')
-   * }
+   * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`
    */
   approve<Call extends CallReference>(
@@ -258,9 +221,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Refuses a call; the model reads why. Takes and throws what `approve` does.
-   *
-   * @example
-   * for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
+   * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
     const { callId, fingerprint } = this.#awaited(call, 'approval', options)
@@ -269,9 +230,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does.
-   *
-   * @example
-   * for (const call of result.pending ?? []) if (call.needs === 'client') run.toolOutput(call, { opened: true })
+   * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.toolOutput(call, { opened: true })
    */
   toolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
     const { callId, fingerprint } = this.#awaited(call, 'client', options)
@@ -283,9 +242,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`).
-   *
-   * @example
-   * if (run.nearBudget()) run.steer('Come to an end.')
+   * @example if (run.nearBudget()) run.steer('Come to an end.')
    */
   nearBudget(): boolean {
     return this.#context !== undefined && isNearBudget(this.#context)
@@ -293,9 +250,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The run's state as plain JSON, fit to be stored.
-   *
-   * @example
-   * const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
+   * @example const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
    */
   snapshot(): unknown {
     if (!this.#snapshot) this.#refuse('snapshot', 'its session is still being read')
@@ -440,15 +395,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #refuse(method: string, why: string): never {
-    throw new UsageError(
-      'wrong_state',
-      `${method}(): the run is ${this.state} and ${why}. Await run.result, or watch run.state$, before you call it.`,
-      method,
-    )
+    throw wrongState(method, this.state, why)
   }
-}
-
-/** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
-function unkept(result: RunResult, error: unknown): RunResult | null {
-  return result.resumable ? null : { error: { ...storeFailed(error).failure, recoverable: true }, ...result }
 }
