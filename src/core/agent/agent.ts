@@ -57,7 +57,6 @@ import { journaled } from '../live/journaled.js'
 import type { Binding } from '../live/live.js'
 import { newId } from '../base/new-id.js'
 import type { AgentParts } from '../live/parts.js'
-import { refuseMissingTokenizer, refuseUnknownPrice } from '../effects/refusals.js'
 import { Run } from '../run/run.js'
 import type { Origin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
@@ -81,6 +80,9 @@ const optionNames = [
   'memory',
   'output',
 ]
+
+/** What is looked at before a first request. */
+const loadRefusals = lazily(() => import('../effects/refusals.js'))
 
 /** Only those who have a store need them. */
 const loadSessions = lazily(() => import('../sessions/log/index.js'))
@@ -228,6 +230,7 @@ export function createAgent(options: AgentOptions): Agent {
 
   /** What has to be known before anything is sent. */
   const ready = async ({ config, usage }: AgentInput): Promise<void> => {
+    const { refuseMissingTokenizer, refuseUnknownPrice } = await loadRefusals()
     await refuseUnknownPrice(parts, config, usage)
     await refuseMissingTokenizer(parts, config)
     await parts.output?.ready?.()
@@ -340,6 +343,7 @@ export function createAgent(options: AgentOptions): Agent {
         // A run that has ended needs no model any more.
         if (standing.run.status === 'active') {
           model.check?.()
+          const { refuseMissingTokenizer } = await loadRefusals()
           await refuseMissingTokenizer(parts, standing.run.context.config)
         }
       } catch (error) {

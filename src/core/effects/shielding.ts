@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
-import { runShields } from '../shields/run-shields.js'
+import { askShields } from '../shields/ask-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
@@ -16,7 +16,7 @@ export async function screen(
   const { timeoutMs, failOpen } = shields
   const { clock, binding } = live
   const { messages } = context
-  const outcome = await runShields(shields[point], content, {
+  const outcome = await askShields(shields[point], content, {
     ...scene,
     point,
     signal,

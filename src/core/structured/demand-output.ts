@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.js'
+import type { ModelProvider, ModelRequest, ResponseFormat, ToolSpec } from '../models/provider.js'
+import { strictSchema } from './strict-schema.js'
 import type { StructuredOutput } from './structured-output.js'
 
 /**
@@ -12,7 +13,7 @@ export function demandOutput(
   model: ModelProvider,
   conclude: boolean,
 ): ModelRequest {
-  if (takesFormat(output, request, model)) return { ...request, responseFormat: output.format }
+  if (takesFormat(output, request, model)) return { ...request, responseFormat: formatOf(output) }
   const tool = toolOf(output, request.tools)
   return {
     ...request,
@@ -32,6 +33,19 @@ function takesFormat({ mode }: StructuredOutput, { tools }: ModelRequest, model:
   return (
     model.structuredOutput === 'beside_tools' || (model.structuredOutput === 'alone' && tools.length === 0)
   )
+}
+
+const formats = new WeakMap<StructuredOutput, ResponseFormat>()
+
+/** Strict where that changes nothing of what the schema accepts. Made with the first request, and kept. */
+export function formatOf(output: StructuredOutput): ResponseFormat {
+  const known = formats.get(output)
+  if (known) return known
+  const { name, schema } = output
+  const strict = strictSchema(schema)
+  const format = { name, schema: strict ?? schema, strict: strict !== null }
+  formats.set(output, format)
+  return format
 }
 
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()

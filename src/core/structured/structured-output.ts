@@ -11,9 +11,7 @@ import {
   validatorOf,
 } from '../tools/input-schema.js'
 import { isStandardSchema } from '../tools/standard-schema.js'
-import type { ResponseFormat } from '../models/provider.js'
 import { plainSchema } from './plain-schema.js'
-import { strictSchema } from './strict-schema.js'
 
 /**
  * How the model is asked for an object.
@@ -57,7 +55,6 @@ export interface StructuredOutput {
   readonly mode: OutputMode
   /** JSON Schema of the answer. */
   readonly schema: JsonObject
-  readonly format: ResponseFormat
   readonly validate: Validate
   /** Awaited before the first request; rejects with a ConfigError for a schema that cannot be checked. */
   readonly ready: (() => Promise<void>) | undefined
@@ -74,9 +71,7 @@ export function structuredOutput(option: InputSchema | OutputOptions): Structure
   const { validate, ready } = isStandardSchema(given)
     ? { validate: validatorOf(given), ready: undefined }
     : plainSchema(schema)
-  const strict = strictSchema(schema)
-  const format = { name, schema: strict ?? schema, strict: strict !== null }
-  return { name, mode, schema, format, validate, ready }
+  return { name, mode, schema, validate, ready }
 }
 
 function isOptions(option: InputSchema | OutputOptions): option is OutputOptions {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ConfigError, createAgent, type ModelProvider, openaiChat } from '../../../src/index.js'
 import { structuredOutputAt } from '../../../src/core/models/openai/structured-output-at.js'
+import { formatOf } from '../../../src/core/structured/demand-output.js'
 import { structuredOutput } from '../../../src/core/structured/structured-output.js'
 
 const schema = z.object({ city: z.string() })
@@ -28,17 +29,18 @@ describe('output', () => {
   })
 
   it('takes a plain JSON Schema', () => {
-    const { format } = structuredOutput({
+    const output = structuredOutput({
       type: 'object',
       properties: { a: { type: 'null' } },
       required: ['a'],
     })
-    expect(format).toMatchObject({ strict: true, schema: { additionalProperties: false } })
+    expect(formatOf(output)).toMatchObject({ strict: true, schema: { additionalProperties: false } })
   })
 
   it('is sent as it is, and not strict, where strictness would change what it accepts', () => {
-    const { format, schema: given } = structuredOutput(z.object({ city: z.string().optional() }))
-    expect(format).toEqual({ name: 'final_answer', schema: given, strict: false })
+    const output = structuredOutput(z.object({ city: z.string().optional() }))
+    expect(formatOf(output)).toEqual({ name: 'final_answer', schema: output.schema, strict: false })
+    expect(formatOf(output)).toBe(formatOf(output))
   })
 
   it.each([

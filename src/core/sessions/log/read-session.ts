@@ -1,5 +1,5 @@
 import { shownMessages } from '../../../../machines/agent/unscreened.js'
-import { restoreSession } from '../restore-session.js'
+import { sessionFrom } from '../session-from.js'
 import { Session } from '../session.js'
 import type { SessionStore } from '../store/store.js'
 import { standingAt } from '../replay.js'
@@ -13,5 +13,5 @@ export async function readSession(store: SessionStore, id: string): Promise<Sess
   const { name, state, run } = await standingAt(store, id)
   const { messages: kept, usage, ...metadata } = state
   const messages = run ? shownMessages(run.context) : kept
-  return restoreSession(Object.assign(new Session(id, name), { messages, usage, metadata }))
+  return sessionFrom(Object.assign(new Session(id, name), { messages, usage, metadata }))
 }
