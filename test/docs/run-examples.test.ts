@@ -32,8 +32,27 @@ const modules = {
   'statewright/stores/postgres': postgresStores,
   'statewright/testing': testing,
 }
+
+/** What examples open and leave to their reader to close. */
+const opened: { close(): Promise<void> }[] = []
+
+function closedLater<Given extends unknown[], Thing extends { close(): Promise<void> }>(
+  open: (...given: Given) => Promise<Thing>,
+) {
+  return async (...given: Given): Promise<Thing> => {
+    const thing = await open(...given)
+    opened.push(thing)
+    return thing
+  }
+}
+
+const openers = {
+  startRehearsal: closedLater(rehearsing.startRehearsal),
+  startInspector: closedLater(inspectNode.startInspector),
+}
 for (const [name, module] of Object.entries(modules)) {
-  jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })
+  const own = Object.fromEntries(Object.entries(openers).filter(([opener]) => opener in module))
+  jest.unstable_mockModule(name, () => ({ ...module, ...own }), { virtual: true })
 }
 
 /** What examples speak of: a model that is played, a session 'ann' in a store, and a machine of the reader's. */
@@ -125,6 +144,10 @@ async function storeWithAnn(): Promise<core.SessionStore> {
   return store
 }
 
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((thing) => thing.close()))
+})
+
 afterAll(async () => {
   process.chdir(before)
   process.env = environment
@@ -140,7 +163,8 @@ test('each reason not to run one names one', () => {
 test.each(runnable)('the example $place runs', async (example) => {
   const { place, code } = example
   const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
-  await writeFile(file, moduleOf(example, imports, world))
+  // Somebody else may have that port.
+  await writeFile(file, moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0'))
   const isAboutStored = /\.(resume|replay|fork|readSession|forget)\(/.test(code)
   Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
   // What a provider or a tool throws is for the loop to catch.
