@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { portableSha256, sha256 } from '../../guards/lib/sha256.js'
 
@@ -5,6 +6,17 @@ test('the digest is SHA-256 as everybody knows it', () => {
   const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
   expect(sha256('')).toBe(empty)
   expect(portableSha256('')).toBe(empty)
+  const abc = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
+  expect(portableSha256('abc')).toBe(abc)
+})
+
+test('at every length up to three blocks, with two and three bytes a letter', () => {
+  for (const letter of ['a', 'é', '字']) {
+    for (let length = 0; length <= 192; length += 1) {
+      const text = letter.repeat(length)
+      expect(portableSha256(text)).toBe(createHash('sha256').update(text).digest('hex'))
+    }
+  }
 })
 
 test('with and without Node, every text has the same digest', () => {
