@@ -23,6 +23,7 @@ export const fromEntries: Record<string, string> = {
 export const ownProgram = `
 interface Db { find(name: string): Promise<string> }
 type HistoryMessage = sw.HistoryMessage
+type ModelProvider = sw.ModelProvider
 type ToolExecution<Context> = sw.ToolExecution<Context>
 
 var agent: sw.Agent
@@ -43,5 +44,6 @@ function blocked(name: string): boolean
 function askSomebody(name: string, text: string): Promise<boolean>
 function askSomebody(question: string): Promise<{ yes: boolean; why: string; edited?: object }>
 function runItHere(call: sw.PendingCall): Promise<unknown>
+function lookUp(messages: readonly sw.Message[], options: { signal: AbortSignal }): Promise<string>
 function loadConversation(): Promise<HistoryMessage[]>
 `

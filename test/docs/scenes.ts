@@ -169,6 +169,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.known).toMatchObject({ size: 3 })
     },
   },
+  'docs/models.md › A provider of your own': {
+    own: () => ({ lookUp: () => Promise.resolve('Polly.') }),
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      expect(await ask(values.agent)).toMatchObject({ state: 'COMPLETED', output: 'Polly.' })
+    },
+  },
   'docs/rehearsals.md › Rehearsals': {
     shows: ['rehearsal', 'model'],
     expect: async ({ values }) => {

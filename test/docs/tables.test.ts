@@ -3,11 +3,12 @@ import { agentMachine, presets } from '../../src/index.js'
 import { agentLook, chartOf, toSvg } from '../../src/diagram/index.js'
 import { toneColors } from '../../src/diagram/theme.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
+import { turnSchema } from '../../src/rehearsal/turn.js'
 import { root } from './snippets.js'
 
 /** The cells of the rows under a heading. */
 function rowsUnder(document: string, heading: string): string[][] {
-  const [, after = ''] = readFileSync(root + document, 'utf8').split(`\n${heading}\n`)
+  const [, after = ''] = `\n${readFileSync(root + document, 'utf8')}`.split(`\n${heading}\n`)
   const [section = ''] = after.split(/\n#+ /)
   const rows = section.split('\n').filter((line) => line.startsWith('| '))
   return rows.map((row) =>
@@ -66,6 +67,11 @@ describe('the table of the configuration', () => {
     const known = new Set([...pairs.map(([path]) => path), ...mentioned])
     expect(keys.filter((key) => !known.has(key))).toEqual([])
   })
+})
+
+test('the table of turns has every key, and no other', () => {
+  const keys = rowsUnder('docs/rehearsals.md', '# Rehearsals').flatMap(([cell = '']) => codesIn(cell))
+  expect(keys.toSorted()).toEqual(Object.keys(turnSchema.shape).toSorted())
 })
 
 describe('the tables of the presets', () => {
