@@ -7,7 +7,7 @@ import type { ContextStrategy } from './fit.js'
  * The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so.
  *
  * @example
- * console.log(agent.config.limits.maxSteps, agent.config.retry.maxAttempts) // 50 3
+ * console.log(agent.config.limits.maxSteps, agent.config.retry.maxAttempts) // → 50 3
  */
 export interface AgentConfig {
   /** What ends a run whatever it does. Each run may override them, key by key. */

@@ -19,7 +19,7 @@ export interface ShieldFinding {
  *
  * @example
  * const { action, content } = await runShields([piiShield()], 'Mail ann@example.com', { point: 'input', signal })
- * console.log(action, content) // redact Mail [redacted email]
+ * console.log(action, content) // → redact Mail [redacted email]
  */
 export interface Screening {
   /** The gravest of all actions. */

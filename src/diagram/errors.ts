@@ -11,7 +11,7 @@ import { StatewrightError } from '../core/base/errors.js'
  * try {
  *   toDot(chartOf(agentMachine), { state: 'RUNING' })
  * } catch (error) {
- *   if (error instanceof DiagramError) console.log(error.code, error.message) // unknown_state …
+ *   if (error instanceof DiagramError) console.log(error.code, error.message) // → unknown_state …
  * }
  */
 export class DiagramError extends StatewrightError {

@@ -7,7 +7,7 @@ import { withholding } from './withheld.js'
  *
  * @example
  * const options: RedactOptions = { maxText: 80, maxItems: 5 } // defaults: 200 characters a text, 20 items a list
- * console.log(redact({ event: { text: 'x'.repeat(500) } }, options).event.text.length) // 80
+ * console.log(redact({ event: { text: 'x'.repeat(500) } }, options).event.text.length) // → 80
  */
 export interface RedactOptions {
   /** The longest text that is shown, in characters; what is longer is cut. Default 200. */
@@ -52,7 +52,7 @@ export function redacted(options: RedactOptions = {}): {
  *
  * @example
  * const { event } = redact({ type: '@xstate.event', event: { type: 'CALL', apiKey: 'sk-123', text: 'x'.repeat(500) } })
- * console.log(event.apiKey, event.text.length) // [redacted] 200
+ * console.log(event.apiKey, event.text.length) // → [redacted] 200
  */
 export function redact<Event extends object>(event: Event, options: RedactOptions = {}): Event {
   const { maxText = 200, maxItems = 20 } = options

@@ -12,7 +12,7 @@ import { Stage } from './stage.js'
  * @example
  * const rehearsal: Rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
  * await createAgent({ model: openaiChat({ model: 'any', baseURL: rehearsal.url, apiKey: 'none' }) }).run('Hi.').result
- * console.log(rehearsal.requests.length, rehearsal.remaining) // 1 0
+ * console.log(rehearsal.requests.length, rehearsal.remaining) // → 1 0
  * await rehearsal.close()
  */
 export interface Rehearsal {

@@ -35,7 +35,7 @@ export type PathErrorCode =
  * try {
  *   coverPaths(machine, { alphabet, limit: 1 })
  * } catch (error) {
- *   if (error instanceof PathError) console.log(error.code, error.message) // state_limit …
+ *   if (error instanceof PathError) console.log(error.code, error.message) // → state_limit …
  * }
  */
 export class PathError extends StatewrightError {

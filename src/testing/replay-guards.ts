@@ -118,7 +118,7 @@ export function replayGuards(
  * const look: RecordedCall = { name: 'look', arguments: '{}', result: 'nothing' }
  * const steps: RecordedStep[] = Array.from({ length: 12 }, () => ({ calls: [look] }))
  * const { halt, findings } = replaySteps(steps, { guardrails: { progress: { stale: { haltAt: 8 } } } })
- * console.log(findings.map(({ step, action }) => `${step} ${action}`), halt?.rule) // … stale
+ * console.log(findings.map(({ step, action }) => `${step} ${action}`), halt?.rule) // → … stale
  */
 export function replaySteps(
   steps: readonly RecordedStep[],

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { format } from 'node:util'
 import { jest } from '@jest/globals'
 import { AzureOpenAI, OpenAI } from 'openai'
 import * as core from '../../src/index.js'
@@ -59,7 +60,7 @@ for (const [name, module] of Object.entries(modules)) {
 const world = `
 import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'
-const { model, store, log, write, expect, readFile, writeFile, OpenAI, AzureOpenAI, createBrowserInspector } = globalThis.stage
+const { model, store, log, shows, write, expect, readFile, writeFile, OpenAI, AzureOpenAI, createBrowserInspector } = globalThis.stage
 const console = { log }
 const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0 }
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
@@ -156,6 +157,12 @@ afterAll(async () => {
   await rm(elsewhere, { recursive: true, force: true })
 })
 
+/** `console.log(…) // → what it prints`; an ellipsis there stands for anything. */
+const shown = /console\.log\((.*)\) \/\/ → (.*)$/gm
+const quoted = (text: string): string => JSON.stringify(text)
+const asPattern = (text: string): RegExp => new RegExp(`^${text.split(/ ?… ?/).map(escaped).join('[^]*')}$`)
+const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+
 test('each reason not to run one names one', () => {
   expect(reasons.filter(([piece]) => !all.some(({ code }) => code.includes(piece)))).toEqual([])
 })
@@ -164,10 +171,21 @@ test.each(runnable)('the example $place runs', async (example) => {
   const { place, code } = example
   const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
   // Somebody else may have that port.
-  await writeFile(file, moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0'))
+  const program = moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0')
+  const said: string[] = []
+  const shows = (expected: string, ...what: unknown[]): void => {
+    said.push(expected)
+    expect(format(...what)).toMatch(asPattern(expected))
+  }
+  Object.assign(stage, { shows })
+  await writeFile(
+    file,
+    program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
+  )
   const isAboutStored = /\.(resume|replay|fork|readSession|forget)\(/.test(code)
   Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
   // What a provider or a tool throws is for the loop to catch.
   if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()
   else await import(file)
+  expect(said).toEqual(Array.from(code.matchAll(shown), ([, , text]) => text))
 })

@@ -25,7 +25,7 @@ export class StatewrightError extends Error {
  * try {
  *   createAgent({ model, limits: { maxSteps: -1 } })
  * } catch (error) {
- *   if (error instanceof ConfigError) console.log(error.code, error.subject) // invalid_config limits.maxSteps
+ *   if (error instanceof ConfigError) console.log(error.code, error.subject) // → invalid_config limits.maxSteps
  * }
  */
 export class ConfigError extends StatewrightError {
@@ -39,7 +39,7 @@ export class ConfigError extends StatewrightError {
  * try {
  *   run.approve('call_9')
  * } catch (error) {
- *   if (error instanceof UsageError) console.log(error.code, error.subject) // unknown_call call_9
+ *   if (error instanceof UsageError) console.log(error.code, error.subject) // → unknown_call call_9
  * }
  */
 export class UsageError extends StatewrightError {

@@ -48,7 +48,7 @@ export type MemoryErrorCode =
  * try {
  *   memory({ documents: [{ source: 'a.md', text: 'A.' }, { source: 'a.md', text: 'B.' }] })
  * } catch (error) {
- *   if (error instanceof MemoryError) console.log(error.code, error.subject) // duplicate_source …
+ *   if (error instanceof MemoryError) console.log(error.code, error.subject) // → duplicate_source …
  * }
  */
 export class MemoryError extends StatewrightError {

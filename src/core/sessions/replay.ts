@@ -14,7 +14,7 @@ import { machineStateOf, type Standing, standingAfter } from './standing.js'
  *
  * @example
  * const { seq, messages, run: then }: Replayed = await agent.replay('ann', { to: 3 })
- * console.log(seq, messages.length, then?.state) // 3 2 COMPLETED
+ * console.log(seq, messages.length, then?.state) // → 3 2 COMPLETED
  */
 export interface Replayed {
   /** The number of that record; 0 before the first. */

@@ -39,7 +39,7 @@ export type AttachmentErrorCode =
  * try {
  *   await loadAttachment({ url: 'http://127.0.0.1/' })
  * } catch (error) {
- *   if (error instanceof AttachmentError) console.log(error.code, error.subject) // blocked_address …
+ *   if (error instanceof AttachmentError) console.log(error.code, error.subject) // → blocked_address …
  * }
  */
 export class AttachmentError extends StatewrightError {
