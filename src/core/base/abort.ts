@@ -60,6 +60,14 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   }
 }
 
+/** As `onAbort`, also for a signal that has aborted already: calls back at once then. Tells the message of its reason. */
+export function onceAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
+  const tell = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
+  if (!signal.aborted) return onAbort(signal, tell)
+  tell()
+  return () => undefined
+}
+
 function listen(signal: AbortSignal): Waiting {
   const callbacks = new Set<() => void>()
   const listener = (): void => {

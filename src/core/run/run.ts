@@ -6,7 +6,7 @@ import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../mach
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import type { UsageError } from '../base/errors.js'
-import { onAbort } from '../base/abort.js'
+import { onceAborted } from '../base/abort.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatValue } from '../base/format-value.js'
@@ -67,7 +67,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.id = runId
     this.sessionId = session.id
     this.#session = session
-    this.#unfollow = signal ? this.#follow(signal) : () => undefined
+    this.#unfollow = signal ? onceAborted(signal, (why) => this.cancel(why)) : () => undefined
     if (above) this.#hub.events$.subscribe(above.hear)
     const enter = (from: Origin): void => {
       this.#log = from.log
@@ -95,19 +95,28 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
-  /** The streamed text, piece by piece. @example run.text$.subscribe((text) => process.stdout.write(text)) */
+  /**
+   * The streamed text, piece by piece.
+   * @example run.text$.subscribe((text) => process.stdout.write(text))
+   */
   get text$(): Observable<string> {
     this.#isWatched = true
     return this.#hub.text$
   }
 
-  /** The present state, then every change of it. @example run.state$.subscribe((state) => console.log(state)) */
+  /**
+   * The present state, then every change of it.
+   * @example run.state$.subscribe((state) => console.log(state))
+   */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
   }
 
-  /** ERROR for a run that was refused. @example console.log(run.state) // RUNNING */
+  /**
+   * ERROR for a run that was refused.
+   * @example console.log(run.state)
+   */
   get state(): AgentState {
     return this.#isRefused ? 'ERROR' : (this.#context?.state ?? 'RUNNING')
   }
@@ -318,16 +327,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     setTimeout(() => {
       if (!this.#isWatched) warnPlatform(error)
     })
-  }
-
-  /** Cancels when the signal aborts; returns how to stop listening. */
-  #follow(signal: AbortSignal): () => void {
-    const cancel = (): void => {
-      this.cancel(signal.reason instanceof Error ? signal.reason.message : undefined)
-    }
-    if (!signal.aborted) return onAbort(signal, cancel)
-    cancel()
-    return () => undefined
   }
 
   #send(event: PublicEvent): void {
