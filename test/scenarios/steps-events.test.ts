@@ -550,7 +550,7 @@ class World {
   }
 }
 
-test('whatever happens, each step that starts is completed once, and before the session ends', async () => {
+test('whatever happens, each step that starts is completed once, and before the run ends', async () => {
   const seen = new Set<string>()
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(10_000), { maxLength: 60, size: 'max' }), async (choices) => {
