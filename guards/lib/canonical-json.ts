@@ -38,7 +38,7 @@ export function tidy(text: string): string {
 }
 
 function isTidy(text: string): boolean {
-  return text.trim() === text && !/[^\S\n]\n/.test(text)
+  return text.trim() === text && !(text.includes('\n') && /[^\S\n]\n/.test(text))
 }
 
 /** Whether every string of a JSON text is written in it as it will be: then none need be looked through again. */

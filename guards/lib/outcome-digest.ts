@@ -27,7 +27,12 @@ const beyond = 256
 const room = new Uint8Array(longest * 3 + beyond)
 
 function digestOf(text: string): string {
+  // Constants of the function, not of the module: read a thousand times a text, wherever a bundler puts the others.
   const bytes = room
+  const kinds = kindOf
+  const prime = 16_777_619
+  // Stands for what is left out; no byte equals it.
+  const volatile = 0x1_0001
   const end = encoder.encodeInto(text, bytes).written
   bytes.fill(0, end, end + beyond)
   let low = -0x7ee3623b
@@ -35,14 +40,15 @@ function digestOf(text: string): string {
   let at = 0
   while (at < end) {
     let byte = bytes[at] ?? 0
-    let kind = kindOf[byte] ?? 0
+    let kind = kinds[byte] ?? 0
     if (kind === 0) {
-      if (byte === slash && temporaryPathEnd(bytes, at, end) > at) {
-        low = Math.imul(low ^ volatile, prime)
-        at = temporaryPathEnd(bytes, at, end)
-      } else {
+      const after = byte === 0x2f ? temporaryPathEnd(bytes, at, end) : at
+      if (after === at) {
         low = Math.imul(low ^ byte, prime)
         at += 1
+      } else {
+        low = Math.imul(low ^ volatile, prime)
+        at = after
       }
       continue
     }
@@ -55,14 +61,13 @@ function digestOf(text: string): string {
       low = Math.imul(low ^ byte, prime)
       at += 1
       byte = bytes[at] ?? 0
-      kind = kindOf[byte] ?? 0
+      kind = kinds[byte] ?? 0
     } while (kind !== 0)
-    // Most words are none: neither a digit, nor `…id`, nor the name of a day or a month, nor the start of a UUID.
-    const first = bytes[from] ?? 0
+    // Most words are none: neither a digit, nor a capital, nor `…id`, nor the start of a UUID.
     if (
       (all & digit) !== 0 ||
-      first <= letterZ ||
-      ((bytes[at - 1] ?? 0) | 32) === letterD ||
+      (bytes[from] ?? 0) <= 0x5a ||
+      ((bytes[at - 1] ?? 0) | 32) === 0x64 ||
       (all === hexLetter && at - from === 8)
     ) {
       const after = volatileEnd(bytes, from, at, end, all)
@@ -76,11 +81,6 @@ function digestOf(text: string): string {
   }
   return (base36(low ^ (low >>> 15)) + base36(high)).slice(0, 9)
 }
-
-const [slash, letterZ, letterD] = [0x2f, 0x5a, 0x64]
-const prime = 16_777_619
-/** Stands for what is left out; no byte equals it. */
-const volatile = 0x1_0001
 
 function base36(number: number): string {
   return (number >>> 0).toString(36)

@@ -54,7 +54,7 @@ function numberEnd(bytes: Uint8Array, from: number, to: number, end: number): nu
     return fraction > to + 1 ? fraction : to
   }
   // A unit of time is a word of its own, or begins with the µ: after anything else the number ends.
-  if (next === space) return isIn(unitStarts, bytes[to + 1]) ? durationEnd(bytes, from, end) : from
+  if (next === space) return Math.max(from, unitEnd(bytes, to + 1, end, true))
   if (next === dot || (next ?? 0) > 0x7f) return durationEnd(bytes, from, end)
   return isProcess(bytes, from, next) ? to : from
 }
