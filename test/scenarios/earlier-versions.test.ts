@@ -40,8 +40,11 @@ const all = versions.flatMap((version) =>
   ),
 )
 
-test('nothing that a version has stored was lost', () => {
-  expect(all.filter(({ version }) => version === '0.1.0')).toHaveLength(30)
+test.each([
+  ['0.1.0', 15],
+  ['log-1', 21],
+])('nothing that %s has stored was lost', (stored, sessions) => {
+  expect(all.filter(({ version }) => version === stored)).toHaveLength(2 * sessions)
 })
 
 describe.each(all)('a session that $version stored ($name), from $from', ({ version, name, from }) => {
