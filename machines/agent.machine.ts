@@ -40,18 +40,16 @@ export const agentMachine = setup({
   entry: 'startDeadline',
   initial: 'RUNNING',
   on: {
-    CANCEL: {
-      target: '.CANCELLED',
-      actions: ['keepPartial', { type: 'because', params: { reason: 'cancelled' } }],
-    },
-    DEADLINE: {
-      guard: 'isClockRunning',
-      target: '.TIMED_OUT',
-      actions: ['keepPartial', { type: 'because', params: { reason: 'timeout' } }],
-    },
+    CANCEL: { target: '.CANCELLED', actions: 'keepPartial' },
+    DEADLINE: { guard: 'isClockRunning', target: '.TIMED_OUT', actions: 'keepPartial' },
     STORE_FAILED: {
       target: '.ERROR',
       actions: ['keepPartial', 'noteStoreFailure', { type: 'because', params: { reason: 'store_error' } }],
+    },
+    'xstate.error.actor.*': {
+      description: 'What waits may fail; where the loop cannot mend that, the run ends.',
+      target: '.ERROR',
+      actions: ['noteFailure', 'keepPartial', 'becauseOfFailure'],
     },
     PAUSE: { actions: 'notePause' },
     STEER: { actions: 'queueSteering' },
@@ -60,392 +58,292 @@ export const agentMachine = setup({
     RUNNING: {
       description: 'The loop thinks: it prepares a request, waits for the model, or judges what came back.',
       entry: { type: 'enter', params: { state: 'RUNNING' } },
-      initial: 'starting',
+      initial: 'preparing',
       on: {
         RESUMED: [
-          {
-            guard: 'isPastDeadline',
-            target: '#agent.TIMED_OUT',
-            actions: { type: 'because', params: { reason: 'timeout' } },
-          },
+          { guard: 'isPastDeadline', target: '#agent.TIMED_OUT' },
           { target: '.whereItWas', reenter: true, actions: ['noteTools', 'startDeadline'] },
         ],
       },
       states: {
-        whereItWas: { type: 'history', description: 'The substate that a restored run was in.' },
-
-        starting: {
-          description: 'The user message is taken into the transcript.',
-          entry: 'takeInput',
-          always: [
-            { guard: 'hasInputShields', target: 'screeningInput' },
-            { guard: 'hasRetrieval', target: 'retrieving' },
-            { target: 'checkingLimits' },
-          ],
+        whereItWas: {
+          type: 'history',
+          history: 'deep',
+          description: 'The substate that a restored run was in.',
         },
 
-        screeningInput: {
-          description: 'Input shields look at the user message before any model does.',
-          invoke: {
-            id: 'inputShields',
-            src: 'screenInput',
-            onDone: [
-              {
-                guard: 'isBlocked',
-                target: '#agent.BLOCKED',
-                actions: [
-                  'heedInputShields',
-                  'keepShieldMessage',
-                  { type: 'because', params: { reason: 'shield' } },
+        preparing: {
+          description: 'What the model is to read is gathered, looked at, and made to fit.',
+          initial: 'starting',
+          states: {
+            starting: {
+              description: 'The user message is taken into the transcript.',
+              entry: 'takeInput',
+              always: [
+                { guard: 'hasInputShields', target: 'screeningInput' },
+                { guard: 'hasRetrieval', target: 'retrieving' },
+                { target: 'checkingLimits' },
+              ],
+            },
+
+            screeningInput: {
+              description: 'Input shields look at the user message before any model does.',
+              invoke: {
+                id: 'inputShields',
+                src: 'screenInput',
+                onDone: [
+                  {
+                    guard: 'isBlocked',
+                    target: '#agent.BLOCKED',
+                    actions: ['heedInputShields', 'keepShieldMessage'],
+                  },
+                  { guard: 'hasRetrieval', target: 'retrieving', actions: 'heedInputShields' },
+                  { target: 'checkingLimits', actions: 'heedInputShields' },
                 ],
               },
-              { guard: 'hasRetrieval', target: 'retrieving', actions: 'heedInputShields' },
-              { target: 'checkingLimits', actions: 'heedInputShields' },
-            ],
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
             },
-          },
-        },
 
-        retrieving: {
-          description: 'Memory is searched for what helps with this message.',
-          invoke: {
-            id: 'retrieval',
-            src: 'retrieve',
-            onDone: { target: 'checkingLimits', actions: 'noteRetrieved' },
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-            },
-          },
-        },
-
-        checkingLimits: {
-          description: 'The one safe point of the loop: every limit is checked here, in this order.',
-          entry: 'deliverSteering',
-          always: [
-            {
-              guard: 'isPastDeadline',
-              target: '#agent.TIMED_OUT',
-              actions: { type: 'because', params: { reason: 'timeout' } },
-            },
-            {
-              guard: 'isPausing',
-              target: '#agent.PAUSED',
-              actions: { type: 'because', params: { reason: 'paused' } },
-            },
-            {
-              guard: 'concludesAtStepCap',
-              target: 'concluding',
-              actions: { type: 'because', params: { reason: 'max_steps' } },
-            },
-            {
-              guard: 'isAtStepCap',
-              target: '#agent.MAX_STEPS',
-              actions: { type: 'because', params: { reason: 'max_steps' } },
-            },
-            { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED', actions: 'becauseOfBudget' },
-            { guard: 'hasUnscreenedInput', target: 'screeningInput' },
-            { guard: 'fitsContext', target: 'fittingContext' },
-            { guard: 'isBackingOff', target: 'backingOff' },
-            { target: 'requesting' },
-          ],
-        },
-
-        fittingContext: {
-          description: 'The transcript is made to fit the window of the model.',
-          invoke: {
-            id: 'fitting',
-            src: 'fitContext',
-            onDone: [
-              {
-                guard: 'isSpentBySummary',
-                target: '#agent.BUDGET_EXCEEDED',
-                actions: ['applyFit', 'becauseOfBudget'],
+            retrieving: {
+              description: 'Memory is searched for what helps with this message.',
+              invoke: {
+                id: 'retrieval',
+                src: 'retrieve',
+                onDone: { target: 'checkingLimits', actions: 'noteRetrieved' },
               },
-              { guard: 'isBackingOff', target: 'backingOff', actions: 'applyFit' },
-              { target: 'requesting', actions: 'applyFit' },
-            ],
-            onError: [
-              {
-                guard: 'doesNotFit',
-                target: '#agent.ERROR',
-                actions: ['noteFailure', { type: 'because', params: { reason: 'context_overflow' } }],
-              },
-              {
-                target: '#agent.ERROR',
-                actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-              },
-            ],
-          },
-        },
+            },
 
-        requesting: {
-          description: 'One attempt at one model response.',
-          invoke: {
-            id: 'model',
-            src: 'requestModel',
-            input: { conclude: false },
-            onDone: [
-              { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
-              { target: 'accounting', actions: 'recordResponse' },
-            ],
-            onError: [
-              {
-                guard: 'isRefusedByBudget',
-                target: '#agent.BUDGET_EXCEEDED',
-                actions: [
-                  'noteFailure',
-                  'keepPartial',
-                  { type: 'because', params: { reason: 'token_budget' } },
+            checkingLimits: {
+              description: 'The one safe point of the loop: every limit is checked here, in this order.',
+              entry: 'deliverSteering',
+              always: [
+                { guard: 'isPastDeadline', target: '#agent.TIMED_OUT' },
+                { guard: 'isPausing', target: '#agent.PAUSED' },
+                {
+                  guard: 'concludesAtStepCap',
+                  target: '#agent.RUNNING.asking.concluding',
+                  actions: { type: 'because', params: { reason: 'max_steps' } },
+                },
+                { guard: 'isAtStepCap', target: '#agent.MAX_STEPS' },
+                { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
+                { guard: 'hasUnscreenedInput', target: 'screeningInput' },
+                { guard: 'fitsContext', target: 'fittingContext' },
+                { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff' },
+                { target: '#agent.RUNNING.asking.requesting' },
+              ],
+            },
+
+            fittingContext: {
+              description: 'The transcript is made to fit the window of the model.',
+              invoke: {
+                id: 'fitting',
+                src: 'fitContext',
+                onDone: [
+                  { guard: 'isSpentBySummary', target: '#agent.BUDGET_EXCEEDED', actions: 'applyFit' },
+                  { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff', actions: 'applyFit' },
+                  { target: '#agent.RUNNING.asking.requesting', actions: 'applyFit' },
                 ],
               },
-              {
-                guard: 'isContextOverflow',
-                target: '#agent.ERROR',
-                actions: [
-                  'noteFailure',
-                  'keepPartial',
-                  { type: 'because', params: { reason: 'context_overflow' } },
+            },
+          },
+        },
+
+        asking: {
+          description: 'The model has the word; shields look at what it says.',
+          initial: 'requesting',
+          states: {
+            requesting: {
+              description: 'One attempt at one model response.',
+              invoke: {
+                id: 'model',
+                src: 'requestModel',
+                input: { conclude: false },
+                onDone: [
+                  { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
+                  { target: '#agent.RUNNING.judging.accounting', actions: 'recordResponse' },
+                ],
+                onError: [
+                  { guard: 'isRefusedByBudget', target: '#agent.BUDGET_EXCEEDED', actions: 'noteFailure' },
+                  {
+                    guard: 'isSpentByFailure',
+                    target: '#agent.BUDGET_EXCEEDED',
+                    actions: ['noteFailure', 'keepPartial'],
+                  },
+                  {
+                    guard: 'pausesRetry',
+                    target: '#agent.PAUSED',
+                    actions: ['noteFailure', 'scheduleRetry'],
+                  },
+                  { guard: 'mayRetry', target: 'backingOff', actions: ['noteFailure', 'scheduleRetry'] },
                 ],
               },
-              {
-                guard: 'isSpentByFailure',
-                target: '#agent.BUDGET_EXCEEDED',
-                actions: ['noteFailure', 'keepPartial', 'becauseOfBudget'],
+            },
+
+            backingOff: {
+              description: 'Waits out a recoverable failure before the next attempt.',
+              on: { PAUSE: '#agent.PAUSED' },
+              invoke: {
+                id: 'backOff',
+                src: 'backOff',
+                input: ({ context }) => ({ until: context.backOffUntil }),
+                onDone: { target: 'requesting' },
               },
-              {
-                guard: 'pausesRetry',
-                target: '#agent.PAUSED',
-                actions: ['noteFailure', 'scheduleRetry', { type: 'because', params: { reason: 'paused' } }],
+            },
+
+            concluding: {
+              description: 'One last request without tools, so that the run ends, or pauses, with an answer.',
+              invoke: {
+                id: 'conclusion',
+                src: 'requestModel',
+                input: { conclude: true },
+                onDone: [
+                  { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
+                  { target: '#agent.RUNNING.judging.stopping', actions: 'recordResponse' },
+                ],
+                onError: {
+                  target: '#agent.RUNNING.judging.stopping',
+                  actions: ['warnOfConclusion', 'keepPartial'],
+                },
               },
-              { guard: 'mayRetry', target: 'backingOff', actions: ['noteFailure', 'scheduleRetry'] },
-              {
-                guard: 'isIncomplete',
-                target: '#agent.ERROR',
-                actions: [
-                  'noteFailure',
-                  'keepPartial',
-                  { type: 'because', params: { reason: 'incomplete_response' } },
+            },
+
+            screeningOutput: {
+              description: 'Output shields look at what the model said before anybody else does.',
+              invoke: {
+                id: 'outputShields',
+                src: 'screenOutput',
+                onDone: [
+                  {
+                    guard: 'isBlocked',
+                    target: '#agent.BLOCKED',
+                    actions: ['tellOutputFindings', 'keepShieldMessage'],
+                  },
+                  {
+                    guard: 'isConclusion',
+                    target: '#agent.RUNNING.judging.stopping',
+                    actions: ['tellOutputFindings', 'releaseAnswer'],
+                  },
+                  {
+                    target: '#agent.RUNNING.judging.accounting',
+                    actions: ['tellOutputFindings', 'releaseAnswer'],
+                  },
                 ],
               },
-              {
-                target: '#agent.ERROR',
-                actions: [
-                  'noteFailure',
-                  'keepPartial',
-                  { type: 'because', params: { reason: 'provider_error' } },
+            },
+          },
+        },
+
+        judging: {
+          description: 'What came back decides where the run goes.',
+          initial: 'accounting',
+          states: {
+            accounting: {
+              description: 'A response is in the transcript and paid for; what it is decides where it leads.',
+              always: [
+                { guard: 'isOverBudget', target: '#agent.BUDGET_EXCEEDED' },
+                { guard: 'hasCalls', target: 'judgingCalls' },
+                { guard: 'mayContinue', target: 'recovering', actions: 'continueAnswer' },
+                {
+                  guard: 'isTruncatedCall',
+                  target: '#agent.ERROR',
+                  actions: { type: 'because', params: { reason: 'max_tokens' } },
+                },
+                { guard: 'mayReprompt', target: 'recovering', actions: 'reprompt' },
+                { guard: 'mayAskAgain', target: 'recovering', actions: 'askAgain' },
+                {
+                  guard: 'isEmpty',
+                  target: '#agent.ERROR',
+                  actions: { type: 'because', params: { reason: 'empty_response' } },
+                },
+                { guard: 'mayRepair', target: 'recovering', actions: 'askForRepair' },
+                {
+                  guard: 'isInvalid',
+                  target: '#agent.ERROR',
+                  actions: { type: 'because', params: { reason: 'invalid_output' } },
+                },
+                { target: 'ending' },
+              ],
+            },
+
+            judgingCalls: {
+              description: 'The guards look at the calls before any of them runs.',
+              entry: 'judgeCalls',
+              always: [
+                { guard: 'isHalted', target: 'halting' },
+                { guard: 'consultsOnCalls', target: 'consultingOnCalls' },
+                { guard: 'hasCallShields', target: '#agent.WAITING_FOR_TOOL.screeningCalls' },
+                { guard: 'hasRunnableCalls', target: '#agent.WAITING_FOR_TOOL.executing' },
+                { target: '#agent.WAITING_FOR_TOOL' },
+              ],
+            },
+
+            consultingOnCalls: {
+              description: "The user's own guards look at the calls, and may take their time.",
+              invoke: {
+                id: 'callGuards',
+                src: 'consultGuards',
+                input: { on: 'calls' },
+                onDone: [
+                  { guard: 'userGuardHalts', target: 'halting', actions: 'heedUserGuards' },
+                  {
+                    guard: 'hasCallShields',
+                    target: '#agent.WAITING_FOR_TOOL.screeningCalls',
+                    actions: 'heedUserGuards',
+                  },
+                  { target: '#agent.WAITING_FOR_TOOL', actions: 'heedUserGuards' },
                 ],
               },
-            ],
-          },
-        },
-
-        screeningOutput: {
-          description: 'Output shields look at what the model said before anybody else does.',
-          invoke: {
-            id: 'outputShields',
-            src: 'screenOutput',
-            onDone: [
-              {
-                guard: 'isBlocked',
-                target: '#agent.BLOCKED',
-                actions: [
-                  'tellOutputFindings',
-                  'keepShieldMessage',
-                  { type: 'because', params: { reason: 'shield' } },
-                ],
-              },
-              {
-                guard: 'isStoppedByStepCap',
-                target: '#agent.MAX_STEPS',
-                actions: ['tellOutputFindings', 'releaseAnswer'],
-              },
-              {
-                guard: 'pausesOnHalt',
-                target: '#agent.PAUSED',
-                actions: ['tellOutputFindings', 'releaseAnswer'],
-              },
-              {
-                guard: 'isConclusion',
-                target: '#agent.ERROR',
-                actions: ['tellOutputFindings', 'releaseAnswer'],
-              },
-              { target: 'accounting', actions: ['tellOutputFindings', 'releaseAnswer'] },
-            ],
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
             },
-          },
-        },
 
-        backingOff: {
-          description: 'Waits out a recoverable failure before the next attempt.',
-          on: {
-            PAUSE: { target: '#agent.PAUSED', actions: { type: 'because', params: { reason: 'paused' } } },
-          },
-          invoke: {
-            id: 'backOff',
-            src: 'backOff',
-            input: ({ context }) => ({ until: context.backOffUntil }),
-            onDone: { target: 'requesting' },
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
+            recovering: {
+              description:
+                'A cut, empty or invalid answer is mended by asking on; it costs a step like any other.',
+              always: '#agent.RUNNING.preparing.checkingLimits',
+            },
+
+            halting: {
+              description: 'A guard has seen enough; the model may have a last word.',
+              entry: ['announceHalt', 'settleBatch'],
+              always: [
+                { guard: 'concludesOnHalt', target: '#agent.RUNNING.asking.concluding' },
+                { target: 'stopping' },
+              ],
+            },
+
+            stopping: {
+              description: 'What has stopped the run, a guard or the step limit, says where that leads.',
+              always: [
+                { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS' },
+                { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
+                { target: '#agent.ERROR' },
+              ],
+            },
+
+            ending: {
+              description:
+                'A natural end: it beats a pending pause, but not steering that nobody has heard yet.',
+              entry: ['becauseOfAnswer', 'settleBatch'],
+              always: [
+                { guard: 'hasSteering', target: '#agent.RUNNING.preparing.checkingLimits' },
+                {
+                  guard: 'isInteractive',
+                  target: '#agent.WAITING_FOR_INPUT.message',
+                  actions: { type: 'because', params: { reason: 'message' } },
+                },
+                { target: '#agent.COMPLETED' },
+              ],
             },
           },
-        },
-
-        accounting: {
-          description: 'A response is in the transcript and paid for; what it is decides where it leads.',
-          always: [
-            { guard: 'isOverBudget', target: '#agent.BUDGET_EXCEEDED', actions: 'becauseOfBudget' },
-            { guard: 'hasCalls', target: 'checkingRepetition' },
-            {
-              guard: 'isFiltered',
-              target: 'ending',
-              actions: [{ type: 'because', params: { reason: 'content_filter' } }, 'settleBatch'],
-            },
-            {
-              guard: 'isRefusal',
-              target: 'ending',
-              actions: [{ type: 'because', params: { reason: 'refusal' } }, 'settleBatch'],
-            },
-            { guard: 'mayContinue', target: 'recovering', actions: 'continueAnswer' },
-            {
-              guard: 'isTruncatedCall',
-              target: '#agent.ERROR',
-              actions: { type: 'because', params: { reason: 'max_tokens' } },
-            },
-            {
-              guard: 'isTruncated',
-              target: 'ending',
-              actions: { type: 'because', params: { reason: 'max_tokens' } },
-            },
-            { guard: 'mayReprompt', target: 'recovering', actions: 'reprompt' },
-            { guard: 'mayAskAgain', target: 'recovering', actions: 'askAgain' },
-            {
-              guard: 'isEmpty',
-              target: '#agent.ERROR',
-              actions: { type: 'because', params: { reason: 'empty_response' } },
-            },
-            { guard: 'mayRepair', target: 'recovering', actions: 'askForRepair' },
-            {
-              guard: 'isInvalid',
-              target: '#agent.ERROR',
-              actions: { type: 'because', params: { reason: 'invalid_output' } },
-            },
-            { target: 'ending', actions: { type: 'because', params: { reason: 'end_turn' } } },
-          ],
-        },
-
-        checkingRepetition: {
-          description: 'The guards look at the calls before any of them runs.',
-          entry: 'judgeCalls',
-          always: [
-            { guard: 'isHalted', target: 'halting' },
-            { guard: 'consultsOnCalls', target: 'consultingOnCalls' },
-            { guard: 'hasCallShields', target: '#agent.WAITING_FOR_TOOL.screeningCalls' },
-            { guard: 'hasRunnableCalls', target: '#agent.WAITING_FOR_TOOL.executing' },
-            { target: '#agent.WAITING_FOR_TOOL' },
-          ],
-        },
-
-        consultingOnCalls: {
-          description: "The user's own guards look at the calls, and may take their time.",
-          invoke: {
-            id: 'callGuards',
-            src: 'consultGuards',
-            input: { on: 'calls' },
-            onDone: [
-              { guard: 'userGuardHalts', target: 'halting', actions: 'heedUserGuards' },
-              {
-                guard: 'hasCallShields',
-                target: '#agent.WAITING_FOR_TOOL.screeningCalls',
-                actions: 'heedUserGuards',
-              },
-              { target: '#agent.WAITING_FOR_TOOL', actions: 'heedUserGuards' },
-            ],
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-            },
-          },
-        },
-
-        recovering: {
-          description:
-            'A cut, empty or invalid answer is mended by asking on; it costs a step like any other.',
-          always: { target: 'checkingLimits' },
-        },
-
-        halting: {
-          description: 'A guard has seen enough; its configuration says how the run stops.',
-          entry: ['announceHalt', 'settleBatch'],
-          always: [
-            { guard: 'concludesOnHalt', target: 'concluding' },
-            { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
-            { target: '#agent.ERROR' },
-          ],
-        },
-
-        concluding: {
-          description: 'One last request without tools, so that the run ends, or pauses, with an answer.',
-          invoke: {
-            id: 'conclusion',
-            src: 'requestModel',
-            input: { conclude: true },
-            onDone: [
-              { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
-              { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS', actions: 'recordResponse' },
-              { guard: 'pausesOnHalt', target: '#agent.PAUSED', actions: 'recordResponse' },
-              { target: '#agent.ERROR', actions: 'recordResponse' },
-            ],
-            onError: [
-              {
-                guard: 'isStoppedByStepCap',
-                target: '#agent.MAX_STEPS',
-                actions: ['warnOfConclusion', 'keepPartial'],
-              },
-              {
-                guard: 'pausesOnHalt',
-                target: '#agent.PAUSED',
-                actions: ['warnOfConclusion', 'keepPartial'],
-              },
-              { target: '#agent.ERROR', actions: ['warnOfConclusion', 'keepPartial'] },
-            ],
-          },
-        },
-
-        ending: {
-          description: 'A natural end: it beats a pending pause, but not steering that nobody has heard yet.',
-          always: [
-            { guard: 'hasSteering', target: 'checkingLimits' },
-            {
-              guard: 'isInteractive',
-              target: '#agent.WAITING_FOR_INPUT.message',
-              actions: { type: 'because', params: { reason: 'message' } },
-            },
-            { target: '#agent.COMPLETED' },
-          ],
         },
       },
     },
 
     WAITING_FOR_TOOL: {
-      description: 'The calls of one response are carried out.',
+      description: 'The calls of one response are carried out. Answers that come meanwhile count, too.',
       entry: { type: 'enter', params: { state: 'WAITING_FOR_TOOL' } },
       initial: 'dispatching',
       on: {
         RESUMED: [
-          {
-            guard: 'isPastDeadline',
-            target: '#agent.TIMED_OUT',
-            actions: { type: 'because', params: { reason: 'timeout' } },
-          },
+          { guard: 'isPastDeadline', target: '#agent.TIMED_OUT' },
           {
             guard: 'isAllInDoubt',
             target: '.dispatching',
@@ -457,6 +355,9 @@ export const agentMachine = setup({
             actions: ['closeInterruptedCalls', 'noteTools', 'startDeadline'],
           },
         ],
+        APPROVE: { guard: 'awaitsApproval', actions: 'approve' },
+        REJECT: { guard: 'awaitsApproval', actions: 'reject' },
+        TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
       },
       states: {
         whereItWas: { type: 'history', description: 'The substate that a restored run was in.' },
@@ -468,13 +369,6 @@ export const agentMachine = setup({
             id: 'callShields',
             src: 'screenCalls',
             onDone: { target: 'dispatching', actions: 'heedCallShields' },
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-            },
-          },
-          on: {
-            TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
           },
         },
 
@@ -494,18 +388,13 @@ export const agentMachine = setup({
               target: '#agent.WAITING_FOR_INPUT.toolOutput',
               actions: { type: 'because', params: { reason: 'tool_output' } },
             },
-            {
-              guard: 'hasPausedChildren',
-              target: '#agent.PAUSED',
-              actions: { type: 'because', params: { reason: 'paused' } },
-            },
-            { target: 'observing' },
+            { guard: 'hasPausedChildren', target: '#agent.PAUSED' },
+            { target: 'judgingResults' },
           ],
         },
 
         executing: {
-          description:
-            'The runnable calls run in parallel; each reports its own result. Answers to others count, too.',
+          description: 'The runnable calls run in parallel; each reports its own result.',
           entry: 'markStarted',
           invoke: {
             id: 'tools',
@@ -515,22 +404,14 @@ export const agentMachine = setup({
           },
           on: {
             TOOL_RESULT: [
-              { guard: 'isTerminalDelegation', target: 'observing', actions: 'recordResult' },
-              {
-                guard: 'isSpentByChild',
-                target: '#agent.BUDGET_EXCEEDED',
-                actions: ['recordResult', 'becauseOfBudget'],
-              },
-              { guard: 'isLastOfBatch', target: 'observing', actions: 'recordResult' },
+              { guard: 'isTerminalDelegation', target: 'judgingResults', actions: 'recordResult' },
+              { guard: 'isSpentByChild', target: '#agent.BUDGET_EXCEEDED', actions: 'recordResult' },
+              { guard: 'isLastOfBatch', target: 'judgingResults', actions: 'recordResult' },
               { guard: 'isLastResult', target: 'dispatching', actions: 'recordResult' },
               { guard: 'isOpenCall', actions: 'recordResult' },
             ],
             CHILD_USAGE: [
-              {
-                guard: 'isSpentByChild',
-                target: '#agent.BUDGET_EXCEEDED',
-                actions: ['addChildUsage', 'becauseOfBudget'],
-              },
+              { guard: 'isSpentByChild', target: '#agent.BUDGET_EXCEEDED', actions: 'addChildUsage' },
               { guard: 'isOpenCall', actions: 'addChildUsage' },
             ],
             CHILD_RESTS: [
@@ -538,9 +419,6 @@ export const agentMachine = setup({
               { guard: 'isOpenCall', actions: 'noteChildRest' },
             ],
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
-            APPROVE: { guard: 'awaitsApproval', actions: 'approve' },
-            REJECT: { guard: 'awaitsApproval', actions: 'reject' },
-            TOOL_OUTPUT: { guard: 'awaitsOutput', actions: 'acceptOutput' },
           },
         },
 
@@ -551,14 +429,8 @@ export const agentMachine = setup({
             id: 'resultShields',
             src: 'screenResults',
             onDone: { target: 'dispatching', actions: 'heedResultShields' },
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-            },
           },
           on: {
-            APPROVE: { guard: 'awaitsApproval', actions: 'approve' },
-            REJECT: { guard: 'awaitsApproval', actions: 'reject' },
             TOOL_OUTPUT: {
               guard: 'awaitsOutput',
               target: 'screeningResults',
@@ -568,13 +440,13 @@ export const agentMachine = setup({
           },
         },
 
-        observing: {
+        judgingResults: {
           description: 'All results are there; the guards look at them.',
           entry: 'judgeResults',
           always: [
-            { guard: 'isHalted', target: '#agent.RUNNING.halting' },
+            { guard: 'isHalted', target: '#agent.RUNNING.judging.halting' },
             { guard: 'hasUserGuards', target: 'consultingOnResults' },
-            { target: '#agent.RUNNING.checkingLimits', actions: 'settleBatch' },
+            { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'settleBatch' },
           ],
         },
 
@@ -585,13 +457,16 @@ export const agentMachine = setup({
             src: 'consultGuards',
             input: { on: 'results' },
             onDone: [
-              { guard: 'userGuardHalts', target: '#agent.RUNNING.halting', actions: 'heedUserGuards' },
-              { target: '#agent.RUNNING.checkingLimits', actions: ['heedUserGuards', 'settleBatch'] },
+              {
+                guard: 'userGuardHalts',
+                target: '#agent.RUNNING.judging.halting',
+                actions: 'heedUserGuards',
+              },
+              {
+                target: '#agent.RUNNING.preparing.checkingLimits',
+                actions: ['heedUserGuards', 'settleBatch'],
+              },
             ],
-            onError: {
-              target: '#agent.ERROR',
-              actions: ['noteFailure', { type: 'because', params: { reason: 'internal' } }],
-            },
           },
         },
       },
@@ -633,7 +508,7 @@ export const agentMachine = setup({
           description: 'An interactive run waits for the next user message.',
           on: {
             REPLY: { target: '#agent.RUNNING', actions: 'takeReply' },
-            STEER: { target: '#agent.RUNNING.checkingLimits', actions: 'queueSteering' },
+            STEER: { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'queueSteering' },
           },
         },
       },
@@ -641,7 +516,12 @@ export const agentMachine = setup({
 
     PAUSED: {
       description: 'The run rests at a safe point until it is resumed; its clock stands still.',
-      entry: ['settleBatch', { type: 'enter', params: { state: 'PAUSED' } }, 'holdDeadline'],
+      entry: [
+        'becauseOfPause',
+        'settleBatch',
+        { type: 'enter', params: { state: 'PAUSED' } },
+        'holdDeadline',
+      ],
       exit: 'releaseDeadline',
       on: {
         PAUSE: {},
@@ -651,7 +531,7 @@ export const agentMachine = setup({
             target: '#agent.WAITING_FOR_TOOL',
             actions: 'resumeChildren',
           },
-          { target: '#agent.RUNNING.checkingLimits', actions: 'forgetHalt' },
+          { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'forgetHalt' },
         ],
         STEER: [
           {
@@ -659,7 +539,7 @@ export const agentMachine = setup({
             target: '#agent.WAITING_FOR_TOOL',
             actions: ['resumeChildren', 'queueSteering'],
           },
-          { target: '#agent.RUNNING.checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
+          { target: '#agent.RUNNING.preparing.checkingLimits', actions: ['forgetHalt', 'queueSteering'] },
         ],
       },
     },
@@ -672,27 +552,43 @@ export const agentMachine = setup({
     CANCELLED: {
       type: 'final',
       description: 'Somebody cancelled the run.',
-      entry: ['settleBatch', { type: 'finish', params: { state: 'CANCELLED' } }],
+      entry: [
+        { type: 'because', params: { reason: 'cancelled' } },
+        'settleBatch',
+        { type: 'finish', params: { state: 'CANCELLED' } },
+      ],
     },
     TIMED_OUT: {
       type: 'final',
       description: 'The deadline passed.',
-      entry: ['settleBatch', { type: 'finish', params: { state: 'TIMED_OUT' } }],
+      entry: [
+        { type: 'because', params: { reason: 'timeout' } },
+        'settleBatch',
+        { type: 'finish', params: { state: 'TIMED_OUT' } },
+      ],
     },
     MAX_STEPS: {
       type: 'final',
       description: 'All steps are used.',
-      entry: ['settleBatch', { type: 'finish', params: { state: 'MAX_STEPS' } }],
+      entry: [
+        { type: 'because', params: { reason: 'max_steps' } },
+        'settleBatch',
+        { type: 'finish', params: { state: 'MAX_STEPS' } },
+      ],
     },
     BUDGET_EXCEEDED: {
       type: 'final',
       description: 'Tokens or money are used up.',
-      entry: ['settleBatch', { type: 'finish', params: { state: 'BUDGET_EXCEEDED' } }],
+      entry: ['becauseOfBudget', 'settleBatch', { type: 'finish', params: { state: 'BUDGET_EXCEEDED' } }],
     },
     BLOCKED: {
       type: 'final',
       description: 'A shield refused the input or the answer.',
-      entry: ['settleBatch', { type: 'finish', params: { state: 'BLOCKED' } }],
+      entry: [
+        { type: 'because', params: { reason: 'shield' } },
+        'settleBatch',
+        { type: 'finish', params: { state: 'BLOCKED' } },
+      ],
     },
     ERROR: {
       type: 'final',

@@ -19,7 +19,11 @@ const { paths, coverage } = coverPaths(agentMachine, agentSpace())
 const pairs = coverPaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
 const chart = chartOf(agentMachine)
 const counts = countsOf(coverage, chart)
-const compound = chart.root.states.filter(({ states }) => states.length > 0).map(({ id }) => id)
+// A state with regions is told in brief, and each of them has a sheet of its own.
+const compoundIn = ({ states }) =>
+  states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
+const compound = compoundIn(chart.root)
+const hasRegions = ({ states }) => states.some((state) => state.states.length > 0)
 
 const files = {
   'test/paths/transitions.test.ts': emitJest(paths, {
@@ -36,7 +40,12 @@ const files = {
   'visualizations/agent.overview.svg': await toOverviewSvg(chart),
   ...Object.fromEntries(
     await Promise.all(
-      compound.map(async (state) => [`visualizations/agent.${state}.svg`, await toSvg(chart, { state })]),
+      compound.map(async (state) => [
+        `visualizations/agent.${state.id}.svg`,
+        await (hasRegions(state)
+          ? toOverviewSvg(chart, undefined, state.id)
+          : toSvg(chart, { state: state.id })),
+      ]),
     ),
   ),
   'visualizations/agent.coverage.svg': await toSvg(chart, { counts }),

@@ -14,8 +14,14 @@ export {
 export { addChildUsage, noteChildRest, resumeChildren } from './actions/children.js'
 export { heedUserGuards } from './actions/consulting.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'
-export { because, becauseOfBudget, enter, finish } from './actions/ending.js'
-export { keepPartial, noteFailure, scheduleRetry, warnOfConclusion } from './actions/failure.js'
+export { because, becauseOfAnswer, becauseOfBudget, becauseOfPause, enter, finish } from './actions/ending.js'
+export {
+  becauseOfFailure,
+  keepPartial,
+  noteFailure,
+  scheduleRetry,
+  warnOfConclusion,
+} from './actions/failure.js'
 export { applyFit } from './actions/fitting.js'
 export { announceHalt, forgetHalt } from './actions/halting.js'
 export { deliverSteering, notePause, queueSteering, takeInput, takeReply } from './actions/input.js'

@@ -94,10 +94,12 @@ export const isOverBudget = (scope: Scope): boolean => {
 // Failed requests.
 
 export const isRefusedByBudget = (scope: Scope): boolean => failureOf(scope)?.code === 'token_budget'
-/** A failed attempt can cost tokens, too: no other follows when they were the last. */
+
+/** A failed attempt can cost tokens, too: no other follows when they were the last. One that is too long has no other. */
 export const isSpentByFailure = (scope: Scope): boolean => {
-  const usage = failureOf(scope)?.usage
-  return usage != null && budgetReason({ ...scope.context, ...spent(scope.context, usage) }) !== null
+  const failure = failureOf(scope)
+  if (failure?.usage == null || failure.kind === 'context_overflow') return false
+  return budgetReason({ ...scope.context, ...spent(scope.context, failure.usage) }) !== null
 }
 
 /** A summary is a model's answer, too: it can be the one that uses the budget up. */
@@ -105,12 +107,6 @@ export const isSpentBySummary = ({ context, event }: Scope): boolean => {
   if (event.type !== 'xstate.done.actor.fitting' || event.output.usage === null) return false
   return budgetReason({ ...context, ...spent(context, event.output.usage) }) !== null
 }
-
-export const doesNotFit = ({ event }: Scope): boolean =>
-  'error' in event && (event.error as { kind?: unknown } | null)?.kind === 'context_overflow'
-
-export const isContextOverflow = (scope: Scope): boolean => failureOf(scope)?.kind === 'context_overflow'
-export const isIncomplete = (scope: Scope): boolean => failureOf(scope)?.kind === 'incomplete'
 
 export const mayRetry = (scope: Scope): boolean => {
   const failure = failureOf(scope)
@@ -134,11 +130,9 @@ function failureOf({ event }: Scope): ModelActorError | null {
 
 // What the response was.
 
-export const isFiltered = ({ context }: Scope): boolean => context.response === 'filtered'
-export const isRefusal = ({ context }: Scope): boolean => context.response === 'refusal'
 export const hasCalls = ({ context }: Scope): boolean => context.response === 'calls'
 export const isTruncatedCall = ({ context }: Scope): boolean => context.response === 'truncatedCalls'
-export const isTruncated = ({ context }: Scope): boolean => context.response === 'truncated'
+const isTruncated = ({ context }: Scope): boolean => context.response === 'truncated'
 
 export const mayContinue = (scope: Scope): boolean =>
   (isTruncated(scope) || isTruncatedCall(scope)) &&
@@ -149,8 +143,9 @@ export const mayReprompt = (scope: Scope): boolean => emptyAnswer(scope) === 're
 export const mayAskAgain = (scope: Scope): boolean => emptyAnswer(scope) === 'retry'
 export const isEmpty = (scope: Scope): boolean => emptyAnswer(scope) === 'give_up'
 
-/** The answer does not fit the output schema. */
-export const isInvalid = ({ context }: Scope): boolean => context.outputProblem !== null
+/** The answer does not fit the output schema. Of what ends a turn otherwise, a refusal or a cut, none is asked. */
+export const isInvalid = ({ context: { response, outputProblem } }: Scope): boolean =>
+  outputProblem !== null && (response === 'answer' || response === 'empty')
 export const mayRepair = (scope: Scope): boolean =>
   isInvalid(scope) &&
   repairOutput(scope.context.outputRepairs, scope.context.config.completion.maxOutputRepairs) === 'ask_again'

@@ -1,7 +1,7 @@
 import { bold, Cards, gap, pill, rowPort, text } from './card.js'
 import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
 import type { TransitionCounts } from './coverage.js'
-import { DiagramError } from './errors.js'
+import { unknownState } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
 import { palette, toneColors } from './theme.js'
 
@@ -171,13 +171,4 @@ function ghost(id: string, name: string, look: Look): string {
 export function nodeNames(chart: Chart): (id: string) => string {
   const order = new Map(withNested(chart.root).map(({ id }, index) => [id, index]))
   return (id) => `n${order.get(id) ?? ''}`
-}
-
-export function unknownState(state: string, chart: Chart): DiagramError {
-  const names = withNested(chart.root).filter(({ id, states }) => id !== '(root)' && states.length > 0)
-  return new DiagramError(
-    'unknown_state',
-    `'${state}' is no state with nested states. ${names.length === 0 ? 'This machine has none.' : `There are: ${names.map(({ id }) => id).join(', ')}.`}`,
-    state,
-  )
 }

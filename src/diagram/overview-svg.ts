@@ -1,5 +1,5 @@
 import { text } from './card.js'
-import type { Chart, ChartState } from './chart.js'
+import { type Chart, type ChartState, withNested } from './chart.js'
 import { laneLines, laneMargin, laneWidth } from './lanes.js'
 import { agentLook, type Look } from './look.js'
 import { wrappedWords } from './measure.js'
@@ -12,9 +12,12 @@ const margin = 20
 const betweenStates = 34
 const betweenEnds = 20
 
-/** The states in which a run can be on the left, its ends on the right, and every way from one to another. */
-export function drawOverview(chart: Chart, look: Look = agentLook): string {
-  const { states, ends, anywhere } = contentsOf(chart, look)
+/**
+ * The states in which a run can be on the left, its ends on the right, and every way from one to another. Of a state:
+ * those inside it on the left, and what they lead to on the right.
+ */
+export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
+  const { shown, states, ends, anywhere } = contentsOf(chart, look, of)
   const reached = new Set([...anywhere, ...states].flatMap(({ ways }) => ways.map(({ to }) => to)))
   const room = (contents: readonly CardContent[]): number => {
     const count = contents.filter(({ id }) => reached.has(id)).length
@@ -26,7 +29,8 @@ export function drawOverview(chart: Chart, look: Look = agentLook): string {
   const endWidth = cardWidth(ends, 240, 500)
   const full = (ends.length > 0 ? right + endWidth : left + width) + margin
 
-  const heading = wrappedWords(chart.root.description, full - 2 * margin, fontSizes.words)
+  const title = of ?? chart.id
+  const heading = wrappedWords(shown.description, full - 2 * margin, fontSizes.words)
   const top = margin + fontSizes.title + 12 + heading.length * lineHeight
   const cards = stacked([...anywhere, ...states], { x: left, y: top, width }, betweenStates)
   const height = bottomOf(cards) - top
@@ -40,10 +44,10 @@ export function drawOverview(chart: Chart, look: Look = agentLook): string {
     from.filter(({ id }) => reached.has(id))
   const bottom = Math.max(bottomOf(cards), bottomOf(endCards), top) + margin
   return [
-    `<svg role="img" aria-label="${text(`${chart.id}, overview`)}" width="${full}" height="${bottom}" viewBox="0 0 ${full} ${bottom}" xmlns="http://www.w3.org/2000/svg">`,
+    `<svg role="img" aria-label="${text(`${title}, overview`)}" width="${full}" height="${bottom}" viewBox="0 0 ${full} ${bottom}" xmlns="http://www.w3.org/2000/svg">`,
     themeStyle,
     `<rect width="${full}" height="${bottom}" rx="8" fill="${palette.page}"/>`,
-    label(chart.id, margin, margin + 18, { size: fontSizes.title, bold: true, width: full - 2 * margin }),
+    label(title, margin, margin + 18, { size: fontSizes.title, bold: true, width: full - 2 * margin }),
     ...heading.map((words, index) =>
       label(words, margin, margin + 20 + (index + 1) * lineHeight, { color: palette.quiet, width: full }),
     ),
@@ -51,24 +55,31 @@ export function drawOverview(chart: Chart, look: Look = agentLook): string {
     ...laneLines(targetsIn(endCards), cards, 'right'),
     ...[...cards, ...endCards].flatMap(({ svg }) => svg),
     ...[...cards, ...endCards]
-      .filter(({ id }) => chart.root.initial.includes(id))
+      .filter(({ id }) => shown.initial.includes(id))
       .map(({ x, y }) => initialMarker(x + 60, y)),
     '</svg>',
     '',
   ].join('\n')
 }
 
+interface Contents extends Record<'anywhere' | 'states' | 'ends', CardContent[]> {
+  shown: ChartState
+}
+
 /** What the cards say: of the machine itself, of its states, and of its ends. */
-function contentsOf(chart: Chart, look: Look): Record<'anywhere' | 'states' | 'ends', CardContent[]> {
-  const { tops, anywhere } = overviewOf(chart, look)
-  const byId = new Map(tops.map(({ state }) => [state.id, state]))
+function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents {
+  const { tops, outside, anywhere } = overviewOf(chart, look, of)
+  const shown = withNested(chart.root).find(({ id }) => id === of) ?? chart.root
+  const isEnd = ({ type }: ChartState): boolean => type === 'final'
+  const byId = new Map([...tops.map(({ state }) => state), ...outside].map((state) => [state.id, state]))
   const described = (ways: readonly Way[]): CardContent['ways'] =>
     ways
       .map((way) => {
         const target = byId.get(way.to)
-        const isEnd = target?.type === 'final'
-        const color = way.main ? palette.main : isEnd ? toneOf(target, look).line : palette.quiet
-        const side: 'left' | 'right' = isEnd ? 'right' : 'left'
+        const tone = target && isEnd(target) ? toneOf(target, look).line : palette.quiet
+        const color = way.main ? palette.main : tone
+        const isRight = target && (isEnd(target) || outside.includes(target))
+        const side: 'left' | 'right' = isRight ? 'right' : 'left'
         return { ...way, name: target?.key ?? way.to, side, color }
       })
       .sort((a, b) => Number(a.side === 'right') - Number(b.side === 'right'))
@@ -84,17 +95,21 @@ function contentsOf(chart: Chart, look: Look): Record<'anywhere' | 'states' | 'e
     }
   }
   const root: CardContent = {
-    id: chart.root.id,
-    key: 'from anywhere',
+    id: shown.id,
+    key: shown === chart.root ? 'from anywhere' : 'from anywhere in here',
     description: '',
     inside: [],
     ways: described(anywhere),
     frame: `fill="${palette.page}" stroke="${palette.line}" stroke-width="1.4" stroke-dasharray="5 4"`,
   }
   return {
+    shown,
     anywhere: anywhere.length > 0 ? [root] : [],
-    states: tops.filter(({ state }) => state.type !== 'final').map(ofTop),
-    ends: tops.filter(({ state }) => state.type === 'final').map(ofTop),
+    states: tops.filter(({ state }) => !isEnd(state)).map(ofTop),
+    ends: [
+      ...tops.filter(({ state }) => isEnd(state)),
+      ...outside.map((state) => ({ state: { ...state, states: [] }, ways: [] })),
+    ].map(ofTop),
   }
 }
 

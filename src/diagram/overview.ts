@@ -1,8 +1,9 @@
 import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
+import { unknownState } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
 
 /**
- * The top-level states of a machine, and what leads from one to another.
+ * The states of a machine, or of one of its states, and what leads from one to another.
  *
  * @example
  * const { tops, anywhere }: Overview = overviewOf(chartOf(agentMachine), agentLook)
@@ -10,12 +11,14 @@ import { agentLook, isMain, type Look } from './look.js'
 export interface Overview {
   /** In document order. */
   tops: readonly Top[]
-  /** What the machine itself declares: it holds in every state. */
+  /** Of a state's overview: what lies outside it and is led to. Top-level states, in document order. */
+  outside: readonly ChartState[]
+  /** What the machine, or the state, itself declares: it holds in every state inside. */
   anywhere: readonly Way[]
 }
 
 /**
- * A top-level state, and what leads out of it.
+ * One of the states, and what leads out of it.
  *
  * @example
  * const names = overviewOf(chartOf(agentMachine), agentLook).tops.map(({ state }: Top) => state.key)
@@ -28,13 +31,13 @@ export interface Top {
 }
 
 /**
- * Everything that leads from one top-level state to another.
+ * Everything that leads from one of the states to another.
  *
  * @example
  * const ways = overviewOf(chartOf(agentMachine), agentLook).anywhere.map(({ events, to }: Way) => `${events} → ${to}`)
  */
 export interface Way {
-  /** The path of a top-level state. */
+  /** The path of the other. */
   to: string
   /** What has to happen, each once. */
   events: readonly string[]
@@ -43,15 +46,22 @@ export interface Way {
 }
 
 /**
- * The ways from one top-level state to another, with what has to happen for each.
+ * The ways from one top-level state to another, with what has to happen for each; or those from one of the states inside
+ * `of` to another, and out of it.
  *
+ * @throws {DiagramError} `unknown_state`
  * @example for (const { to, events } of overviewOf(chartOf(machine)).anywhere) console.log(to, events.join(', '))
  */
-export function overviewOf(chart: Chart, look: Look = agentLook): Overview {
+export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): Overview {
   const states = withNested(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
+  const shown = of === undefined ? chart.root : byId.get(of)
+  if (!shown || shown.states.length === 0) throw unknownState(of ?? chart.id, chart)
+  // A state inside has the place of its nearest one that is shown; outside, of the outermost.
   const topOf = new Map(
-    chart.root.states.flatMap((top) => withNested(top).map(({ id }): [string, string] => [id, top.id])),
+    [...chart.root.states, ...(shown === chart.root ? [] : shown.states)].flatMap((top) =>
+      withNested(top).map(({ id }): [string, string] => [id, top.id]),
+    ),
   )
 
   function waysOf(from: readonly ChartState[]): Way[] {
@@ -103,18 +113,23 @@ export function overviewOf(chart: Chart, look: Look = agentLook): Overview {
     return [target, ...initial.flatMap((id) => entered(id, [...above, target]))]
   }
 
-  return {
-    tops: chart.root.states.map((state) => ({ state, ways: waysOf(withNested(state)) })),
-    anywhere: waysOf([chart.root]),
-  }
+  const tops = shown.states.map((state) => ({ state, ways: waysOf(withNested(state)) }))
+  const anywhere = waysOf([shown])
+  const reached = new Set([...anywhere, ...tops.flatMap(({ ways }) => ways)].map(({ to }) => to))
+  const inside = new Set(shown.states.map(({ id }) => id))
+  const outside = chart.root.states.filter(({ id }) => reached.has(id) && !inside.has(id))
+  return { tops, outside, anywhere }
 }
 
 const done = / is done$/
 const fails = / fails$/
+const anyDone = 'an actor is done'
+const anyFails = 'an actor fails for good'
 
 /** How an actor ended; null for events of other kinds. */
 function outcomeOf({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
   if (!/^on(Done|Error)\b/.test(on)) return null
+  if (event.endsWith('.*')) return on.startsWith('onDone') ? anyDone : anyFails
   const src = invokes.find(({ id }) => event.endsWith(`.actor.${id}`))?.src ?? 'it'
   return on.startsWith('onDone') ? `${src} is done` : `${src} fails`
 }
@@ -124,9 +139,5 @@ function inBrief(events: readonly string[]): string[] {
   const many = (kind: RegExp): boolean => events.filter((event) => kind.test(event)).length > 2
   const [manyDone, manyFail] = [many(done), many(fails)]
   const others = events.filter((event) => !(manyDone && done.test(event)) && !(manyFail && fails.test(event)))
-  return [
-    ...others,
-    ...(manyDone ? ['an actor is done'] : []),
-    ...(manyFail ? ['an actor fails for good'] : []),
-  ]
+  return [...others, ...(manyDone ? [anyDone] : []), ...(manyFail ? [anyFails] : [])]
 }

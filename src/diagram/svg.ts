@@ -30,13 +30,14 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
 }
 
 /**
- * Draws the top-level states and what leads from one to another. Needs no further package. The picture follows a dark
- * theme.
+ * Draws the top-level states and what leads from one to another; or those inside `state`, and what leads out of it. Needs
+ * no further package. The picture follows a dark theme.
  *
  * @example await writeFile('overview.svg', await toOverviewSvg(chartOf(machine)))
+ * @throws {DiagramError} `unknown_state`
  */
-export function toOverviewSvg(chart: Chart, look?: Look): Promise<string> {
-  return Promise.resolve(drawOverview(chart, look))
+export async function toOverviewSvg(chart: Chart, look?: Look, state?: string): Promise<string> {
+  return drawOverview(chart, look, state)
 }
 
 async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => string> {

@@ -10,7 +10,7 @@ import { resolveSpace, type ExploreOptions } from './space.js'
 import { allStateNodes, stateName } from '../core/chart/transitions.js'
 
 /**
- * Some states: the dotted path of one (`RUNNING.requesting`), or a function that tells.
+ * Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells.
  *
  * @example
  * const withSignatures: Where = ({ context }) => context.signatures > 0 // or a state's name: 'awaiting.signatures'

@@ -44,7 +44,9 @@ function effectsIn(dir) {
 }
 
 function placeOf(value) {
-  return typeof value === 'string' ? value : Object.entries(value)[0].join('.')
+  if (typeof value === 'string') return value
+  const [name, inside] = Object.entries(value)[0]
+  return `${name}.${placeOf(inside)}`
 }
 
 /** The calls whose results a record holds. */

@@ -1,8 +1,8 @@
 /** The order in which a run meets its states; others come last. */
 const places = [
   'no session yet',
-  'RUNNING.requesting',
-  'RUNNING.backingOff',
+  'RUNNING.asking.requesting',
+  'RUNNING.asking.backingOff',
   'WAITING_FOR_TOOL.executing',
   'WAITING_FOR_INPUT.approval',
   'COMPLETED',

@@ -13,7 +13,7 @@ describe('statewright diagram', () => {
     const { code, out, err } = await cli(['diagram'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/<svg [^>]*aria-label="agent"/)
-    expect(out).toContain('>checkingRepetition</text>')
+    expect(out).toContain('>judgingCalls</text>')
   })
 
   it.each([
@@ -69,13 +69,17 @@ describe('statewright diagram', () => {
   it('draws one compound state, or an overview', async () => {
     expect((await cli(['diagram', '--state', 'WAITING_FOR_INPUT'])).out).not.toContain('>accounting</text>')
     expect((await cli(['diagram', '--overview'])).out).toContain('agent, overview')
+    const ofRunning = (await cli(['diagram', '--overview', '--state', 'RUNNING'])).out
+    expect(ofRunning).toContain('RUNNING, overview')
+    expect(ofRunning).toContain('requesting · backingOff · concluding · screeningOutput')
   })
 
   it.each([
     [['--format', 'png'], /--format: 'png' is none of svg, mermaid, json, scxml/],
     [['a.mjs', 'b.mjs'], /One MODULE at a time: 'b.mjs'/],
     [['--format', 'json', '--overview'], /--overview goes with --format svg only/],
-    [['--overview', '--state', 'RUNNING'], /--overview excludes/],
+    [['--overview', '--coverage'], /--overview excludes/],
+    [['--overview', '--state', 'PAUSED'], /'PAUSED' is no state with nested states/],
     [['--state', 'NOWHERE'], /'NOWHERE' is no state with nested states. There are: RUNNING, /],
     [['missing.mjs'], /there is no file 'missing.mjs'/],
     [['none.mjs'], /'none.mjs' exports nothing. Its default export must be a machine/],

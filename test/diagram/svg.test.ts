@@ -55,7 +55,13 @@ describe('the picture of the agent machine', () => {
     expect(count(toDot(chart), 'penwidth=3.2')).toBe(agentLook.mainPath.length)
   })
 
-  it.each(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT'])('has a sheet of %s alone', async (state) => {
+  it.each([
+    'RUNNING.preparing',
+    'RUNNING.asking',
+    'RUNNING.judging',
+    'WAITING_FOR_TOOL',
+    'WAITING_FOR_INPUT',
+  ])('has a sheet of %s alone', async (state) => {
     const texts = textsOf(await toSvg(chart, { state }))
     const shown = states.find(({ id }) => id === state)
     if (!shown) throw new Error(`There is no ${state}.`)
@@ -83,12 +89,35 @@ describe('the picture of the agent machine', () => {
     const guards = states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when ?? []))
     const names = new Set([...states.map(({ key }) => key), ...guards])
     const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
-    expect(ways).toHaveLength(22)
+    expect(ways).toHaveLength(21)
     expect(ways.filter(({ events }) => events.some((event) => names.has(event)))).toEqual([])
     // Where no event of its own leads somewhere, there are words for it: nobody has to guess from 'requestModel is done'.
     expect(
       ways.filter(({ events }) => events.some((event) => / is done$| fails$|on entry/.test(event))),
     ).toEqual([])
+  })
+
+  it('says of a state with regions what leads from one to another, and out of it', () => {
+    const { tops, outside, anywhere } = overviewOf(chart, agentLook, 'RUNNING')
+    const waysOf = (key: string) => tops.find(({ state }) => state.key === key)?.ways ?? []
+    expect(anywhere.map(({ to }) => to)).toEqual(['TIMED_OUT', 'RUNNING.whereItWas'])
+    expect(waysOf('preparing').filter(({ main }) => main)).toMatchObject([{ to: 'RUNNING.asking' }])
+    expect(waysOf('asking').filter(({ main }) => main)).toMatchObject([{ to: 'RUNNING.judging' }])
+    expect(waysOf('judging')).toEqual(
+      expect.arrayContaining([{ to: 'WAITING_FOR_TOOL', main: true, events: ['the model calls tools'] }]),
+    )
+    expect(outside.map(({ key }) => key)).toEqual([
+      'WAITING_FOR_TOOL',
+      'WAITING_FOR_INPUT',
+      'PAUSED',
+      'COMPLETED',
+      'TIMED_OUT',
+      'MAX_STEPS',
+      'BUDGET_EXCEEDED',
+      'BLOCKED',
+      'ERROR',
+    ])
+    expect(() => overviewOf(chart, agentLook, 'PAUSED')).toThrow("'PAUSED' is no state with nested states")
   })
 
   it('has words and lines only of states and guards that there are', () => {
@@ -123,7 +152,9 @@ describe('the picture of the agent machine', () => {
     expect(leads('(root)', 'TIMED_OUT')).toBe(true)
     expect(leads('RUNNING', 'RUNNING.whereItWas')).toBe(true)
     expect(dot).toContain(`start_${nameOf('(root)')} -> start_${nameOf('RUNNING')} `)
-    expect(dot).toContain(`start_${nameOf('RUNNING')} -> ${nameOf('RUNNING.starting')} `)
+    expect(dot).toContain(`start_${nameOf('RUNNING')} -> start_${nameOf('RUNNING.preparing')} `)
+    const first = nameOf('RUNNING.preparing.starting')
+    expect(dot).toContain(`start_${nameOf('RUNNING.preparing')} -> ${first} `)
   })
 
   it('is the same each time', async () => {
@@ -133,7 +164,9 @@ describe('the picture of the agent machine', () => {
 
 describe('the coverage overlay', () => {
   const transitions = states.flatMap((state) => state.transitions)
-  const missed = transitions.find(({ source, on }) => source === 'RUNNING.fittingContext' && on === 'onError')
+  const missed = transitions.find(
+    ({ source, on }) => source === 'RUNNING.asking.concluding' && on === 'onError',
+  )
   const coverage = {
     machine: 'agent',
     transitions: transitions.map(({ id }, index) => ({ id, taken: id === missed?.id ? 0 : index + 1 })),

@@ -1,6 +1,8 @@
-import type { AnyStateNode } from 'xstate'
+import { type AnyStateNode, initialTransition, transition } from 'xstate'
 import { getStateNodes } from '@xstate/graph'
 import { agentMachine } from '../../machines/agent.machine.js'
+import type { AgentInput } from '../../machines/agent/context.js'
+import { agentSpace } from '../../src/testing/index.js'
 
 const root: AnyStateNode = agentMachine.root
 const nodes: AnyStateNode[] = [root, ...(getStateNodes(agentMachine) as AnyStateNode[])]
@@ -18,14 +20,25 @@ test('no state has both always and invoke: XState would start the actor and thro
   expect(namesOf(({ always, invoke }) => (always?.length ?? 0) > 0 && invoke.length > 0)).toEqual([])
 })
 
-test('every invoke has onDone and onError', () => {
+test('every invoke has onDone', () => {
   expect(
     namesOf(({ invoke, transitions }) =>
-      invoke.some(({ id }) =>
-        ['done', 'error'].some((ending) => !transitions.has(`xstate.${ending}.actor.${id}`)),
-      ),
+      invoke.some(({ id }) => !transitions.has(`xstate.done.actor.${id}`)),
     ),
   ).toEqual([])
+})
+
+test('whatever fails is taken by the root, without a guard, where no state inside does', () => {
+  const every = 'xstate.error.actor.*'
+  expect(root.transitions.get(every)).toMatchObject([{ guard: undefined, target: [{ key: 'ERROR' }] }])
+  const start = initialTransition(agentMachine, agentSpace().inputs.plain as AgentInput)[0]
+  for (const id of nodes
+    .flatMap(({ invoke }) => invoke.map((one) => one.id))
+    .filter((id) => id !== 'model')) {
+    const failed = { type: `xstate.error.actor.${id}`, error: { code: 'x', message: 'It broke.' } }
+    const [next] = transition(agentMachine, start, failed as never)
+    expect(next).toMatchObject({ value: 'ERROR', context: { reason: 'internal', error: { code: 'x' } } })
+  }
 })
 
 test('CANCEL is handled at the root, first and without a guard, and nowhere else', () => {
@@ -33,10 +46,18 @@ test('CANCEL is handled at the root, first and without a guard, and nowhere else
   expect(root.transitions.get('CANCEL')).toMatchObject([{ guard: undefined, target: [{ key: 'CANCELLED' }] }])
 })
 
-test('no state takes events by a wildcard', () => {
-  expect(namesOf(({ transitions }) => [...transitions.keys()].some((event) => event.includes('*')))).toEqual(
-    [],
+test('no state takes events by a wildcard, but for the failures that the root takes', () => {
+  const wild = nodes.flatMap((node) =>
+    [...node.transitions.keys()]
+      .filter((event) => event.includes('*'))
+      .map((event) => `${name(node)}: ${event}`),
   )
+  expect(wild).toEqual(['(root): xstate.error.actor.*'])
+})
+
+test('no state has more than ten others in it, and none of them lies deeper than two levels', () => {
+  expect(namesOf(({ states, parent }) => parent !== undefined && Object.keys(states).length > 10)).toEqual([])
+  expect(namesOf(({ path }) => path.length > 3)).toEqual([])
 })
 
 test('the finals are the final states that users know, and nothing leaves them', () => {

@@ -84,8 +84,9 @@ describe('a run in the inspector', () => {
     if (first?.type !== '@xstate.actor') throw new Error('The first event is no actor.')
     const definition = JSON.parse(first.definition ?? '{}')
     expect(definition.id).toBe('agent')
-    const { onError } = definition.states.RUNNING.states.requesting.invoke
-    expect(onError[0].actions.at(-1).params).toEqual({ reason: expect.any(String) })
+    const { always } = definition.states.RUNNING.states.judging.states.accounting
+    const cut = always.find(({ guard }: { guard: string }) => guard === 'isTruncatedCall')
+    expect(cut.actions.params).toEqual({ reason: 'max_tokens' })
   })
 
   it('tells every transition, to the last', async () => {
@@ -97,7 +98,11 @@ describe('a run in the inspector', () => {
         : [],
     )
     expect(values).toEqual(
-      expect.arrayContaining([{ RUNNING: 'requesting' }, { WAITING_FOR_TOOL: 'executing' }, 'COMPLETED']),
+      expect.arrayContaining([
+        { RUNNING: { asking: 'requesting' } },
+        { WAITING_FOR_TOOL: 'executing' },
+        'COMPLETED',
+      ]),
     )
     expect(values.at(-1)).toBe('COMPLETED')
   })

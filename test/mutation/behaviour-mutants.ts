@@ -37,7 +37,11 @@ const guards: Record<
   'allows one step too few': {
     isAtStepCap: ({ context }) => context.steps + 1 >= (context.config.limits.maxSteps ?? Infinity),
   },
-  'knows no budget': { isBudgetSpent: () => false, isOverBudget: () => false, isSpentByFailure: () => false },
+  'knows no budget': {
+    isBudgetSpent: () => false,
+    isOverBudget: () => false,
+    isSpentByFailure: () => false,
+  },
   'checks the budget only before a request': { isOverBudget: () => false },
   'executes the batch that crosses the budget': {
     isOverBudget: ({ context, ...scope }) =>
@@ -74,7 +78,7 @@ const guards: Record<
   'ends before steering is heard': { hasSteering: () => false },
   'forgets that it is interactive': { isInteractive: () => false },
   breaks: {
-    isIncomplete: () => {
+    mayRetry: () => {
       throw new TypeError('undefined is not an object')
     },
   },
@@ -103,6 +107,11 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   'waits for no time between attempts': {
     scheduleRetry: act((context) => ({ attempt: context.attempt + 1, backOffUntil: 0 })),
   },
+  'takes every failure for one of its own': { becauseOfFailure: act(() => ({ reason: 'internal' })) },
+  'takes every failure for one of the model': { becauseOfFailure: act(() => ({ reason: 'provider_error' })) },
+  'takes every end for a whole answer': { becauseOfAnswer: act(() => ({ reason: 'end_turn' })) },
+  'takes every pause for one that somebody wants': { becauseOfPause: act(() => ({ reason: 'paused' })) },
+  'takes every budget for that of tokens': { becauseOfBudget: act(() => ({ reason: 'token_budget' })) },
   'announces a result twice': {
     recordResult: act((context, event, tell) => {
       if (event.type !== 'TOOL_RESULT') return undefined

@@ -16,105 +16,91 @@ const inputs = {
   ['with sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"research":{"readOnly":false,"idempotent":false,"polling":false,"delegate":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   interactive: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['asked to conclude']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['spent before it starts']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":500,"outputTokens":0,"totalTokens":500,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['spent before it starts']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":0,"outputTokens":500,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":true,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":true,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":500,"totalTokens":500,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['nearly spent, and careful']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['watching repetition, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":{"haltAt":"next","counts":"unchanged","onRepeat":"halt","onHalt":"error"},"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching progress']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":{"stale":{"nudgeAt":1,"blockAt":1,"haltAt":2},"mixed":null,"mostly":null,"beside":null,"recurring":null,"sameOutput":null,"failing":null,"failingTool":null,"sameError":null,"unknownTools":null,"refused":null,"policyDenied":null,"transient":null,"duplicates":null,"waiting":{"ms":3000,"chars":300,"weight":0.3333333333333333},"memory":2,"onHalt":"pause","lastWords":true},"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
-  ['watching progress, with every answer screened']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":{"stale":{"nudgeAt":1,"blockAt":1,"haltAt":2},"mixed":null,"mostly":null,"beside":null,"recurring":null,"sameOutput":null,"failing":null,"failingTool":null,"sameError":null,"unknownTools":null,"refused":null,"policyDenied":null,"transient":null,"duplicates":null,"waiting":{"ms":3000,"chars":300,"weight":0.3333333333333333},"memory":2,"onHalt":"pause","lastWords":true},"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['watching sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":{"onHalt":"error"},"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
 }
 
 describe('every transition, on the live agent', () => {
-  test('1. with plain: pause, model: recoverable error, …, model: truncated, model: recoverable error, back-off failed → ERROR (done)', async () => {
+  test('1. with plain: pause, model: recoverable error, …, tool runner ended, model: recoverable error, back-off failed → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: recoverable error
       { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":{"asking":"backingOff"}},"status":"active"} },
       // back-off over
-      { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.backOff","actorId":"backOff","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: two approvals
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"approval"},{"id":"b","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // reject
+      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: recoverable error
-      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"backingOff"}},"status":"active"} },
       // back-off failed
       { event: {"type":"xstate.error.actor.backOff","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"backOff","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('2. with plain: model: calls of every kind, resumed in time, reject → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('2. with plain: model: calls of every kind, resumed in time, hand in output, pause, reject → PAUSED', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // resumed in time
-      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // reject
-      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('3. with plain: model: calls of every kind, resumed in time, hand in output, approve, tool runner ended, model: text → COMPLETED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed in time
       { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // reject
+      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":"PAUSED","status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('4. with plain: model: call, resumed in time, model: empty → MAX_STEPS (done)', async () => {
+  test('3. with plain: model: call, resumed in time, model: empty → MAX_STEPS (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed in time
-      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('5. with plain: model: call, tool runner gave up, model: refusal → COMPLETED (done)', async () => {
+  test('4. with plain: model: call, tool runner gave up, model: truncated → MAX_STEPS (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner gave up
-      { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: refusal
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":"I will not.","toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+      { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: truncated
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('6. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('5. with plain: model: calls of every kind, approve meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // approve meanwhile
@@ -125,10 +111,10 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('7. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('6. with plain: model: calls of every kind, reject meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // reject meanwhile
@@ -137,22 +123,10 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('8. with plain: model: two approvals, approve → WAITING_FOR_INPUT.approval', async () => {
+  test('7. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: two approvals
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"approval"},{"id":"b","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // approve
-      { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
-  })
-
-  test('9. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: two approvals
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"approval"},{"id":"b","needs":"approval"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
@@ -161,10 +135,10 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('10. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('8. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: two client calls
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"client"},{"id":"b","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
       // hand in output
@@ -173,74 +147,54 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('11. with plain: model: empty, model: empty → ERROR (done)', async () => {
+  test('9. with plain: model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: empty
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: empty
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('12. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('10. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text over budget
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('13. with plain: model: fatal error → ERROR (done)', async () => {
+  test('11. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: fatal error
-      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"invalid_api_key","message":"It failed: invalid_api_key.","jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('14. with plain: model: context overflow → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: context overflow
-      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"context_overflow","code":"context_length_exceeded","message":"It failed: context_length_exceeded.","jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('15. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: incomplete answer over budget
       { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"kind":"incomplete","code":"incomplete_response","message":"It failed: incomplete_response.","jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('16. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('12. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text too late
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000000}, state: {"value":"TIMED_OUT","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('17. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('13. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resumed too late
@@ -249,304 +203,198 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('18. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('14. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // deadline
       { event: {"type":"DEADLINE","now":1000000}, state: {"value":"TIMED_OUT","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('19. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('15. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // resumed too late
       { event: {"type":"RESUMED","now":1000000}, state: {"value":"TIMED_OUT","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with with a deadline: model: truncated call → ERROR (done)', async () => {
+  test('16. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('21. with with a deadline: model: incomplete answer → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: incomplete answer
-      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"kind":"incomplete","code":"incomplete_response","message":"It failed: incomplete_response.","jitter":1},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('22. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
       // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: filtered call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"content_filter","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"content_filter","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"concluding"}},"status":"active"} },
       // conclusion: text
-      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
       // output cleared
       { event: {"type":"xstate.done.actor.outputShields","output":{"action":"redact","message":null,"content":"Done.","findings":[{"shield":"own","action":"redact","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('23. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
+  test('17. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
       // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
       // output blocked
       { event: {"type":"xstate.done.actor.outputShields","output":{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('24. with with every shield: input allowed, retrieved, all of it fits, model: text, output shield failed → ERROR (done)', async () => {
+  test('18. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
       // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
-      // output shield failed
-      { event: {"type":"xstate.error.actor.outputShields","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"outputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
-  })
-
-  test('25. with with every shield: input allowed, retrieved, all of it fits, model: call, call shield failed → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
-      // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
-      // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // call shield failed
-      { event: {"type":"xstate.error.actor.callShields","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"callShields","now":1000}, state: {"value":"ERROR","status":"done"} },
+      // store failed
+      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('26. with with every shield: input shield failed → ERROR (done)', async () => {
+  test('19. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, results allowed, approve, tool runner failed → MAX_STEPS (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
-      // input shield failed
-      { event: {"type":"xstate.error.actor.inputShields","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"inputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('27. with with result shields: model: calls of every kind, tool: ok, …, tool runner failed, hand in output, result shield failed → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: calls of every kind
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
-      // approve meanwhile
-      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
-      // results allowed
-      { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"}],"actorId":"resultShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner failed
-      { event: {"type":"xstate.error.actor.tools","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // hand in output
-      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
-      // result shield failed
-      { event: {"type":"xstate.error.actor.resultShields","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"resultShields","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
-  })
-
-  test('28. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
-      // reject meanwhile
-      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
       // hand in output meanwhile
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
+      // results allowed
+      { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"},{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"c"}],"actorId":"resultShields","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner failed
+      { event: {"type":"xstate.error.actor.tools","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"tools","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('29. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('20. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // input blocked
       { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('30. with with retrieval: retrieval failed → ERROR (done)', async () => {
+  test('21. with with retrieval: start → RUNNING.preparing.retrieving', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":"retrieving"},"status":"active"} },
-      // retrieval failed
-      { event: {"type":"xstate.error.actor.retrieval","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"retrieval","now":1000}, state: {"value":"ERROR","status":"done"} },
+      { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
   })
 
-  test('31. with summing up, nearly spent: pause, all of it fits, …, all of it fits, pause, store failed → ERROR (done)', async () => {
+  test('22. with summing up, nearly spent: pause, all of it fits, …, resume, resumed in time, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: recoverable error
       { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"model","now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":"backingOff"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":{"asking":"backingOff"}},"status":"active"} },
       // pause
       { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // store failed
-      { event: {"type":"STORE_FAILED","failure":{"code":"disk_full","message":"The disk is full."},"now":1000}, state: {"value":"ERROR","status":"done"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // resume
+      { event: {"type":"RESUME","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
+      // cancel
+      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('32. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('23. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
       // fitted by a summary over budget
       { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"warning":null},"actorId":"fitting","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('33. with summing up, nearly spent: does not fit → ERROR (done)', async () => {
+  test('24. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // does not fit
-      { event: {"type":"xstate.error.actor.fitting","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"context_overflow","code":"context_overflow","message":"It failed: context_overflow.","jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('34. with summing up, nearly spent: fitting failed → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":"fittingContext"},"status":"active"} },
-      // fitting failed
-      { event: {"type":"xstate.error.actor.fitting","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"fitting","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('35. with with guards of its own: model: call, an own guard refuses the calls, an own guard halts on the results → PAUSED', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
       // an own guard refuses the calls
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"block","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
-      // an own guard halts on the results
-      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"pause","callIds":null}],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      // own guards let the results pass
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: text
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"COMPLETED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('36. with with guards of its own: model: call, an own guard refuses the calls, own guards failed on the results → ERROR (done)', async () => {
+  test('25. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
-      // an own guard refuses the calls
-      { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"block","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
-      // own guards failed on the results
-      { event: {"type":"xstate.error.actor.resultGuards","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"resultGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('37. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
       // an own guard halts on the calls
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"error","callIds":null}],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('38. with with guards of its own: model: call, own guards failed on the calls → ERROR (done)', async () => {
+  test('26. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
-      // own guards failed on the calls
-      { event: {"type":"xstate.error.actor.callGuards","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"callGuards","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
-  })
-
-  test('39. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, own guards let the results pass, pause, steer → MAX_STEPS (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: calls of every kind
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"consultingOnCalls"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"judging":"consultingOnCalls"}},"status":"active"} },
       // own guards let the calls pass
       { event: {"type":"xstate.done.actor.callGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"callGuards","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // calls allowed
@@ -555,40 +403,36 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // approve an edit
       { event: {"type":"APPROVE","callId":"b","arguments":"{\"n\":2}","withheld":true,"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // hand in output meanwhile
-      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // resumed in time
       { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_TOOL":"screeningCalls"},"status":"active"} },
       // calls refused
-      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}],"callId":"b"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
-      // own guards let the results pass
-      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":"PAUSED","status":"active"} },
+      { event: {"type":"xstate.done.actor.callShields","output":[{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}],"callId":"b"}],"actorId":"callShields","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // an own guard halts on the results
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[{"action":"halt","guard":"own","evidence":"own: seen","message":"Not that.","onHalt":"pause","callIds":null}],"warnings":[]},"actorId":"resultGuards","now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 13 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('40. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
+  test('27. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: no object
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[],"outputProblem":"The answer is not a JSON object."},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[],"outputProblem":"The answer is not a JSON object."},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: no object
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[],"outputProblem":"The answer is not a JSON object."},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('41. with with sub-agents: model: two delegations, tool: ok, …, sub-agent: asks the client, hand in output, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+  test('28. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, steer, sub-agent: spends, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: two delegations
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
@@ -599,20 +443,16 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: spends
       { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // sub-agent: asks the client
-      { event: {"type":"CHILD_RESTS","callId":"b","questions":[{"callId":"r","name":"transfer","arguments":"{\"n\":1}","needs":"client","fingerprint":"r"}],"now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
-      // hand in output
-      { event: {"type":"TOOL_OUTPUT","callId":"b/r","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: spends it all
       { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('42. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
+  test('29. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: two delegations
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
@@ -627,10 +467,10 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('43. with with sub-agents: model: two delegations, sub-agent: asks a person → WAITING_FOR_TOOL.executing', async () => {
+  test('30. with with sub-agents: model: two delegations, sub-agent: asks a person → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: two delegations
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: asks a person
@@ -639,214 +479,102 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('44. with interactive: model: text, reply, model: truncated, steer → MAX_STEPS (done)', async () => {
+  test('31. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"message"},"status":"active"} },
       // reply
-      { event: {"type":"REPLY","messages":[{"content":"And now?"}],"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: truncated
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"message"},"status":"active"} },
-      // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
-  })
-
-  test('45. with asked to conclude: steer, model: text, conclusion: text → MAX_STEPS (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
-      // conclusion: text
-      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+      { event: {"type":"REPLY","messages":[{"content":"And now?"}],"now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: truncated call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('46. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('32. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // steer
-      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"message"},"status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('33. with asked to conclude: steer, model: text, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['asked to conclude']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // steer
+      { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: text
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"concluding"}},"status":"active"} },
       // conclusion: recoverable error
       { event: {"type":"xstate.error.actor.conclusion","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('47. with spent before it starts: input allowed → BUDGET_EXCEEDED (done)', async () => {
+  test('34. with spent before it starts: input allowed → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":{"RUNNING":"screeningInput"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['spent before it starts']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
       // input allowed
       { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('48. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('35. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: refused by the budget
       { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"token_budget","message":"It failed: token_budget.","jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('49. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
+  test('36. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
-      // conclusion: text
-      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
-      // output cleared
-      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"redact","message":null,"content":"Done.","findings":[{"shield":"own","action":"redact","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
-  })
-
-  test('50. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"concluding"}},"status":"active"} },
       // conclusion: call
       { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"conclusion","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('51. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → ERROR (done)', async () => {
+  test('37. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
-      // conclusion: recoverable error
-      { event: {"type":"xstate.error.actor.conclusion","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"ERROR","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
-  })
-
-  test('52. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
       // output cleared
       { event: {"type":"xstate.done.actor.outputShields","output":{"action":"redact","message":null,"content":"Done.","findings":[{"shield":"own","action":"redact","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"COMPLETED","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('53. with watching progress: model: call, tool: ok, …, model: call, conclusion: text, resume → MAX_STEPS (done)', async () => {
+  test('38. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
-      { event: {"type":"xstate.init","input":inputs['watching progress']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
-      // conclusion: text
-      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // resume
-      { event: {"type":"RESUME","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
-  })
-
-  test('54. with watching progress: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: recoverable error → PAUSED', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['watching progress']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
-      // conclusion: recoverable error
-      { event: {"type":"xstate.error.actor.conclusion","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"conclusion","now":1000}, state: {"value":"PAUSED","status":"active"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
-  })
-
-  test('55. with watching progress, with every answer screened: model: call, tool: ok, …, conclusion: text, output cleared, cancel → CANCELLED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['watching progress, with every answer screened']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool: ok
-      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":"concluding"},"status":"active"} },
-      // conclusion: text
-      { event: {"type":"xstate.done.actor.conclusion","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"conclusion","now":1000}, state: {"value":{"RUNNING":"screeningOutput"},"status":"active"} },
-      // output cleared
-      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"redact","message":null,"content":"Done.","findings":[{"shield":"own","action":"redact","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"PAUSED","status":"active"} },
-      // cancel
-      { event: {"type":"CANCEL","now":1000}, state: {"value":"CANCELLED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
-  })
-
-  test('56. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":"requesting"},"status":"active"} },
+      { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: call
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: child out of quota

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { SimulatedClock } from 'xstate'
+import { createActor, SimulatedClock, type StateValue } from 'xstate'
 import { createAgent, memoryStore, openaiChat } from '../../src/index.js'
 import { type Rehearsal, startRehearsal } from '../../src/rehearsal/index.js'
+import { describeValue } from '../../src/core/chart/labels.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { cases } from '../fixtures/sessions/cast.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
@@ -87,6 +88,31 @@ describe.each(all)('a session that $version stored ($name), from $from', ({ vers
     expect(next.messages.slice(0, result.messages.length)).toEqual(result.messages)
   })
 })
+
+describe.each(versions)('a state that an app has kept itself, of %s', (version) => {
+  const standing = readdirSync(new URL(`${version}/`, folder)).flatMap((file) => {
+    const { sessions } = stored(version, file.replace(/\.json$/, ''))
+    const last = JSON.parse(sessions['the-session']?.at(-1)?.data ?? '') as { state: StoredState }
+    return typeof last.state.value === 'object' ? [{ file, state: last.state }] : []
+  })
+
+  it.each(standing)('is found again, and gone on from ($file)', ({ state }) => {
+    const model = openaiChat({ model: 'gpt-test', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
+    const agent = createAgent({ model, clock: new SimulatedClock() })
+    const actor = createActor(agent.machine, { snapshot: state as never, input: undefined as never })
+    expect(describeValue(actor.getSnapshot().value).split('.')).toEqual(
+      expect.arrayContaining(describeValue(state.value).split('.')),
+    )
+    actor.start()
+    expect(actor.getSnapshot().status).toBe('active')
+    actor.send({ type: 'CANCEL' })
+    expect(actor.getSnapshot()).toMatchObject({ value: 'CANCELLED', status: 'done' })
+  })
+})
+
+interface StoredState {
+  value: StateValue
+}
 
 /** The calls without a result, which is right while they are at work or wait for somebody. */
 function openCalls({ result }: StoredCase): string[] {

@@ -33,7 +33,7 @@ describe('agent.machine', () => {
     const actor = createActor(theatre.agent.machine, { input: 'Hi.' })
     actor.start()
     await theatre.arrival()
-    expect(actor.getSnapshot().matches({ RUNNING: 'requesting' })).toBe(true)
+    expect(actor.getSnapshot().matches({ RUNNING: { asking: 'requesting' } })).toBe(true)
     actor.send({ type: 'CANCEL' })
     expect((await toPromise(actor)).state).toBe('CANCELLED')
   })

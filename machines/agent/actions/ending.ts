@@ -10,7 +10,22 @@ import { shownMessages } from '../unscreened.js'
 /** Says why the run goes where it goes next. */
 export const because = act<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
-export const becauseOfBudget = act((context) => ({ reason: budgetReason(context) }))
+/** A request that the budget refuses is not made, so nothing is spent yet. */
+export const becauseOfBudget = act((context) => ({ reason: budgetReason(context) ?? 'token_budget' }))
+
+/** A guard has paused the run, or somebody. */
+export const becauseOfPause = act((context) => ({ reason: context.verdict?.guard ?? 'paused' }))
+
+/** How the model has ended its turn. */
+export const becauseOfAnswer = act(({ response }) => ({
+  reason: (response && endings[response]) ?? 'end_turn',
+}))
+
+const endings: Partial<Record<NonNullable<AgentContext['response']>, Reason>> = {
+  refusal: 'refusal',
+  filtered: 'content_filter',
+  truncated: 'max_tokens',
+}
 
 /** A non-final state is entered; only states of rest keep the reason that led to them. */
 export const enter = act<{ state: AgentState }>((context, _event, tell, { state }) => {

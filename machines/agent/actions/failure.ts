@@ -2,6 +2,7 @@ import { retryDelayMs } from '../../../guards/retry.js'
 import { act } from '../act.js'
 import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
+import type { Reason } from '../outcome.js'
 import type { ModelActorError } from '../response.js'
 import { stepIdOf } from '../step-id.js'
 import { spend } from './spending.js'
@@ -19,6 +20,19 @@ export const noteFailure = act((context, event, tell) => {
     ...spend(context, failure.usage, tell),
   }
 })
+
+/** Why a run ends with a failure that it cannot mend. Of the parts of the loop itself, none should fail. */
+export const becauseOfFailure = act((_context, event) => ({ reason: reasonOf(event) }))
+
+function reasonOf(event: AgentMachineEvent): Reason {
+  const { kind } = failureOf(event)
+  // The context is fitted by an actor of its own, whose failures no event of the machine's list has.
+  const isOfFitting = (event.type as string) === 'xstate.error.actor.fitting'
+  const isOfModel = event.type === 'xstate.error.actor.model'
+  if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
+  if (!isOfModel) return 'internal'
+  return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
+}
 
 /** The next attempt is announced, and made when it has been waited for. */
 export const scheduleRetry = act((context, event, tell) => {
@@ -68,7 +82,8 @@ export const warnOfConclusion = act((context, event, tell) => {
 
 function partialOf(event: AgentMachineEvent): { text: string; usage: ModelActorError['usage'] } {
   if ('partial' in event && event.partial) return event.partial
-  return { text: failureOf(event).partialText, usage: null }
+  const isAnswer = event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
+  return { text: isAnswer ? failureOf(event).partialText : '', usage: null }
 }
 
 /** An actor's rejection with every field in place, whatever it was. */

@@ -16,7 +16,7 @@ type Format = (typeof formats)[number]
 const options = {
   format: { short: 'f', value: 'FORMAT', about: `one of ${formats.join(', ')} (default: svg)` },
   state: { value: 'STATE', about: 'draw one compound state only, such as WAITING_FOR_TOOL (svg)' },
-  overview: { about: 'draw the top-level states only (svg)' },
+  overview: { about: 'draw the top-level states only, or those inside --state (svg)' },
   coverage: {
     value: 'FILE',
     optional: true,
@@ -36,7 +36,7 @@ export const diagramCommand: Command = {
       "json is what Stately's editor imports. svg needs (but for --overview): npm install @hpcc-js/wasm-graphviz",
     'Examples:\n' +
       '  statewright diagram --out agent.svg\n' +
-      '  statewright diagram --state RUNNING --out running.svg\n' +
+      '  statewright diagram --state RUNNING.judging --out judging.svg\n' +
       '  statewright diagram ./machine.mjs --format mermaid',
   ],
   execute: async (args, io) => {
@@ -48,13 +48,13 @@ export const diagramCommand: Command = {
     for (const option of ['state', 'overview', 'coverage'] as const) {
       if (format !== 'svg' && values.has(option)) throw badUsage(`--${option} goes with --format svg only.`)
     }
-    if (isOverview && (state !== undefined || values.has('coverage'))) {
-      throw badUsage('--overview excludes --state and --coverage: it shows no single transition.')
+    if (isOverview && values.has('coverage')) {
+      throw badUsage('--overview excludes --coverage: it shows no single transition.')
     }
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
     const coverage = values.get('coverage')
     const taken = coverage === undefined ? undefined : await coverageOf(module, coverage, io)
-    const drawn = isOverview ? await overview(machine) : await draw(machine, format, { state, taken })
+    const drawn = isOverview ? await overview(machine, state) : await draw(machine, format, { state, taken })
     await put(drawn, text(values.get('out')), io)
     return exitCodes.completed
   },
@@ -86,9 +86,9 @@ async function draw(
   return toSvg(chart, { state, counts: taken === undefined ? undefined : countsOf(taken, chart) })
 }
 
-async function overview(machine: AnyStateMachine): Promise<string> {
+async function overview(machine: AnyStateMachine, state: string | undefined): Promise<string> {
   const { chartOf, toOverviewSvg } = await import('../../diagram/index.js')
-  return toOverviewSvg(chartOf(machine))
+  return toOverviewSvg(chartOf(machine), undefined, state)
 }
 
 /** A `Coverage`, from its file or explored now. */

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, StateValue } from 'xstate'
 import { serializeEvent } from './graph.js'
 
-/** `RUNNING.requesting`, or `(a.b, c)` where parallel regions are active. */
+/** `RUNNING.asking.requesting`, or `(a.b, c)` where parallel regions are active. */
 export function describeValue(value: StateValue): string {
   if (typeof value === 'string') return value
   const parts = Object.entries(value).map(([key, child]) => {
@@ -18,14 +18,18 @@ export function describeState({ value, status }: Pick<AnyMachineSnapshot, 'value
 }
 
 const patterns: [RegExp, (name: string) => string][] = [
-  [/^xstate\.done\.actor\.(.+)$/, (id) => `${id} done`],
-  [/^xstate\.error\.actor\.(.+)$/, (id) => `${id} failed`],
+  [/^xstate\.done\.actor\.(.+)$/, (id) => `${actorOf(id)} done`],
+  [/^xstate\.error\.actor\.(.+)$/, (id) => `${actorOf(id)} failed`],
   [/^xstate\.snapshot\.(.+)$/, (id) => `${id} snapshot`],
   [/^xstate\.done\.state\.(.+)$/, (id) => `${id} finished`],
   [/^xstate\.after\.([^.]+)\..+$/, (delay) => `after ${delay}`],
   [/^xstate\.init$/, () => 'start'],
   [/^$/, () => 'always'],
 ]
+
+function actorOf(id: string): string {
+  return id === '*' ? 'any actor' : id
+}
 
 /** What people call an event type: `xstate.done.actor.model` is `model done`, no event is `always`. */
 export function describeEventType(type: string): string {

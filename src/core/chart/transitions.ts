@@ -9,7 +9,7 @@ import { describeEventType } from './labels.js'
  * const guarded = coverPaths(machine, { alphabet }).coverage.transitions.filter(({ guard }: DeclaredTransition) => guard !== null)
  */
 export interface DeclaredTransition {
-  /** Unique and stable: `RUNNING.requesting: model done [isTruncated] → RUNNING.recovering`. */
+  /** Unique and stable: `RUNNING.judging.accounting: always [hasCalls] → RUNNING.judging.judgingCalls`. */
   id: string
   /** The dotted path of the state that declares it; `(root)` for the machine itself. */
   source: string

@@ -8,6 +8,7 @@ import { holdsUncleared } from '../../../machines/agent/uncleared.js'
 import type { Clock } from '../base/clock.js'
 import { abandonedCalls } from './abandon.js'
 import type { RunInput } from '../sessions/history.js'
+import { placed } from '../sessions/log/placed-state.js'
 import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
 import { plainError } from '../base/plain-error.js'
 
@@ -92,7 +93,7 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       const live = new Live(scope as unknown as Scope, runId, clock, options.reopen(snapshot), null)
       setLive(scope.self as AnyActorRef, live)
       // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
-      const childless = { ...snapshot, children: {} }
+      const childless = { ...placed(snapshot), children: {} }
       return restoreSnapshot(childless as unknown as typeof snapshot, live.scope as unknown as typeof scope)
     }) as AgentMachine['restoreSnapshot'],
 

@@ -7,6 +7,7 @@ import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
 import { damaged, openRecord } from './log/log-record.js'
 import { emptySession, sessionStateOf } from './session-state.js'
+import { placed } from './log/placed-state.js'
 import { faultOf, faultOfState, wholeContext, wholeInput } from './log/sound-state.js'
 
 /** The latest run of a session, as the pure machine sees it. */
@@ -133,7 +134,7 @@ const roomAfterKill = 1_000_000
 
 /** A snapshot brought back, if this machine has the state that it stands in. */
 function revived(stored: MachineState, seq: number, sessionId: string): FoldedRun {
-  const state = { ...stored, context: wholeContext(stored.context as AgentContext) }
+  const state = { ...placed(stored), context: wholeContext(stored.context as AgentContext) }
   try {
     const run = createActor(agentMachine, {
       snapshot: state as never,

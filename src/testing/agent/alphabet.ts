@@ -375,7 +375,7 @@ function mayAnswer(value: unknown): boolean {
 }
 
 function isAsked(value: unknown): boolean {
-  const state = (value as { RUNNING?: string }).RUNNING
+  const state = (value as { RUNNING?: { asking?: string } }).RUNNING?.asking
   return state === 'requesting' || state === 'concluding'
 }
 

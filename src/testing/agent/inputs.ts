@@ -84,8 +84,11 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   interactive: start({ ...calm, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': start({ ...calm, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {
-    ...start({ ...calm, limits: { maxSteps: 1, tokenBudget } }, { fitting: true, inputShields: true }),
-    usage: { ...noUsage, inputTokens: tokenBudget, totalTokens: tokenBudget },
+    ...start(
+      { ...calm, limits: { maxSteps: 1, outputTokens: tokenBudget } },
+      { fitting: true, inputShields: true },
+    ),
+    usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget },
   },
   'nearly spent, and careful': {
     ...start({ ...calm, limits: { maxSteps: 1, tokenBudget }, budget: { preflight: true } }),

@@ -1,8 +1,11 @@
 import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/events.js'
 
-/** The version of everything below. A log with a higher one is refused; there is no lower one yet. */
-export const logVersion = 1
+/**
+ * The version of everything below. A log with a higher one is refused. In version 1, the states of RUNNING stood beside
+ * each other; it loads, and what is added to it is of this one.
+ */
+export const logVersion = 2
 
 /** What a run starts from, but for what the log itself says: the session's state. So a start is small, too. */
 export type StartInput = Omit<AgentInput, keyof SessionState>

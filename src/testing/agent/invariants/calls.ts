@@ -24,6 +24,11 @@ export const callRules: readonly AgentInvariant[] = [
     const runnable = takesBranch(change, 'hasResultsToScreen') ? runnableOf(change.after) : []
     return runnable.length > 0 && `${runnable.join()} could run`
   }),
+  rule('shields look anew when one more result is handed in to them', (change) => {
+    const { event, state, transitions } = change
+    const isHandedIn = event.type === 'TOOL_OUTPUT' && state === 'WAITING_FOR_TOOL.screeningResults'
+    return isHandedIn && transitions.length > 0 && !starts(change, 'screenResults') && 'they do not'
+  }),
   rule('shields look at what people have changed when everybody has decided, and no sooner', (change) => {
     const calls = takesBranch(change, 'hasCallsToScreen') ? answerableCalls(change.after) : []
     const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)

@@ -1,5 +1,6 @@
 import { guardNames } from '../../../../guards/roster.js'
 import type { Reason } from '../../../../machines/agent/outcome.js'
+import { budgetReason } from '../../../../machines/agent/totals.js'
 import { resultOf } from '../../../../machines/agent/result-of.js'
 import { type AgentInvariant, announcedAs, type Change, rule } from './rule.js'
 
@@ -29,7 +30,7 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
   'WAITING_FOR_INPUT.approval': ['approval'],
   'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
   'WAITING_FOR_INPUT.message': ['message'],
-  'RUNNING.concluding': ['max_steps', ...halts],
+  'RUNNING.asking.concluding': ['max_steps', ...halts],
 }
 
 /** How runs end, and what they say of it. */
@@ -92,6 +93,12 @@ export const endingRules: readonly AgentInvariant[] = [
     }
     return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
   }),
+  rule('a run that a guard has paused says which, and one whose budget is spent which it was', (change) => {
+    const { state, after } = change
+    if (state === 'PAUSED') return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
+    const spent = state === 'BUDGET_EXCEEDED' ? (budgetReason(after) ?? 'token_budget') : after.reason
+    return after.reason !== spent && `it says ${after.reason}, spent is ${spent}`
+  }),
   rule(
     'a run completes only by an answer that was accepted, and for the reason that the answer gives',
     (change) => {
@@ -147,5 +154,5 @@ export const endingRules: readonly AgentInvariant[] = [
 
 /** A reason that was set before the end is let stand until the end comes or steering is heard. */
 function isAboutToEnd({ state }: Change): boolean {
-  return state === 'RUNNING.screeningOutput'
+  return state === 'RUNNING.asking.screeningOutput'
 }

@@ -8,7 +8,7 @@ import { type AgentInvariant, announcedAs, type Change, rule, starts } from './r
 export const guardrailRules: readonly AgentInvariant[] = [
   rule('a halt is announced, and explains itself', (change) => {
     const halts = announcedAs(change, 'guardrail').filter(({ action }) => action === 'halt')
-    const isHalted = takes(change, 'RUNNING.halting')
+    const isHalted = takes(change, 'RUNNING.judging.halting')
     if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} were announced`
     return (
       isHalted &&
@@ -30,7 +30,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const { event, after, transitions } = change
     if (event.type !== 'TOOL_RESULT' || transitions.length === 0) return null
     if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
-    return !takes(change, 'RUNNING.halting') && `it led to ${change.state}`
+    return !takes(change, 'RUNNING.judging.halting') && `it led to ${change.state}`
   }),
   rule('nobody is asked about a run that a guard has halted', (change) => {
     return starts(change, 'consultGuards') && change.after.verdict && change.after.verdict.guard
@@ -53,12 +53,12 @@ export const guardrailRules: readonly AgentInvariant[] = [
   rule('what is repaired is announced and counted', (change) => {
     const { before, after } = change
     const repairs = announcedAs(change, 'guardrail').filter(({ action }) => action === 'recover').length
-    const isRepaired = takes(change, 'RUNNING.recovering')
+    const isRepaired = takes(change, 'RUNNING.judging.recovering')
     if (repairs !== (isRepaired ? 1 : 0)) return `${repairs} were announced`
     return isRepaired && total(after) !== total(before) + 1 && 'it was not counted'
   }),
   rule('a model that is to go on is told so', (change) => {
-    if (!takes(change, 'RUNNING.recovering')) return null
+    if (!takes(change, 'RUNNING.judging.recovering')) return null
     const { before, after } = change
     const isTold = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
     return after.emptyRetries === before?.emptyRetries && !isTold && 'it is not'
@@ -134,7 +134,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     return !(isFresh && text(after.guardrails) === text(initialGuardrails())) && 'it does not'
   }),
   rule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
-    if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.observing'))) return null
+    if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.judgingResults'))) return null
     const inCalls = after.calls.map(({ result }) => result?.status !== 'ok')
     const inMessages = after.messages
       .slice((before?.batchAt ?? 0) + 1)

@@ -15,7 +15,7 @@ export const limitRules: readonly AgentInvariant[] = [
     const reason = budgetReason(after)
     if (reason !== null) return `${reason} is spent`
     return (
-      state === 'RUNNING.requesting' &&
+      state === 'RUNNING.asking.requesting' &&
       after.steps >= (after.config.limits.maxSteps ?? Infinity) &&
       'no step is left'
     )
@@ -30,7 +30,7 @@ export const limitRules: readonly AgentInvariant[] = [
     'the safe point looks at the deadline first, then at the pause, the steps and the budget',
     (change) => {
       const { before, after, now, state, event } = change
-      const way = change.transitions.findLast((id) => id.startsWith('RUNNING.checkingLimits: '))
+      const way = change.transitions.findLast((id) => id.startsWith('RUNNING.preparing.checkingLimits: '))
       if (way === undefined) return null
       const isForgotten = /^(REPLY|RESUME)$/.test(event.type) || before?.state === 'PAUSED'
       const expected =
@@ -39,14 +39,14 @@ export const limitRules: readonly AgentInvariant[] = [
           : before?.pausing && !isForgotten
             ? /^PAUSED$/
             : after.steps >= (after.config.limits.maxSteps ?? Infinity)
-              ? /^(MAX_STEPS|RUNNING\.concluding)$/
+              ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/
               : budgetReason(after) !== null
                 ? /^BUDGET_EXCEEDED$/
                 : unscreenedInput(after).length > 0
-                  ? /^RUNNING\.screeningInput$/
+                  ? /^RUNNING\.preparing\.screeningInput$/
                   : after.attempt > 1 && now < after.backOffUntil
-                    ? /^RUNNING\.(backingOff|fittingContext)$/
-                    : /^RUNNING\.(requesting|fittingContext)$/
+                    ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
+                    : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),
@@ -63,7 +63,7 @@ export const limitRules: readonly AgentInvariant[] = [
           : (kind === 'transient' || kind === 'incomplete') &&
             before.attempt - before.rateLimits < maxAttempts
       // A pause that waits comes before the back-off; resumed, the run tries again.
-      const next = before.pausing ? 'PAUSED' : 'RUNNING.backingOff'
+      const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
       return isLeft !== (state === next) && `it led to ${state}`
     },
   ),
@@ -118,7 +118,8 @@ export const limitRules: readonly AgentInvariant[] = [
     const { before, after, event, now } = change
     const retries = announcedAs(change, 'retry')
     const isRetry =
-      event.type === 'xstate.error.actor.model' && ['RUNNING.backingOff', 'PAUSED'].includes(change.state)
+      event.type === 'xstate.error.actor.model' &&
+      ['RUNNING.asking.backingOff', 'PAUSED'].includes(change.state)
     if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} were announced`
     if (!isRetry) return null
     const limited = event.error.kind === 'rate_limit' ? 1 : 0

@@ -4,6 +4,7 @@ import type { Announcement } from '../../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { type AgentMachineEvent, timeOf } from '../../../../machines/agent/events.js'
 import type { BatchCall } from '../../../../machines/agent/results.js'
+import { describeValue } from '../../../core/chart/labels.js'
 import type { Arrival, Invariant } from '../../invariants.js'
 
 type Snapshot = SnapshotFrom<typeof agentMachine>
@@ -16,7 +17,7 @@ export interface Change {
   /** The context before; undefined at the start of a run. */
   before: AgentContext | undefined
   after: AgentContext
-  /** Where the machine is: `RUNNING.requesting`, `CANCELLED`. */
+  /** Where the machine is: `RUNNING.asking.requesting`, `CANCELLED`. */
   state: string
   isFinal: boolean
   /** A final state, PAUSED or WAITING_FOR_INPUT. */
@@ -59,7 +60,7 @@ function changeOf(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Ch
     now: timeOf(event),
     before: arrival.previous?.context,
     after: context,
-    state: typeof value === 'string' ? value : (Object.entries(value)[0]?.join('.') ?? ''),
+    state: describeValue(value),
     isFinal: status === 'done',
     isRest: status === 'done' || context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT',
     announced: arrival.actions
@@ -89,7 +90,9 @@ export function starts({ started }: Change, src: string): boolean {
 /** Whether the run has just left the one safe point of the loop for a request. */
 export function beginsStep({ transitions }: Change): boolean {
   return transitions.some((id) =>
-    /^RUNNING\.checkingLimits: .*→ RUNNING\.(requesting|fittingContext)$/.test(id),
+    /^RUNNING\.preparing\.checkingLimits: .*→ RUNNING\.(asking\.requesting|preparing\.fittingContext)$/.test(
+      id,
+    ),
   )
 }
 
