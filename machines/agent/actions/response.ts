@@ -36,10 +36,6 @@ export const recordResponse = act((context, event, tell) => {
   }
 
   return {
-    ...spend(context, response.usage, tell),
-    ...(held ? { held } : words(context, isPiece, response.text || response.refusal || '')),
-    // Nothing was said that would continue them.
-    ...(!held && !isPiece && { spoken: null }),
     untold: isUntold ? stepId : null,
     messages: message ? [...context.messages, message] : context.messages,
     numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
@@ -65,6 +61,11 @@ export const recordResponse = act((context, event, tell) => {
         : observeAll(context.guardrails, { type: 'text' }, context.config.guardrails),
     batchAt: context.messages.length,
     batchNumber: number,
+    // What is not always there comes last: an object that begins with its constant keys is made in one go.
+    ...spend(context, response.usage, tell),
+    ...(held ? { held } : words(context, isPiece, response.text || response.refusal || '')),
+    // Nothing was said that would continue them.
+    ...(!held && !isPiece && { spoken: null }),
   }
 })
 

@@ -1,0 +1,43 @@
+// The budget of a step, in counts that no machine changes: what it consists of, and the garbage that it makes, may not
+// grow unseen. Compares with bench/counts.json; `--write` renews it. Usage: npm run check:counts [-- --write]
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url))
+const file = here('./counts.json')
+/** Garbage differs a little between versions of Node, and between runs by some bytes. */
+const tolerance = 1.05
+
+function worker(options, flags = []) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [...flags, here('./machine-worker.mjs'), JSON.stringify(options)],
+    { encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
+  return JSON.parse(stdout)
+}
+
+const garbage = { what: 'garbage', impl: 'statewright', steps: 50, runs: 8, warmup: 160 }
+const young = ['--expose-gc', '--min-semi-space-size=256', '--max-semi-space-size=256']
+const counted = {
+  ...worker({ what: 'counts' }),
+  garbageKiB: Math.round(worker(garbage, young).bytes / 1024),
+}
+
+if (process.argv.includes('--write')) {
+  writeFileSync(file, `${JSON.stringify(counted, null, 2)}\n`)
+  console.log(`Written: ${JSON.stringify(counted)}`)
+} else {
+  const kept = JSON.parse(readFileSync(file, 'utf8'))
+  const limit = (key) => (key === 'garbageKiB' ? kept[key] * tolerance : kept[key])
+  const grown = Object.keys(counted).filter((key) => !(counted[key] <= limit(key)))
+  const rows = Object.keys(counted).map((key) => ({ 'a step': key, kept: kept[key], now: counted[key] }))
+  console.table(rows)
+  if (grown.length > 0) {
+    console.error(`A step costs more than bench/counts.json allows: ${grown.join(', ')}.`)
+    console.error('Make it cheaper, or say in the commit why it is worth it: npm run check:counts -- --write')
+    process.exit(1)
+  }
+}
