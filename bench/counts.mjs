@@ -1,11 +1,25 @@
 // The budget of a step, in counts that no machine changes: what it consists of, and the garbage that it makes, may not
-// grow unseen. Compares with bench/counts.json; `--write` renews it. Usage: npm run check:counts [-- --write]
+// grow unseen. Compares with bench/counts.json; `--write` renews it, and the table in docs/performance.md.
+// Usage: npm run check:counts [-- --write]
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { table, written } from './block.mjs'
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 const file = here('./counts.json')
+const names = {
+  microsteps: 'transitions of the chart',
+  actors: 'actors: a request, a batch',
+  messages: 'messages between actors',
+  snapshots: 'snapshots, those of the actors included',
+  events: 'events, where somebody listens',
+  promises: 'promises',
+  timers: 'timers: the silence of the model, the time of the tool',
+  abortControllers: 'AbortControllers, where nobody asks for a signal',
+  listeners: 'listeners of signals',
+  garbageKiB: 'garbage, in KiB',
+}
 /** Garbage differs a little between versions of Node, and between runs by some bytes. */
 const tolerance = 1.05
 
@@ -28,6 +42,9 @@ const counted = {
 
 if (process.argv.includes('--write')) {
   writeFileSync(file, `${JSON.stringify(counted, null, 2)}\n`)
+  const docs = here('../docs/performance.md')
+  const rows = Object.entries(counted).map(([what, count]) => ({ 'in a step': names[what], count }))
+  writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'counts', table(rows)))
   console.log(`Written: ${JSON.stringify(counted)}`)
 } else {
   const kept = JSON.parse(readFileSync(file, 'utf8'))

@@ -1,7 +1,10 @@
 // What the machine costs without a wire: Statewright beside the least that an agent loop on XState can be, in processes
-// of their own, in turn, medians with their spread. Usage: npm run bench:machine [-- --quick]
+// of their own, in turn, medians with their spread. Usage: npm run bench:machine [-- --quick] [--write], which writes
+// what was measured to docs/performance.md.
 import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { table, written } from './block.mjs'
 import { median, spread } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
@@ -78,7 +81,11 @@ for (const steps of [50, 400]) {
   row('heap of a run parked in a tool call', kib(bytes), { goal: '≤ 8 KiB', met: median(bytes) <= 8 * 1024 })
 }
 
-for (const [what, count] of Object.entries(worker({ what: 'counts' }))) row(`${what} a step`, count)
-
-console.log(`Node ${process.version}, ${rounds} rounds`)
+const about = `Node ${process.version}, medians of ${rounds} rounds, ${new Date().toISOString().slice(0, 10)}`
+console.log(about)
 console.table(rows)
+if (process.argv.includes('--write')) {
+  const docs = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
+  const text = readFileSync(docs, 'utf8')
+  writeFileSync(docs, written(text, 'machine', `${table(rows)}\n\n${about}.`))
+}

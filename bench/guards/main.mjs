@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { presets } from 'statewright'
 import { replaySteps } from 'statewright/testing'
 import { sessionsOf } from './corpus.mjs'
+import { written } from '../block.mjs'
 import { others } from './others.mjs'
 import { honest, loops } from './scripts.mjs'
 
@@ -237,16 +238,12 @@ function totalsTable(totals) {
 }
 
 const docs = new URL('../../docs/guardrails.md', import.meta.url)
-const between = (name, text) => [`<!-- ${name} -->`, text, `<!-- /${name} -->`].join('\n')
-const section = (name) => new RegExp(`<!-- ${name} -->[^]*?<!-- /${name} -->`)
-const written = (text, name, content) => text.replace(section(name), () => between(name, content))
-
 function main([first]) {
   const scripts = `${scriptsTable()}\n\n${loopsTable()}`
   const text = readFileSync(docs, 'utf8')
   const wrong = faults()
   if (first === '--check') {
-    if (written(text, 'bench:scripts', scripts) !== text)
+    if (written(text, 'scripts', scripts) !== text)
       wrong.push('docs/guardrails.md is not current: npm run bench:guards')
     for (const fault of wrong) console.error(fault)
     console.log(
@@ -260,14 +257,14 @@ function main([first]) {
     ? pathToFileURL(`${first}/`)
     : new URL('../../../../shared/trajectories/', import.meta.url)
   const { sources, totals, halted } = judgeCorpus(sessionsOf(folder))
-  let next = written(text, 'bench:scripts', scripts)
+  let next = written(text, 'scripts', scripts)
   if (Object.keys(sources).length === 0) {
     console.log('No recorded sessions here: the scripts alone.')
   } else {
     const corpus = `${sourcesTable(sources)}\n\n${totalsTable(totals)}`
     console.log(corpus)
     for (const one of halted) console.log(`ended well, but halted: ${one}`)
-    if (first === undefined) next = written(next, 'bench:corpus', corpus)
+    if (first === undefined) next = written(next, 'corpus', corpus)
   }
   if (next !== text) writeFileSync(docs, next)
   process.exitCode = wrong.length === 0 ? 0 : 1

@@ -17,6 +17,7 @@ export const documents = [
   'docs/mcp.md',
   'docs/memory.md',
   'docs/models.md',
+  'docs/performance.md',
   'docs/rehearsals.md',
   'docs/runs.md',
   'docs/sessions.md',
