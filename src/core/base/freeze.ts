@@ -6,7 +6,8 @@
 export function frozen<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
-  for (const inner of Object.values(value)) frozen(inner)
+  // Of a plain object these are its own keys, and no list of them has to be made.
+  for (const key in value) frozen(value[key])
   return value
 }
 
