@@ -5,9 +5,11 @@ interface Limit<Result> {
   /** Milliseconds; more than 0. */
   timeoutMs: number
   clock: Clock
-  /** Aborted at the timeout. When it is aborted earlier, the timer is cleared and the work alone decides. */
+  /** Aborted at the timeout. When it is aborted earlier, the timer is cleared. */
   abort: CallAbort
   timedOut: () => Result
+  /** The result of work that is aborted earlier. Default: the work alone decides. */
+  stopped?: () => Result
 }
 
 /**
@@ -15,7 +17,7 @@ interface Limit<Result> {
  * signal or not; what it brings later is dropped.
  */
 export function withTimeout<Result>(limit: Limit<Result>, work: () => Promise<Result>): Promise<Result> {
-  const { timeoutMs, clock, abort, timedOut } = limit
+  const { timeoutMs, clock, abort, timedOut, stopped } = limit
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
       // Before the abort: work that heeds it must not get its say first.
@@ -24,6 +26,7 @@ export function withTimeout<Result>(limit: Limit<Result>, work: () => Promise<Re
     }, timeoutMs)
     abort.onAbort = () => {
       clock.clearTimeout(timer)
+      if (stopped) resolve(stopped())
     }
     void work().then((result) => {
       clock.clearTimeout(timer)

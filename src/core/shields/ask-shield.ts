@@ -2,6 +2,7 @@ import { evidence } from '../../../guards/lib/evidence.js'
 import type { Clock } from '../base/clock.js'
 import { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
+import { withTimeout } from '../base/time-limit.js'
 import { readVerdict, type Said } from './read-verdict.js'
 import type { Shield, ShieldScene } from './shield.js'
 
@@ -19,30 +20,14 @@ export interface Asking {
 export type Answer = Said & { durationMs: number }
 
 /** Asks one shield once. Whatever it does becomes an answer, in time; never rejects. */
-export function askShield(shield: Shield, content: string, asking: Asking): Promise<Answer> {
+export async function askShield(shield: Shield, content: string, asking: Asking): Promise<Answer> {
   const { scene, clock, onFailure, running } = asking
   const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
   const abort = new CallAbort()
   const startedAt = clock.now()
-
-  return new Promise((resolve) => {
-    const settle = (said: Said): void => {
-      clock.clearTimeout(timer)
-      running.delete(abort)
-      resolve({ ...said, durationMs: Math.max(0, clock.now() - startedAt) })
-    }
-    const fail = (failure: string): void =>
-      settle({ action: onFailure, message: failed(shield, failure, onFailure) })
-
-    running.add(abort)
-    const timer = clock.setTimeout(() => {
-      // Before the abort: a check that heeds it must not get its say first.
-      fail(`check() took longer than ${timeoutMs} ms`)
-      abort.abort(new DOMException(`The check took longer than ${timeoutMs} ms.`, 'TimeoutError'))
-    }, timeoutMs)
-    abort.onAbort = () => settle(stopped(shield))
-
-    const check = async (): Promise<void> => {
+  const fail = (failure: string): Said => ({ action: onFailure, message: failed(shield, failure, onFailure) })
+  const check = async (): Promise<Said> => {
+    try {
       const said = readVerdict(
         await shield.check(content, {
           ...scene,
@@ -52,11 +37,23 @@ export function askShield(shield: Shield, content: string, asking: Asking): Prom
           },
         }),
       )
-      if ('problem' in said) fail(said.problem)
-      else settle(said.action === 'block' ? { ...said, message: said.message ?? refused(shield) } : said)
+      if ('problem' in said) return fail(said.problem)
+      return said.action === 'block' ? { ...said, message: said.message ?? refused(shield) } : said
+    } catch (error) {
+      return fail(`it threw: ${describeError(error)}`)
     }
-    check().catch((error: unknown) => fail(`it threw: ${describeError(error)}`))
-  })
+  }
+  running.add(abort)
+  const limit = {
+    timeoutMs,
+    clock,
+    abort,
+    timedOut: () => fail(`check() took longer than ${timeoutMs} ms`),
+    stopped: () => stopped(shield),
+  }
+  const said = await withTimeout<Said>(limit, check)
+  running.delete(abort)
+  return { ...said, durationMs: Math.max(0, clock.now() - startedAt) }
 }
 
 function refused({ name }: Shield): string {
