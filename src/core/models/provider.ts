@@ -175,10 +175,7 @@ export type StructuredOutputSupport = 'beside_tools' | 'alone'
  *   kind: 'transient',
  *   code: 'overloaded',
  *   message: 'The model is overloaded.',
- *   status: 503,
- *   retryAfterMs: null,
- *   partialText: '', // of an answer that broke off
- *   usage: null,
+ *   status: 503, // partialText, usage and retryAfterMs, too, where they are known
  * })
  */
 export class ModelError extends Error {
