@@ -193,14 +193,12 @@ async function guarded() {
   }
   const input = z.object({ path: z.string(), note: z.string() })
   const tools = [defineTool({ name: 'read', description: 'Reads a file.', input, execute: read })]
-  const off = {
-    repeatedCall: null,
-    repeatedOutput: null,
-    cycle: null,
-    failing: null,
-    terminalDelegation: null,
-  }
-  const agents = [createAgent({ model, tools }), createAgent({ model, tools, guardrails: off })]
+  const on = createAgent({ model, tools })
+  // All that there are: a guard that is left on would be measured against itself.
+  const settings = Object.entries(on.config.guardrails)
+  const isGuard = (value) => value === null || typeof value === 'object'
+  const off = Object.fromEntries(settings.flatMap(([key, value]) => (isGuard(value) ? [[key, null]] : [])))
+  const agents = [on, createAgent({ model, tools, guardrails: off })]
   const cpu = [[], []]
   for (let i = 0; i < warmup + runs; i++) {
     for (const [which, agent] of agents.entries()) {
@@ -211,8 +209,8 @@ async function guarded() {
       if (i >= warmup) cpu[which].push((user + system) / steps)
     }
   }
-  const [on, without] = cpu.map((values) => values.sort((a, b) => a - b)[values.length >> 1])
-  return { on, without }
+  const [watched, without] = cpu.map((values) => values.sort((a, b) => a - b)[values.length >> 1])
+  return { on: watched, without }
 }
 
 async function measure() {
