@@ -89,20 +89,6 @@ export interface SameOutputConfig {
   varied: number
 }
 
-/** Other arguments, the same output. Nobody makes five hundred equal characters by chance, but many a tool says `ok`. */
-export interface SameOutputConfig {
-  /** Characters from which an output is long. Default 500. */
-  longChars: number
-  /** A long output, from any tool. Default: 5, 10; sessions that ended well had two. */
-  long: Steps
-  /** A shorter one, from a `readOnly` tool: searches that find nothing. Default: 6, 16; up to 13 empty days ended well. */
-  short: Steps
-  /** A shorter one, from a tool that may change things. Default: 12, 25; up to 22 equal edits ended well. */
-  shortWrites: Steps
-  /** What such a call counts for when its arguments differ by more than numbers: then it is other work. Default 1/3. */
-  varied: number
-}
-
 export interface DuplicatesConfig {
   /** The first of them that is refused. Default 5: three key presses are work, fifty mails are not. */
   blockAt: number
