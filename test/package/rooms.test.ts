@@ -23,7 +23,9 @@ function filesIn(folder: string): string[] {
 /** What a file imports of ours, types and what is loaded later counted. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8')
-  const found = text.matchAll(/^(?:import|export)\b[^'"]*?from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm)
+  const found = text.matchAll(
+    /^(?:import |(?:import|export)\b[^'"]*?from )'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm,
+  )
   return [...found].map(([, now, later]) =>
     posix.join(posix.dirname(file), now ?? later ?? '').replace(/\.js$/, '.ts'),
   )
@@ -48,6 +50,14 @@ it('guards know nothing of ours, and machines know guards alone', () => {
   const allowed: Record<string, string[]> = { guards: ['guards'], machines: ['guards', 'machines'] }
   const wrong = arrows.filter(({ from, to }) => allowed[roomOf(from)]?.includes(roomOf(to)) === false)
   expect(wrong.map(told)).toEqual([])
+})
+
+it('guards know nothing of a machine, and nothing of the world: no package', () => {
+  const packages = sources
+    .filter((file) => roomOf(file) === 'guards')
+    .flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from '([^.'][^']*)'/g)])
+    .map(([, name]) => name)
+  expect(packages).toEqual([])
 })
 
 it('every room of src/core has its place', () => {
