@@ -1,10 +1,10 @@
 import { StatewrightError } from './errors.js'
 import { peek, toJson } from './to-json.js'
 
-/** An error, the errors that caused it, and so on: at most five, cycles broken. */
-export function causesOf(error: unknown): unknown[] {
+/** An error, the errors that caused it, and so on: at most `most`, cycles broken. */
+export function causesOf(error: unknown, most = 5): unknown[] {
   const chain: unknown[] = []
-  for (let next = error; chain.length < 5 && !chain.includes(next); next = peek(next, 'cause')) {
+  for (let next = error; chain.length < most && !chain.includes(next); next = peek(next, 'cause')) {
     if (next === undefined && chain.length > 0) break
     chain.push(next)
   }

@@ -2,6 +2,8 @@ import type { CallAbort } from './abort.js'
 import { type Clock, systemClock } from './clock.js'
 
 interface Limit<Result> {
+  /** What is limited, in the words of the abort's reason. Default: `The call`. */
+  what?: string
   /** Milliseconds; more than 0. */
   timeoutMs: number
   clock: Clock
@@ -17,12 +19,12 @@ interface Limit<Result> {
  * signal or not; what it brings later is dropped.
  */
 export function withTimeout<Result>(limit: Limit<Result>, work: () => Promise<Result>): Promise<Result> {
-  const { timeoutMs, clock, abort, timedOut, stopped } = limit
+  const { what = 'The call', timeoutMs, clock, abort, timedOut, stopped } = limit
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
       // Before the abort: work that heeds it must not get its say first.
       resolve(timedOut())
-      abort.abort(new DOMException(`The call took longer than ${timeoutMs} ms.`, 'TimeoutError'))
+      abort.abort(tookLonger(what, timeoutMs))
     }, timeoutMs)
     abort.onAbort = () => {
       clock.clearTimeout(timer)
@@ -49,7 +51,7 @@ export interface Deadline<Result> {
 
 /** The work's outcome, or a rejection when it takes too long. The work itself is not stopped. */
 export function within<Result>(
-  { ms, clock = systemClock, late = () => tookLonger(ms), onLate }: Deadline<Result>,
+  { ms, clock = systemClock, late = () => tookLonger('It', ms), onLate }: Deadline<Result>,
   work: Promise<Result>,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
@@ -71,6 +73,6 @@ export function within<Result>(
   })
 }
 
-function tookLonger(ms: number): DOMException {
-  return new DOMException(`It took longer than ${ms} ms.`, 'TimeoutError')
+function tookLonger(what: string, ms: number): DOMException {
+  return new DOMException(`${what} took longer than ${ms} ms.`, 'TimeoutError')
 }

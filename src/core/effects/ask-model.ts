@@ -3,14 +3,14 @@ import { jitterFrom } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
-import type { TokenUsage, Usage } from '../../../machines/agent/usage.js'
+import { noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import { checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import { ModelError, type ModelRequest } from '../models/provider.js'
-import { estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
+import { estimatePartialUsage, estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 import { refuseUnknownPrice } from './refusals.js'
 import { watchIdle } from './watch-idle.js'
 
@@ -125,7 +125,7 @@ function usageOf(
 ): Usage | Promise<Usage> {
   const { usage } = response
   const estimate = context.config.budget.onMissingUsage === 'estimate'
-  return costOf(parts, usage ?? (estimate ? estimateUsage(request, response) : noTokens), usage === null)
+  return costOf(parts, usage ?? (estimate ? estimateUsage(request, response) : noUsage), usage === null)
 }
 
 function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Usage | Promise<Usage> {
@@ -155,14 +155,5 @@ async function usageOfFailure(
   if (usage !== null) return costOf(parts, usage, false)
   const wasAnswered = text !== '' || kind === 'incomplete'
   if (!wasAnswered || context.config.budget.onMissingUsage !== 'estimate') return null
-  const answer = { text, reasoning: '', refusal: null, toolCalls: [] }
-  return costOf(parts, estimateUsage(request, answer), true)
-}
-
-const noTokens: TokenUsage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  totalTokens: 0,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
+  return costOf(parts, estimatePartialUsage(request, text), true)
 }

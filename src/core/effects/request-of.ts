@@ -4,7 +4,7 @@ import { fittedMessages } from '../context/fitted-messages.js'
 import type { AgentParts } from '../live/parts.js'
 import { retrievedText } from '../memory/as-data.js'
 import type { ModelRequest } from '../models/provider.js'
-import { estimateUsage } from '../prices/estimate.js'
+import { estimatePartialUsage } from '../prices/estimate.js'
 import { demandOutput } from '../structured/demand-output.js'
 
 /** What the model is asked next; to conclude is to ask for a last answer, without tools. */
@@ -31,8 +31,7 @@ const lastAnswer = 'This is your last answer: no more tools can be called. Answe
 
 /** An estimate of what an answer cost that was stopped midway: nobody will be told its usage. */
 export function partialUsage(parts: AgentParts, context: AgentContext, text: string): Usage {
-  const answer = { text, reasoning: '', refusal: null, toolCalls: [] }
-  const tokens = estimateUsage(requestOf(parts, context, false), answer)
+  const tokens = estimatePartialUsage(requestOf(parts, context, false), text)
   const { provider, model } = parts.model
   return { ...tokens, cost: parts.prices.knownPrice(provider, model, tokens), estimated: true }
 }

@@ -6,6 +6,7 @@ import { agentOf } from '../live/live.js'
 export const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) => {
   const { clock } = agentOf(self).live
   return new Promise((resolve) => {
+    // A run that is restored may come after the time.
     const timer = clock.setTimeout(resolve, Math.max(0, input.until - clock.now()))
     signal.addEventListener('abort', () => {
       clock.clearTimeout(timer)

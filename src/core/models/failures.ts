@@ -129,7 +129,7 @@ const connectionCodes =
 const certificateCodes = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/
 
 function connectionFailure(error: unknown): ModelFailure | null {
-  const chain = causesOf(error)
+  const chain = causesOf(error, 8)
   const codes = chain.map((cause) => textAt(cause, 'code'))
   const certificate = codes.find((code) => certificateCodes.test(code))
   if (certificate !== undefined) {

@@ -73,6 +73,11 @@ export function estimateUsage(
   }
 }
 
+/** The same for an answer that was stopped midway: its text is all that is known of it. */
+export function estimatePartialUsage(request: ModelRequest, text: string): TokenUsage {
+  return estimateUsage(request, { text, reasoning: '', refusal: null, toolCalls: [] })
+}
+
 const messageTokens = remembered((message: Message): number => {
   switch (message.role) {
     case 'user':

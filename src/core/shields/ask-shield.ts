@@ -45,6 +45,7 @@ export async function askShield(shield: Shield, content: string, asking: Asking)
   }
   running.add(abort)
   const limit = {
+    what: 'The check',
     timeoutMs,
     clock,
     abort,

@@ -157,6 +157,13 @@ test('messages are short, without web pages and without keys', () => {
   )
 })
 
+test('a connection is known by what lies eight errors deep', () => {
+  const buried = (depth: number): object =>
+    depth === 1 ? { code: 'ECONNRESET' } : { message: 'It failed.', cause: buried(depth - 1) }
+  expect(toModelFailure(buried(8))).toMatchObject({ kind: 'transient' })
+  expect(toModelFailure(buried(9))).toMatchObject({ kind: 'fatal' })
+})
+
 test('whatever is thrown becomes a failure', () => {
   const trap = new Proxy(
     {},

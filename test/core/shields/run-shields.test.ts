@@ -218,7 +218,10 @@ describe('a shield that takes too long', () => {
     const { message, findings } = await done
     expect(message).toContain(`Shield 'slow' failed: check() took longer than ${expected} ms.`)
     expect(findings[0]?.durationMs).toBe(expected)
-    expect(signal()?.reason).toMatchObject({ name: 'TimeoutError' })
+    expect(signal()?.reason).toMatchObject({
+      name: 'TimeoutError',
+      message: `The check took longer than ${expected} ms.`,
+    })
   })
 
   it('does not hold up the others, and its late answer changes nothing', async () => {

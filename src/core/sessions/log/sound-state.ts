@@ -88,23 +88,20 @@ function filled<Value extends object>(defaults: Value, value: Value): Value {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** What has the form of a sample: its keys, each with a value of the same sort, or null for what can be off. */
-function like(sample: unknown): Kind {
+/**
+ * What has the form of a sample: its keys, each with a value of the same sort, or null for what can be off. Of its own
+ * objects, those of `canBeOff: false` cannot.
+ */
+function like(sample: unknown, { canBeOff = true } = {}): Kind {
   if (isRecord(sample)) {
-    const keys = Object.entries(sample).map(([key, value]) => [key, nullable(like(value))])
+    const keys = Object.entries(sample).map(([key, value]) => [
+      key,
+      canBeOff || !isRecord(value) ? nullable(like(value)) : like(value),
+    ])
     return fields(Object.fromEntries(keys) as Record<string, Kind>, 'an object', 'open')
   }
   if (Array.isArray(sample)) return that((value) => Array.isArray(value), 'a list')
   return sample === null ? anything : that((value) => typeof value === typeof sample, `a ${typeof sample}`)
-}
-
-/** The same, but none of its own objects can be off. */
-function sections(sample: object): Kind {
-  const keys = Object.entries(sample).map(([key, value]) => [
-    key,
-    isRecord(value) ? like(value) : nullable(like(value)),
-  ])
-  return fields(Object.fromEntries(keys) as Record<string, Kind>, 'an object', 'open')
 }
 
 const finite = () => number(-Infinity, Infinity, 'a number')
@@ -203,8 +200,8 @@ const soundContext = fields(
   {
     ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, like(value)])),
     ...session,
-    config: sections(defaultConfig),
-    features: sections(noFeatures),
+    config: like(defaultConfig, { canBeOff: false }),
+    features: like(noFeatures),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(call, 'a list'),
     steering: texts(),
