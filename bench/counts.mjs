@@ -1,10 +1,10 @@
 // The budget of a step, in counts that no machine changes: what it consists of, and the garbage that it makes, may not
 // grow unseen. Compares with bench/counts.json; `--write` renews it, and the table in docs/performance.md.
 // Usage: npm run check:counts [-- --write]
-import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { table, written } from './block.mjs'
+import { runWorker } from './run-worker.mjs'
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 const file = here('./counts.json')
@@ -23,15 +23,7 @@ const names = {
 /** Garbage differs a little between versions of Node, and between runs by some bytes. */
 const tolerance = 1.05
 
-function worker(options, flags = []) {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [...flags, here('./machine-worker.mjs'), JSON.stringify(options)],
-    { encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
-  return JSON.parse(stdout)
-}
+const worker = (options, flags) => runWorker('./machine-worker.mjs', options, flags)
 
 const garbage = { what: 'garbage', impl: 'statewright', steps: 50, runs: 8, warmup: 160 }
 const young = ['--expose-gc', '--min-semi-space-size=256', '--max-semi-space-size=256']

@@ -4,6 +4,7 @@
 import { createHook } from 'node:async_hooks'
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { keptBytes } from './kept-bytes.mjs'
 
 const { what, impl, steps, runs, warmup = 0 } = JSON.parse(process.argv[2])
 const toolResult = 'x'.repeat(200)
@@ -140,16 +141,7 @@ const measurements = {
       for (let i = 0; i < count; i++) kept.push(agent.run('Go.'))
       while (waiting < kept.length) await sleep(1)
     }
-    const heap = async () => {
-      await sleep(20)
-      global.gc()
-      global.gc()
-      return process.memoryUsage().heapUsed
-    }
-    await park(200)
-    const before = await heap()
-    await park(runs)
-    const bytes = ((await heap()) - before) / runs
+    const bytes = (await keptBytes(park, runs)) / runs
     if (kept.some(({ state }) => state !== 'WAITING_FOR_TOOL')) refuse('a run that does not wait')
     return { bytes }
   },

@@ -1,26 +1,17 @@
 // What the machine costs without a wire: Statewright beside the least that an agent loop on XState can be, in processes
 // of their own, in turn, medians with their spread. Usage: npm run bench:machine [-- --quick] [--write], which writes
 // what was measured to docs/performance.md.
-import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { table, written } from './block.mjs'
+import { runWorker } from './run-worker.mjs'
 import { median, spread } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
 const rounds = quick ? 3 : 9
 const contenders = ['statewright', 'minimal']
 
-function worker(options, flags = []) {
-  const file = fileURLToPath(new URL('./machine-worker.mjs', import.meta.url))
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [...flags, file, JSON.stringify({ warmup: 0, ...options })],
-    { encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
-  return JSON.parse(stdout)
-}
+const worker = (options, flags) => runWorker('./machine-worker.mjs', { warmup: 0, ...options }, flags)
 
 const rows = []
 function row(measure, value, { xstate = '', ratio = '', goal = '', met } = {}) {

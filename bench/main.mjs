@@ -2,6 +2,8 @@
 // runs in pairs, medians. Usage: npm run bench [-- --quick]
 import { fork, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { runWorker } from './run-worker.mjs'
+import { median } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
 const pairs = quick ? 3 : 7
@@ -10,21 +12,7 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 const server = fork(here('./server.mjs'))
 const url = await new Promise((resolve) => server.once('message', resolve))
 
-function worker(options, flags = []) {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [...flags, here('./worker.mjs'), JSON.stringify({ url, ...options })],
-    { encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
-  return JSON.parse(stdout)
-}
-
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
-}
+const worker = (options, flags) => runWorker('./worker.mjs', { url, ...options }, flags)
 
 /** A B A B …: the machine's drift hits both alike. */
 function paired(options) {

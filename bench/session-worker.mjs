@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { createAgent, defineTool, openaiChat } from '../dist/src/index.js'
 import { fileStore } from '../dist/src/stores/file/index.js'
+import { median } from './statistics.mjs'
 
 const { what, url, folder, steps, rounds, warmup, sessions } = JSON.parse(process.argv[2])
 
@@ -28,10 +29,6 @@ async function timed(agent) {
   const { state, error } = await agent.run('Go.').result
   if (state !== 'COMPLETED') throw new Error(`${state} ${error?.message}`)
   return ((performance.now() - start) * 1000) / steps
-}
-
-function median(values) {
-  return values.sort((a, b) => a - b)[values.length >> 1]
 }
 
 const measurements = {

@@ -1,10 +1,11 @@
 // What keeping sessions costs: the same agent on the same loopback server, without a store and with one, in turn in one
 // process, medians. Usage: npm run bench:sessions [-- --quick]
-import { fork, spawnSync } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runWorker } from './run-worker.mjs'
 
 const quick = process.argv.includes('--quick')
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
@@ -12,15 +13,7 @@ const folder = mkdtempSync(join(tmpdir(), 'statewright-bench-'))
 const server = fork(here('./server.mjs'))
 const url = await new Promise((resolve) => server.once('message', resolve))
 
-function worker(options) {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [here('./session-worker.mjs'), JSON.stringify({ url, folder, ...options })],
-    { encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
-  return JSON.parse(stdout)
-}
+const worker = (options) => runWorker('./session-worker.mjs', { url, folder, ...options })
 
 const rows = []
 const row = (measure, value, goal, met) => {

@@ -1,8 +1,9 @@
 // What a request costs in the provider alone, over Node's HTTP and over fetch: same process kind, same loopback server,
 // in pairs, medians with their spread. Usage: npm run bench:wire [-- --quick]
-import { fork, spawnSync } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { runWorker } from './run-worker.mjs'
 import { median, spread } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
@@ -20,13 +21,7 @@ async function served() {
 
 async function worker(options) {
   const before = await served()
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [here('./wire-worker.mjs'), JSON.stringify({ url, warmup: 0, ...options })],
-    { encoding: 'utf8' },
-  )
-  if (status !== 0) throw new Error(stderr || `the worker ended with ${status}`)
-  const measured = JSON.parse(stdout)
+  const measured = runWorker('./wire-worker.mjs', { url, warmup: 0, ...options })
   const count = (await served()) - before
   if (count !== measured.requests)
     throw new Error(`wrong work: the server had ${count} requests, not ${measured.requests}`)

@@ -1,5 +1,7 @@
 // One measurement in a process of its own: `worker.mjs CASE` with CASE as JSON; prints one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { keptBytes } from './kept-bytes.mjs'
+import { median } from './statistics.mjs'
 
 const { what, impl, url, stream, steps, chunks, runs, warmup, calls, bytes } = JSON.parse(process.argv[2])
 const toolResult = 'x'.repeat(200)
@@ -135,23 +137,12 @@ async function parked() {
   })
   const kept = []
   const park = async (count) => {
-    const target = waiting + count
     for (let i = 0; i < count; i += 50) {
       for (let j = 0; j < 50; j++) kept.push(agent.run('Go.'))
       while (waiting < kept.length) await sleep(1)
     }
-    return target
   }
-  const heap = async () => {
-    await sleep(50)
-    global.gc()
-    global.gc()
-    return process.memoryUsage().heapUsed
-  }
-  await park(200)
-  const before = await heap()
-  await park(runs)
-  return { bytes: (await heap()) - before, runs }
+  return { bytes: await keptBytes(park, runs), runs }
 }
 
 /** What the guards add to a step: two agents on a model that answers at once, in turn; the medians' difference. */
@@ -209,7 +200,7 @@ async function guarded() {
       if (i >= warmup) cpu[which].push((user + system) / steps)
     }
   }
-  const [watched, without] = cpu.map((values) => values.sort((a, b) => a - b)[values.length >> 1])
+  const [watched, without] = cpu.map(median)
   return { on: watched, without }
 }
 

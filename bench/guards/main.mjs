@@ -9,6 +9,7 @@ import { presets } from 'statewright'
 import { replaySteps } from 'statewright/testing'
 import { sessionsOf } from './corpus.mjs'
 import { written } from '../block.mjs'
+import { median } from '../statistics.mjs'
 import { others } from './others.mjs'
 import { honest, loops } from './scripts.mjs'
 
@@ -188,8 +189,6 @@ function judgeCorpus(sessions) {
   return { sources, totals, halted }
 }
 
-const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] ?? '–'
-
 function sourcesTable(sources) {
   const all = Object.values(sources)
   const total = Object.fromEntries(
@@ -207,7 +206,7 @@ function sourcesTable(sources) {
     one.halted,
     one.failed,
     one.stopped,
-    median(one.at),
+    median(one.at) ?? '–',
     share(one.saved, one.calls),
   ]
   return table(
