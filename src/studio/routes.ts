@@ -1,0 +1,77 @@
+/** Where the page finds what its server has: both sides say it with these. */
+export const paths = {
+  chart: '/api/chart',
+  sessions: '/api/sessions',
+  session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
+  moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
+  moments: (id: string, from: number, to: number): string =>
+    `${paths.session(id)}/moments?from=${from}&to=${to}`,
+  answers: (id: string): string => `${paths.session(id)}/answers`,
+  fork: (id: string): string => `${paths.session(id)}/fork`,
+  compare: (a: string, b: string): string => `/api/compare?${new URLSearchParams({ a, b }).toString()}`,
+  live: (session?: string): string =>
+    session === undefined ? '/api/live' : `/api/live?${new URLSearchParams({ session }).toString()}`,
+}
+
+/** What an address asks for. */
+export type Route =
+  | { method: 'GET'; to: 'chart' | 'sessions' }
+  | { method: 'GET'; to: 'session'; id: string }
+  | { method: 'GET'; to: 'moment'; id: string; seq: number }
+  | { method: 'GET'; to: 'moments'; id: string; first: number; last: number }
+  | { method: 'GET'; to: 'compare'; a: string; b: string }
+  | { method: 'GET'; to: 'live'; id: string | null }
+  | { method: 'POST'; to: 'answers' | 'fork'; id: string }
+
+/** Null for an address that means nothing here; whether there is such a session is not looked at. */
+export function routeOf(method: string, address: string): Route | null {
+  const { pathname, searchParams } = new URL(address, 'http://localhost')
+  const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decoded)
+  if (api !== 'api' || rest.length > 0 || id === '') return null
+  const route = id === undefined ? common(subject, searchParams) : ofSession(id, part, seq, searchParams)
+  return route?.method === method && (subject === 'sessions' || id === undefined) ? route : null
+}
+
+function common(subject: string | undefined, given: URLSearchParams): Route | null {
+  switch (subject) {
+    case 'chart':
+    case 'sessions':
+      return { method: 'GET', to: subject }
+    case 'compare': {
+      const [a, b] = [given.get('a'), given.get('b')]
+      return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
+    }
+    case 'live':
+      return { method: 'GET', to: 'live', id: given.get('session') }
+    default:
+      return null
+  }
+}
+
+function ofSession(
+  id: string,
+  part: string | undefined,
+  seq: string | undefined,
+  given: URLSearchParams,
+): Route | null {
+  if (part === undefined) return { method: 'GET', to: 'session', id }
+  if (part === 'moments' && seq !== undefined) {
+    return isNumber(seq) ? { method: 'GET', to: 'moment', id, seq: Number(seq) } : null
+  }
+  if (seq !== undefined) return null
+  if (part === 'answers' || part === 'fork') return { method: 'POST', to: part, id }
+  if (part !== 'moments') return null
+  const [first, last] = [given.get('from') ?? '', given.get('to') ?? '']
+  if (!isNumber(first) || !isNumber(last)) return null
+  return { method: 'GET', to: 'moments', id, first: Number(first), last: Number(last) }
+}
+
+const isNumber = (text: string): boolean => /^[1-9]\d{0,8}$/.test(text)
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return ''
+  }
+}

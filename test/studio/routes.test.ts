@@ -1,0 +1,71 @@
+import { Packer, unpackMoment } from '../../src/studio/packed.js'
+import type { MomentView } from '../../src/studio/protocol.js'
+import { paths, type Route, routeOf } from '../../src/studio/routes.js'
+
+describe('the addresses of the studio', () => {
+  const id = 'ann:2026-05@home'
+
+  it.each<[string, Route]>([
+    [paths.chart, { method: 'GET', to: 'chart' }],
+    [paths.sessions, { method: 'GET', to: 'sessions' }],
+    [paths.session(id), { method: 'GET', to: 'session', id }],
+    [paths.moment(id, 7), { method: 'GET', to: 'moment', id, seq: 7 }],
+    [paths.moments(id, 1, 64), { method: 'GET', to: 'moments', id, first: 1, last: 64 }],
+    [paths.answers(id), { method: 'POST', to: 'answers', id }],
+    [paths.fork(id), { method: 'POST', to: 'fork', id }],
+    [paths.compare(id, 'b'), { method: 'GET', to: 'compare', a: id, b: 'b' }],
+    [paths.live(), { method: 'GET', to: 'live', id: null }],
+    [paths.live(id), { method: 'GET', to: 'live', id }],
+  ])('%s is read as it is written', (address, route) => {
+    expect(routeOf(route.method, address)).toEqual(route)
+    expect(routeOf(route.method === 'GET' ? 'POST' : 'GET', address)).toBeNull()
+  })
+
+  it.each([
+    '/',
+    '/api',
+    '/api/charts',
+    '/api/chart/ann',
+    '/api/sessions/',
+    '/api/sessions/ann/moments',
+    '/api/sessions/ann/moments/0',
+    '/api/sessions/ann/moments/1.5',
+    '/api/sessions/ann/moments/7/more',
+    '/api/sessions/ann/secrets',
+    '/api/sessions/%E0%A4%A',
+    '/api/compare?a=ann',
+  ])('%s means nothing', (address) => {
+    expect(routeOf('GET', address)).toBeNull()
+  })
+})
+
+it('what several moments have in common is sent once', () => {
+  const message = {
+    role: 'user',
+    id: 'm1',
+    at: 1,
+    text: 'Hello',
+    reasoning: '',
+    calls: [],
+    marks: [],
+  } as const
+  const moment = (seq: number): MomentView => ({
+    seq,
+    transcript: [{ ...message, calls: [], marks: [] }],
+    record: { type: 'event', seq },
+    context: { steps: seq, config: { limits: { maxSteps: 20 } } },
+    changed: ['steps'],
+    guards: [],
+    budget: [{ name: 'steps', used: seq, limit: 20, children: 0 }],
+    pending: [],
+    actions: ['pause', 'cancel'],
+  })
+  const packer = new Packer()
+  for (const seq of [3, 4]) packer.add(moment(seq))
+  const sent = JSON.stringify(packer.packed)
+  const { packed } = packer
+  expect(sent.split('Hello')).toHaveLength(2)
+  expect(sent.split('maxSteps')).toHaveLength(2)
+  expect([unpackMoment(packed, 3), unpackMoment(packed, 4)]).toEqual([moment(3), moment(4)])
+  expect(unpackMoment(packed, 5)).toBeNull()
+})
