@@ -103,6 +103,7 @@ export {
   type ShieldsOptions,
   type ShieldVerdict,
 } from './core/shields/index.js'
+export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
 export type { Replayed } from './core/sessions/replay.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {

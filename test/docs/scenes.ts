@@ -264,6 +264,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       ;(values.other as { cancel(): void }).cancel()
     },
   },
+  'docs/sessions.md › Replay and fork (2)': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['june', 'pending'],
+    expect: ({ values }) => {
+      expect(values).toMatchObject({ june: expect.any(String) as string, pending: [{ name: 'pay' }] })
+    },
+  },
   'docs/sessions.md › A store of your own': {
     turns: [says('Secret.')],
     own: () => ({ key: randomBytes(32) }),

@@ -5,7 +5,9 @@ import {
   type Agent,
   type AgentContext,
   type AgentEvent,
+  type ForkEdit,
   memoryStore,
+  type Message,
   type Run,
   type RunInput,
   type RunResult,
@@ -256,14 +258,24 @@ async function sameAsLog(agent: Agent, { run }: Hands, world: World): Promise<st
   )
 }
 
-/** A fork anywhere is a session of its own, with a history that everybody takes; its origin stays as it is. */
+/** Something else in place of what a message says: also where that is refused, nothing may break. */
+function editOf(message: Message | undefined): ForkEdit | undefined {
+  const [call] = (message?.role === 'assistant' && message.tool_calls) || []
+  if (call) return { call: call.id, arguments: {} }
+  if (message?.role === 'tool') return { call: message.tool_call_id, result: 'Otherwise.' }
+  return message?.role === 'user' ? { message: message.id, content: 'Otherwise.' } : undefined
+}
+
+/** A fork anywhere, with an edit or without one, is a session of its own, with a history that everybody takes; its origin stays as it is. */
 async function forked(agent: Agent, world: World, store: SessionStore): Promise<string[]> {
   const before = JSON.stringify(await timed(world, agent.replay('chaos'), true))
   const { head } = (await timed(world, Promise.resolve(store.get('chaos')), true)) as { head: number }
   const broken: string[] = []
   for (const at of [1 + world.below(head), head]) {
     try {
-      const id = await timed(world, agent.fork('chaos', at), true)
+      const { messages } = await timed(world, agent.replay('chaos', { to: at }), true)
+      const edit = editOf(world.pick([undefined, ...messages]))
+      const id = await timed(world, agent.fork('chaos', at, edit && { edit }), true)
       const run = await timed(world, agent.resume(id), true)
       run.cancel('Enough.')
       broken.push(...ofHistory((await timed(world, run.result, true)).messages))

@@ -425,7 +425,18 @@ class World {
     }
     const fork = await agent.fork('s', Math.ceil(last / 2))
     const { messages, run } = await agent.replay(fork)
-    return [...found, { fork, messages, run }]
+    return [...found, { fork, messages, run }, await this.#changed(agent)]
+  }
+
+  /** What is put in the place of a message is seen by the shields of messages. */
+  async #changed(agent: Agent): Promise<unknown> {
+    if (this.#cell.shield?.point !== 'input') return null
+    try {
+      const edit = { message: 'm1', content: canary }
+      return await agent.replay(await agent.fork('s', undefined, { edit }))
+    } catch (error) {
+      return String(error)
+    }
   }
 
   async #ofCommands(last: number): Promise<Exits> {

@@ -48,7 +48,8 @@ function screened(message: UserMessage, index: number, screenings: readonly Inpu
   }
 }
 
-function withTexts(
+/** A message's content as shields let it through. */
+export function withTexts(
   content: UserMessage['content'],
   screenings: readonly InputScreening[],
 ): UserMessage['content'] {

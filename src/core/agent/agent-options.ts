@@ -5,6 +5,7 @@ import type { AnyTools, RunResult } from '../../../machines/agent/outcome.js'
 import type { Tokenizer } from '../context/tokenizer.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
+import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Replayed } from '../sessions/replay.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -174,10 +175,18 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * A new session that begins where another stood after record `seq`; default: where it stands. Resolves with its id:
    * `resume` it, or run something else in it. The other session is left as it is.
    *
-   * @example const run = await agent.resume(await agent.fork('ann', 12))
+   * With an `edit`, a message of the user's, a call's arguments or its result are otherwise there, checked as if they
+   * came in now. What comes after them in the transcript stays: take the record at which nothing does. A run that has
+   * ended is not kept then, only its conversation.
+   *
+   * @example
+   * const run = await agent.resume(await agent.fork('ann', 12))
+   * const other = await agent.fork('ann', 2, { edit: { message: 'm1', content: 'And in June?' } })
    * @throws as `replay`
+   * @throws {UsageError} `unknown_message`, `unknown_call`, `already_answered` for the arguments of a call that has its
+   * result, `invalid_input`, `refused_by_shield`
    */
-  fork(sessionId: string, seq?: number): Promise<string>
+  fork(sessionId: string, seq?: number, options?: ForkOptions): Promise<string>
   /**
    * A session of the store, to be taken elsewhere: for `input()`, or to be kept as `session.toJSON()`. Calls that wait for
    * somebody are closed in it; the store keeps it as it is.

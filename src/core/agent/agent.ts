@@ -87,6 +87,9 @@ const loadRefusals = lazily(() => import('../effects/refusals.js'))
 /** Only those who have a store need them. */
 const loadSessions = lazily(() => import('../sessions/log/index.js'))
 
+/** Only those who change what happened need them. */
+const loadEdits = lazily(() => import('../run/edit-fork.js'))
+
 /**
  * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
  * unknown price is found when a run starts.
@@ -373,10 +376,12 @@ export function createAgent(options: AgentOptions): Agent {
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
     },
-    fork: async (sessionId, at) => {
+    fork: async (sessionId, seq, { edit, context } = {}) => {
       const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
       const { fork } = await loadSessions()
-      return fork(kept, id, at, parts.clock)
+      if (edit === undefined) return fork(kept, id, seq, parts.clock)
+      const { editFork } = await loadEdits()
+      return fork(kept, id, seq, parts.clock, (standing) => editFork(parts, standing, edit, context))
     },
   }
 }

@@ -32,7 +32,8 @@ export async function screenInput(
 type Look = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>
 
-async function screeningsOf(content: UserMessage['content'], look: Look): Promise<PartScreening[]> {
+/** What shields say of each part of a content, and of its texts together. */
+export async function screeningsOf(content: UserMessage['content'], look: Look): Promise<PartScreening[]> {
   if (typeof content === 'string') return [{ ...(await look(content)), part: null }]
   const looks = content.map(async (one, part) => {
     const text = readablePart(one)

@@ -11,14 +11,21 @@ export interface Edit {
   problem?: Promise<UsageError | null>
 }
 
+type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path'>
+
 /**
  * What a person has changed is refused to that person: the model has not written it, and could not mend it.
  * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
  */
-export function editedArguments(value: unknown, call: PendingCall, tools: ToolSet): Edit {
+export function editedArguments(
+  value: unknown,
+  call: EditedCall,
+  tools: ToolSet,
+  refused: (call: EditedCall, problem: string) => UsageError = refusedAnswer,
+): Edit {
   const text = jsonOf(value)
   if (text === undefined)
-    throw refused(call, `The edited input of call '${call.callId}' cannot be written as JSON.`)
+    throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
   const tool = toolOf(call, tools)
   // Whoever runs it says that it does not exist.
   if (tool === undefined) return { text }
@@ -30,7 +37,7 @@ export function editedArguments(value: unknown, call: PendingCall, tools: ToolSe
   return { text }
 }
 
-function refused(call: PendingCall, problem: string): UsageError {
+function refusedAnswer(call: EditedCall, problem: string): UsageError {
   return new UsageError(
     'invalid_input',
     `approve('${call.callId}'): the edited input is refused, and the call waits on. ${problem}`,
@@ -47,7 +54,7 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /** The tool of a call, which may be that of a sub-agent. */
-function toolOf({ name, path = [] }: PendingCall, tools: ToolSet): Tool | undefined {
+function toolOf({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
   let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
   return known?.get(name)

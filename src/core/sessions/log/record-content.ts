@@ -1,5 +1,6 @@
 import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/events.js'
+import type { WrittenEdit } from '../fork-edit.js'
 
 /**
  * The version of everything below. A log with a higher one is refused. In version 1, the states of RUNNING stood beside
@@ -34,7 +35,8 @@ type Content =
       name?: string
       /** What the session had when it came here: stored elsewhere, or forked. */
       state?: SessionState
-      forkedFrom?: { sessionId: string; seq: number }
+      /** The record of another session that it begins at, and what it has otherwise. */
+      forkedFrom?: { sessionId: string; seq: number; edit?: WrittenEdit }
     }
   | { type: 'start'; input: StartInput }
   | { type: 'event'; event: AgentMachineEvent }

@@ -1,0 +1,58 @@
+import type { ContentPart } from '../../../machines/agent/messages.js'
+import { bad, plainCopy, toMessage } from './input.js'
+
+/**
+ * What a fork has otherwise than the session that it comes from: a message of the user, by its id, the arguments of a
+ * call that has not ended, or the result of one that has.
+ *
+ * @example
+ * const edits: ForkEdit[] = [
+ *   { message: 'm1', content: 'And in June?' },
+ *   { call: 'call_1', arguments: { month: 6 } },
+ *   { call: 'call_1', result: { total: 12 } }, // an Error becomes an error result
+ * ]
+ */
+export type ForkEdit =
+  | { message: string; content: string | ContentPart[] }
+  | { call: string; arguments: unknown }
+  | { call: string; result: unknown }
+
+/**
+ * What a fork may be given.
+ *
+ * @example
+ * const options: ForkOptions = { edit: { message: 'm1', content: 'And in June?' } }
+ * const run = await agent.resume(await agent.fork('ann', 2, options))
+ */
+export interface ForkOptions {
+  /** One thing that is otherwise there. Default: nothing. */
+  edit?: ForkEdit
+  /** The app's own object, handed to shields and to `needsApproval`. */
+  context?: unknown
+}
+
+/** An edit as the log tells of it: what it came to, after the shields. */
+export type WrittenEdit =
+  | { message: string; content: string | ContentPart[] }
+  | { call: string; arguments: string }
+  | { call: string; result: string }
+
+/**
+ * @throws {UsageError} `invalid_input` for what is no edit
+ */
+export function readEdit(given: unknown): ForkEdit {
+  const { message, content, call, ...rest } = (given ?? {}) as Record<string, unknown>
+  if (typeof message === 'string' && call === undefined && Object.keys(rest).length === 0) {
+    return { message, content: plainCopy(toMessage({ content }, 'edit').content, 'edit.content') }
+  }
+  const keys = Object.keys(rest)
+  const isOfCall = typeof call === 'string' && message === undefined && content === undefined
+  if (isOfCall && keys.length === 1 && rest['arguments'] !== undefined)
+    return { call, arguments: rest['arguments'] }
+  if (isOfCall && keys.length === 1 && rest['result'] !== undefined) return { call, result: rest['result'] }
+  throw bad(
+    'An edit is one of { message, content }, { call, arguments } and { call, result }: the id of what is there, and what ' +
+      'is to be there.',
+    'edit',
+  )
+}
