@@ -10,10 +10,13 @@ import { palette, toneColors } from './theme.js'
 export class Cards {
   readonly #look: Look
   readonly #counts: TransitionCounts | undefined
+  readonly #order: ReadonlyMap<string, number> | undefined
 
-  constructor(look: Look, counts?: TransitionCounts) {
+  /** With the places of transitions, the cells of a row are named by its own: `#t3`. */
+  constructor(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
     this.#look = look
     this.#counts = counts
+    this.#order = order
   }
 
   #columns(state: ChartState): number {
@@ -54,7 +57,11 @@ export class Cards {
     const { on, when, targets } = transition
     const main = !this.#counts && isMain(this.#look, transition)
     const count = this.#counts?.get(transition.id) ?? 0
-    const fill = this.#counts && count === 0 ? { bgcolor: palette.missedFill } : {}
+    const place = this.#order?.get(transition.id)
+    const fill = {
+      ...(this.#counts && count === 0 && { bgcolor: palette.missedFill }),
+      ...(place !== undefined && { href: `#t${place}` }),
+    }
     const guard = colored(main ? palette.main : palette.text, text(`[${when}]`) + gap)
     const condition = when === null ? (on === '' ? 'always' : '') : when === 'else' ? 'else' : null
     const to = targets.map((id) => this.#target(id, state, main)).join(' ')

@@ -21,6 +21,11 @@ export interface DotOptions {
   look?: Look | undefined
   /** Where the cards lie, from a first layout: a line then leaves on the side on which it is needed. */
   places?: Places | undefined
+  /**
+   * Names states, rows and lines in what Graphviz draws: a state by its node, transitions `t3,4` by their places among
+   * the chart's, in document order.
+   */
+  isNamed?: boolean | undefined
 }
 
 /** The centre of each card, by its node's name; x grows to the right, y upwards. */
@@ -36,25 +41,35 @@ const manyTransitions = 30
  * @example await writeFile('machine.dot', toDot(chartOf(machine)))
  * @throws {DiagramError} `unknown_state`
  */
-export function toDot(chart: Chart, { state, counts, look = agentLook, places }: DotOptions = {}): string {
+export function toDot(
+  chart: Chart,
+  { state, counts, look = agentLook, places, isNamed = false }: DotOptions = {},
+): string {
   const states = new Map(withNested(chart.root).map((each) => [each.id, each]))
   const shown = state === undefined ? chart.root : states.get(state)
   if (!shown || shown.states.length === 0) throw unknownState(state ?? chart.id, chart)
   const nameOf = nodeNames(chart)
   const inside = new Map(withNested(shown).map((each) => [each.id, each]))
   const isBusy = [...inside.values()].flatMap(({ transitions }) => transitions).length > manyTransitions
-  const cards = new Cards(look, counts)
+  const order = isNamed ? transitionOrder(chart) : undefined
+  const cards = new Cards(look, counts, order)
   const outside = new Set<string>()
 
   function node(each: ChartState, depth: number, isRegion = false): string[] {
-    if (each.states.length === 0) return [`${nameOf(each.id)} [label=<${cards.atomic(each, isRegion)}>]`]
+    if (each.states.length === 0)
+      return [`${nameOf(each.id)} [${named(each)}label=<${cards.atomic(each, isRegion)}>]`]
     return [
       `subgraph cluster_${nameOf(each.id)} {`,
+      named(each),
       `margin=16 label="" style="rounded,filled${isRegion ? ',dashed' : ''}"`,
       `fillcolor="${palette.areas[Math.min(depth, palette.areas.length - 1)] ?? ''}"`,
       ...content(each, 19, depth + 1),
       '}',
     ]
+  }
+
+  function named({ id }: ChartState): string {
+    return isNamed ? `id="${nameOf(id)}" ` : ''
   }
 
   /** A heading, the dot at which the state is entered, and what is nested in it. */
@@ -108,7 +123,10 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
         : isMain(look, transition)
           ? `color="${palette.main}" penwidth=3.2 weight=12`
           : toneStyle(transition.targets)
-      return `${nameOf(from.id)}:${exit(from, row, to)} -> ${to} [${style}]`
+      const ids = from.transitions
+        .filter(({ targets }) => targets.some((target) => landing(target) === to))
+        .map(({ id }) => order?.get(id))
+      return `${nameOf(from.id)}:${exit(from, row, to)} -> ${to} [${order ? `id="t${ids.join()}" ` : ''}${style}]`
     })
   }
 
@@ -139,7 +157,7 @@ export function toDot(chart: Chart, { state, counts, look = agentLook, places }:
     `{ rank=min ${nameOf(shown.id)} }`,
     ...lines,
     ...(isBusy ? finalsBelow(shown, inside, nameOf) : []),
-    ...[...outside].map((id) => ghost(id, nameOf(id), look)),
+    ...[...outside].map((id) => ghost(id, nameOf(id), look, isNamed)),
     '}',
   ].join('\n')
 }
@@ -161,14 +179,23 @@ function finalsBelow(
 }
 
 /** A state that lies outside what is drawn: its path alone. */
-function ghost(id: string, name: string, look: Look): string {
+function ghost(id: string, name: string, look: Look, isNamed: boolean): string {
   const tone = look.tones[id]
   const color = tone ? toneColors[tone].line : palette.quiet
-  return `${name} [label=<${pill(bold(text(id) + gap), color)}>]`
+  return `${name} [${isNamed ? `id="${name}" ` : ''}label=<${pill(bold(text(id) + gap), color)}>]`
 }
 
 /** Graphviz' own names for states: it reads neither every character in a name nor very long ones. */
 export function nodeNames(chart: Chart): (id: string) => string {
   const order = new Map(withNested(chart.root).map(({ id }, index) => [id, index]))
   return (id) => `n${order.get(id) ?? ''}`
+}
+
+/** The place of each transition among those of the chart. */
+function transitionOrder(chart: Chart): Map<string, number> {
+  return new Map(
+    withNested(chart.root)
+      .flatMap(({ transitions }) => transitions)
+      .map(({ id }, index) => [id, index]),
+  )
 }

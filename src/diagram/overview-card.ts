@@ -1,7 +1,7 @@
 import { widthOf, wrapped, wrappedWords } from './measure.js'
 import type { Way } from './overview.js'
 import { palette } from './theme.js'
-import { fontSizes, label, lineHeight, path } from './svg-parts.js'
+import { fontSizes, label, lineHeight, path, stateGroup, wayAttributes } from './svg-parts.js'
 
 /** Space inside a card, in pixels. */
 const pad = 12
@@ -33,13 +33,15 @@ export interface CardContent {
   /** What it consists of. */
   inside: readonly string[]
   ways: readonly (Way & { name: string; side: 'left' | 'right'; color: string })[]
+  /** Whether it is one, and not what holds for all of them. */
+  isState: boolean
   /** Attributes of its border. */
   frame: string
 }
 
 /** Lines to states leave on the left, those to the ends on the right, where the name of the state stands. */
 export function overviewCard(
-  { id, key, description, inside, ways, frame }: CardContent,
+  { id, key, description, inside, ways, frame, isState }: CardContent,
   place: { x: number; y: number; width: number },
 ): OverviewCard {
   const { x, width } = place
@@ -57,26 +59,34 @@ export function overviewCard(
     y += 11
     svg.push(path(`M${x},${y}H${x + width}`, palette.line, 0.8))
   }
-  const rows = ways.map(({ to, name, events, main, side, color }): Row => {
+  const rows = ways.map(({ to, name, events, main, side, color, transitions }): Row => {
     const start = y + lineHeight - 3
     const bold = { color, bold: true, width: room }
     const nameWidth = Math.min(room, widthOf(`${name} →`, fontSizes.words, true) + 14)
     svg.push(
+      `<g class="row" ${wayAttributes({ from: id, to, transitions })}>`,
       side === 'left'
         ? label(`← ${name}`, x + pad, start + 5, bold)
-        : label(`${name} →`, x + width - pad, start + 5, { ...bold, atEnd: true }),
+        : label(`${name} →`, x + width - pad, start + 5, { ...bold, anchor: 'end' }),
     )
     const wordsAt = side === 'left' ? x + pad + nameWidth : x + pad
     const wordsRoom = room - nameWidth
     y += 2
     for (const words of wrapped(events, ' · ', wordsRoom, fontSizes.words))
       svg.push(label(words, wordsAt, (y += lineHeight), { width: wordsRoom }))
+    svg.push('</g>')
     y += 3
     return { to, isMain: main, color, y: start }
   })
   const height = y + pad - place.y
   const border = `<rect x="${x}" y="${place.y}" width="${width}" height="${height}" rx="9" ${frame}/>`
-  return { id, ...place, height, rows, svg: [border, ...svg] }
+  return {
+    id,
+    ...place,
+    height,
+    rows,
+    svg: isState ? stateGroup({ id, description }, 'state', [border, ...svg]) : [border, ...svg],
+  }
 }
 
 /** How wide a card is in which nothing is cut; within bounds. */

@@ -1,8 +1,9 @@
 import { text } from './card.js'
 import { type Chart, type ChartState, withNested } from './chart.js'
+import { flowOf, isFlow } from './flow.js'
 import { laneLines, laneMargin, laneWidth } from './lanes.js'
 import { agentLook, type Look } from './look.js'
-import { wrappedWords } from './measure.js'
+import { widthOf, wrappedWords } from './measure.js'
 import { type CardContent, cardWidth, type OverviewCard, overviewCard } from './overview-card.js'
 import { overviewOf, type Way } from './overview.js'
 import { palette, themeStyle, toneColors } from './theme.js'
@@ -13,10 +14,11 @@ const betweenStates = 34
 const betweenEnds = 20
 
 /**
- * The states in which a run can be on the left, its ends on the right, and every way from one to another. Of a state:
- * those inside it on the left, and what they lead to on the right.
+ * A machine with few states as a flow. Else the states in which it can be on the left, its ends on the right, and every
+ * way from one to another; of a state, those inside it on the left, and what they lead to on the right.
  */
 export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
+  if (of === undefined && isFlow(chart)) return drawFlow(chart, look)
   const { shown, states, ends, anywhere } = contentsOf(chart, look, of)
   const reached = new Set([...anywhere, ...states].flatMap(({ ways }) => ways.map(({ to }) => to)))
   const room = (contents: readonly CardContent[]): number => {
@@ -62,6 +64,24 @@ export function drawOverview(chart: Chart, look: Look = agentLook, of?: string):
   ].join('\n')
 }
 
+function drawFlow(chart: Chart, look: Look): string {
+  const flow = flowOf(chart, look, margin + fontSizes.title + 16)
+  const room = flow.width - 2 * margin
+  return [
+    `<svg role="img" aria-label="${text(`${chart.id}, overview`)}" width="${flow.width}" height="${flow.height}" viewBox="0 0 ${flow.width} ${flow.height}" xmlns="http://www.w3.org/2000/svg">`,
+    themeStyle,
+    `<rect width="${flow.width}" height="${flow.height}" rx="8" fill="${palette.page}"/>`,
+    label(chart.id, margin, margin + 18, { size: fontSizes.title, bold: true, width: room }),
+    label(chart.root.description, margin + widthOf(chart.id, fontSizes.title, true) + 14, margin + 18, {
+      color: palette.quiet,
+      width: room - widthOf(chart.id, fontSizes.title, true) - 14,
+    }),
+    ...flow.svg,
+    '</svg>',
+    '',
+  ].join('\n')
+}
+
 interface Contents extends Record<'anywhere' | 'states' | 'ends', CardContent[]> {
   shown: ChartState
 }
@@ -88,6 +108,7 @@ function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents 
     const { fill, line } = state.type === 'final' ? toneOf(state, look) : stateColors
     return {
       ...state,
+      isState: true,
       key: state.type === 'history' ? `H ${state.key}` : state.key,
       inside: state.type === 'parallel' ? ['at once:', ...inside] : inside,
       ways: described(ways),
@@ -96,6 +117,7 @@ function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents 
   }
   const root: CardContent = {
     id: shown.id,
+    isState: false,
     key: shown === chart.root ? 'from anywhere' : 'from anywhere in here',
     description: '',
     inside: [],

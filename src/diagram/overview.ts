@@ -43,6 +43,8 @@ export interface Way {
   events: readonly string[]
   /** Whether it is part of the look's main path. */
   main: boolean
+  /** The ids of the transitions that it stands for. */
+  transitions: readonly string[]
 }
 
 /**
@@ -65,20 +67,21 @@ export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): O
   )
 
   function waysOf(from: readonly ChartState[]): Way[] {
-    const ways = new Map<string, { events: Set<string>; main: boolean }>()
+    const ways = new Map<string, { events: Set<string>; main: boolean; transitions: string[] }>()
     for (const state of from) {
       for (const transition of state.transitions) {
         for (const target of transition.targets) {
           const to = topOf.get(target)
           if (to === undefined || to === topOf.get(state.id)) continue
-          const way = ways.get(to) ?? { events: new Set(), main: false }
+          const way = ways.get(to) ?? { events: new Set(), main: false, transitions: [] }
           way.main ||= isMain(look, transition)
+          way.transitions.push(transition.id)
           for (const event of eventsOf(state, transition)) way.events.add(event)
           ways.set(to, way)
         }
       }
     }
-    return [...ways].map(([to, { events, main }]) => ({ to, main, events: inBrief([...events]) }))
+    return [...ways].map(([to, { events, ...way }]) => ({ to, ...way, events: inBrief([...events]) }))
   }
 
   /** What makes a machine take a transition. One without an event follows on those that led to its state. */

@@ -9,17 +9,17 @@ export interface LabelOptions {
   color?: string
   size?: number
   bold?: boolean
-  /** `x` is where it ends. */
-  atEnd?: boolean
+  /** What of it is at `x`. Default: its start. */
+  anchor?: 'middle' | 'end'
   /** What is longer is cut. */
   width: number
 }
 
 export function label(words: string, x: number, y: number, options: LabelOptions): string {
-  const { color = palette.text, size = fontSizes.words, bold = false, atEnd = false, width } = options
+  const { color = palette.text, size = fontSizes.words, bold = false, anchor, width } = options
   const font = `font-family="Helvetica,Arial,sans-serif" font-size="${size}"${bold ? ' font-weight="bold"' : ''}`
-  const anchor = atEnd ? ' text-anchor="end"' : ''
-  return `<text x="${x}" y="${y}" fill="${color}" ${font}${anchor}>${text(cutTo(words, width, size, bold))}</text>`
+  const at = anchor ? ` text-anchor="${anchor}"` : ''
+  return `<text x="${x}" y="${y}" fill="${color}" ${font}${at}>${text(cutTo(words, width, size, bold))}</text>`
 }
 
 export function path(d: string, color: string, width: number): string {
@@ -28,6 +28,26 @@ export function path(d: string, color: string, width: number): string {
 
 export function dot(x: number, y: number, color: string, radius: number): string {
   return `<circle cx="${x}" cy="${y}" r="${radius}" fill="${color}"/>`
+}
+
+/** Parts that belong to one state, which programs find by its path; its description is told where somebody points at it. */
+export function stateGroup(
+  { id, description }: { id: string; description: string },
+  kind: string,
+  parts: readonly string[],
+): string[] {
+  const title = description === '' ? [] : [`<title>${text(description)}</title>`]
+  return [`<g class="${kind}" data-state="${text(id)}">`, ...title, ...parts, '</g>']
+}
+
+/** The ids of transitions as an attribute, one a line. */
+export function transitionsAttribute(ids: readonly string[]): string {
+  return `data-transition="${ids.map(text).join('&#10;')}"`
+}
+
+/** Where a way leads from and to, by paths, and the transitions that it stands for. */
+export function wayAttributes(way: { from: string; to: string; transitions: readonly string[] }): string {
+  return `data-from="${text(way.from)}" data-to="${text(way.to)}" ${transitionsAttribute(way.transitions)}`
 }
 
 /** Where a machine begins: a dot above the state that it enters. */

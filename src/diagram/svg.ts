@@ -1,11 +1,12 @@
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
 import { loadPeer } from '../core/base/load.js'
 import { text } from './card.js'
-import type { Chart } from './chart.js'
-import { type DotOptions, type Places, toDot } from './dot.js'
+import { type Chart, withNested } from './chart.js'
+import { type DotOptions, nodeNames, type Places, toDot } from './dot.js'
 import { DiagramError } from './errors.js'
 import type { Look } from './look.js'
 import { drawOverview } from './overview-svg.js'
+import { transitionsAttribute } from './svg-parts.js'
 import { themeStyle } from './theme.js'
 
 /**
@@ -17,7 +18,8 @@ const shrink = 0.87
 /**
  * Draws a machine, without a browser. It is laid out twice: once to see where the cards come to lie, then with each
  * line leaving on the side of its target.
- * Needs the optional package `@hpcc-js/wasm-graphviz`. The picture follows a dark theme.
+ * Needs the optional package `@hpcc-js/wasm-graphviz`. The picture follows a dark theme. A group with `data-state` is a
+ * state, by its path; one with `data-transition` a row or a line, by the ids of its transitions, one a line of text.
  *
  * @example const svg = await toSvg(chartOf(agentMachine), { state: 'RUNNING' })
  * @throws {DiagramError} `layout_failed`, `unknown_state`
@@ -26,12 +28,13 @@ const shrink = 0.87
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
   const layout = await loadLayout()
   const places = placesOf(layout(toDot(chart, options), 'plain'))
-  return finish(layout(toDot(chart, { ...options, places }), 'svg'), options.state ?? chart.id)
+  const drawn = layout(toDot(chart, { ...options, places, isNamed: true }), 'svg')
+  return finish(addressed(drawn, chart), options.state ?? chart.id)
 }
 
 /**
  * Draws the top-level states and what leads from one to another; or those inside `state`, and what leads out of it. Needs
- * no further package. The picture follows a dark theme.
+ * no further package. The picture follows a dark theme, and its parts are found as those of `toSvg`.
  *
  * @example await writeFile('overview.svg', await toOverviewSvg(chartOf(machine)))
  * @throws {DiagramError} `unknown_state`
@@ -59,6 +62,28 @@ async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => s
 function placesOf(plain: string): Places {
   const nodes = plain.matchAll(/^node (\S+) ([\d.e+-]+) ([\d.e+-]+) /gm)
   return new Map([...nodes].map(([, name = '', x, y]) => [name, { x: Number(x), y: Number(y) }]))
+}
+
+/** Graphviz' names of states, rows and lines become attributes by which programs find them; what was a link is none. */
+function addressed(svg: string, chart: Chart): string {
+  const states = withNested(chart.root)
+  const nameOf = nodeNames(chart)
+  const ids = new Map(states.map(({ id }) => [nameOf(id), id]))
+  const transitions = states.flatMap((state) => state.transitions.map(({ id }) => id))
+  const attribute = (places: string): string =>
+    transitionsAttribute(places.split(',').map((place) => transitions[Number(place)] ?? ''))
+  return svg
+    .replaceAll(/<g id="(n\d+)" class="(?:node|cluster)">/g, (_, name: string) => {
+      return `<g class="state" data-state="${text(ids.get(name) ?? '')}">`
+    })
+    .replaceAll(
+      /<g id="t([\d,]+)" class="edge">/g,
+      (_, places: string) => `<g class="way" ${attribute(places)}>`,
+    )
+    .replaceAll(/<g id="a_[^"]*"><a xlink:href="#t(\d+)"[^>]*>/g, (_, place: string) => {
+      return `<g class="row" ${attribute(place)}><g>`
+    })
+    .replaceAll('</a>', '</g>')
 }
 
 function finish(svg: string, title: string): string {

@@ -7,6 +7,8 @@ export const palette = {
   text: '#1f2328',
   quiet: '#59636e',
   line: '#848d97',
+  /** Of what is not to stand out. */
+  rule: '#c6cdd5',
   main: '#0969da',
   /** Fills of compound states, by depth. */
   areas: ['#f4f7fb', '#e9eff6', '#dfe7f1'],
@@ -29,6 +31,7 @@ const dark: Readonly<Record<string, string>> = {
   [palette.text]: '#e6edf3',
   [palette.quiet]: '#9da7b3',
   [palette.line]: '#6e7681',
+  [palette.rule]: '#3a424c',
   [palette.main]: '#58a6ff',
   [palette.areas[0]]: '#10161f',
   [palette.areas[1]]: '#141c27',

@@ -27,6 +27,43 @@ function textsOf(svg: string): string[] {
   )
 }
 
+function attributesOf(svg: string, name: string): string[] {
+  return [...svg.matchAll(new RegExp(` ${name}="([^"]*)"`, 'g'))].map(([, value = '']) =>
+    value
+      .replaceAll('&#10;', '\n')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&amp;', '&'),
+  )
+}
+
+/** The lines of the overview that meet another one, where none should: each is made of level and upright pieces. */
+function crossings(svg: string): string[] {
+  const lines = [...svg.matchAll(/<path class="line" d="([^"]*)"/g)].map(([, d = '']) => {
+    const numbers = [...d.matchAll(/(-?[\d.]+),(-?[\d.]+)/g)].map(
+      ([, x, y]) => [Number(x), Number(y)] as const,
+    )
+    return { d, pieces: numbers.slice(1).map((point, index) => [numbers[index] ?? point, point] as const) }
+  })
+  const meets = (a: (typeof lines)[number], b: (typeof lines)[number]): boolean =>
+    a.pieces.some(([p, q]) =>
+      b.pieces.some(
+        ([r, s]) =>
+          Math.max(Math.min(p[0], q[0]), Math.min(r[0], s[0])) <=
+            Math.min(Math.max(p[0], q[0]), Math.max(r[0], s[0])) &&
+          Math.max(Math.min(p[1], q[1]), Math.min(r[1], s[1])) <=
+            Math.min(Math.max(p[1], q[1]), Math.max(r[1], s[1])),
+      ),
+    )
+  return lines.flatMap((a, index) =>
+    lines
+      .slice(index + 1)
+      .filter((b) => meets(a, b))
+      .map((b) => `${a.d} ${b.d}`),
+  )
+}
+
 const count = (text: string, part: string): number => text.split(part).length - 1
 
 function expectAll({ states: nested, ...state }: ChartState, texts: readonly string[]): void {
@@ -80,8 +117,38 @@ describe('the picture of the agent machine', () => {
     const texts = textsOf(await toOverviewSvg(chart))
     for (const { key } of chart.root.states) expect(texts).toContain(key)
     expect(texts).toEqual(
-      expect.arrayContaining(['from anywhere', 'CANCEL', 'CANCELLED →', 'RESUME · STEER', '← RUNNING']),
+      expect.arrayContaining(['from anywhere', 'CANCEL', 'RESUME', 'from WAITING_FOR_TOOL', 'asking']),
     )
+  })
+
+  it('has in the overview each state that a run can be in, and every way from one to another once', async () => {
+    const svg = await toOverviewSvg(chart)
+    const named = attributesOf(svg, 'data-state')
+    const kept = states.filter(({ id, type }) => id !== '(root)' && type !== 'history').map(({ id }) => id)
+    expect(named.toSorted()).toEqual(kept.toSorted())
+    const { tops, anywhere } = overviewOf(chart)
+    const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
+    const inside = new Set(['RUNNING.preparing', 'RUNNING.asking', 'RUNNING.judging'])
+    const within = overviewOf(chart, agentLook, 'RUNNING').tops.flatMap((top) =>
+      top.ways.filter(({ to }) => inside.has(to)),
+    )
+    expect(attributesOf(svg, 'data-to').toSorted()).toEqual(
+      [...ways, ...within].map(({ to }) => to).toSorted(),
+    )
+    // No line that is drawn crosses another.
+    expect(crossings(svg)).toEqual([])
+    // What leads to an end is told in its box.
+    const texts = textsOf(svg).join(' ')
+    for (const { events } of ways) for (const event of events) expect(texts).toContain(event)
+  })
+
+  it('names each state, row and line for programs', async () => {
+    const svg = await toSvg(chart)
+    const ids = new Set(states.map(({ id }) => id).filter((id) => id !== '(root)'))
+    expect(new Set(attributesOf(svg, 'data-state'))).toEqual(ids)
+    const rows = new Set(attributesOf(svg, 'data-transition').flatMap((value) => value.split('\n')))
+    expect(rows).toEqual(new Set(states.flatMap(({ transitions }) => transitions.map(({ id }) => id))))
+    expect(svg).not.toContain('<a ')
   })
 
   it('says in the overview what happens, and names neither states nor guards', () => {
@@ -104,7 +171,9 @@ describe('the picture of the agent machine', () => {
     expect(waysOf('preparing').filter(({ main }) => main)).toMatchObject([{ to: 'RUNNING.asking' }])
     expect(waysOf('asking').filter(({ main }) => main)).toMatchObject([{ to: 'RUNNING.judging' }])
     expect(waysOf('judging')).toEqual(
-      expect.arrayContaining([{ to: 'WAITING_FOR_TOOL', main: true, events: ['the model calls tools'] }]),
+      expect.arrayContaining([
+        expect.objectContaining({ to: 'WAITING_FOR_TOOL', main: true, events: ['the model calls tools'] }),
+      ]),
     )
     expect(outside.map(({ key }) => key)).toEqual([
       'WAITING_FOR_TOOL',

@@ -1,0 +1,162 @@
+import type { Block } from './flow-block.js'
+import { wrappedWords } from './measure.js'
+import type { Way } from './overview.js'
+import { fontSizes, label, wayAttributes } from './svg-parts.js'
+import { palette } from './theme.js'
+
+const thin = 1.6
+const thick = 3.2
+export const wordStep = 16
+
+/** A way with where it begins. */
+export interface Line extends Way {
+  from: string
+}
+
+/** What has to happen for a way, each event from a line of its own on. */
+export function wordsOf({ events }: Pick<Way, 'events'>, room: number): string[] {
+  return events.flatMap((event) => wrappedWords(event, room, fontSizes.words))
+}
+
+type Point = readonly [x: number, y: number]
+
+/** A line along these points with round corners, the head of an arrow at its end, and its words. */
+export function drawLine(line: Line, points: readonly Point[], words: readonly string[]): string[] {
+  const color = line.main ? palette.main : palette.line
+  const width = line.main ? thick : thin
+  const [end = [0, 0], before = [0, 0]] = [points.at(-1), points.at(-2)]
+  const [dx, dy] = [Math.sign(end[0] - before[0]), Math.sign(end[1] - before[1])]
+  const length = line.main ? 11 : 9
+  const half = line.main ? 6 : 4.5
+  const [bx, by] = [end[0] - dx * length, end[1] - dy * length]
+  const head = `M${end[0]},${end[1]}L${bx + dy * half},${by + dx * half}L${bx - dy * half},${by - dx * half}z`
+  // The line stops inside the head, so that no blunt end looks out of its point.
+  const drawn = [...points.slice(0, -1), [bx + dx * 2, by + dy * 2] as const]
+  return [
+    `<g class="way${line.main ? ' main' : ''}" ${wayAttributes(line)}>`,
+    `<path class="line" d="${rounded(drawn)}" fill="none" stroke="${color}" stroke-width="${width}"/>`,
+    `<path class="head" d="${head}" fill="${color}"/>`,
+    ...words,
+    '</g>',
+  ]
+}
+
+function rounded(points: readonly Point[]): string {
+  const radius = 9
+  return points
+    .map(([x, y], index) => {
+      const [before, after] = [points[index - 1], points[index + 1]]
+      if (!before) return `M${x},${y}`
+      if (!after) return `L${x},${y}`
+      const to = ([ax, ay]: Point): string =>
+        `${x + Math.sign(ax - x) * Math.min(radius, Math.abs(ax - x))},${y + Math.sign(ay - y) * Math.min(radius, Math.abs(ay - y))}`
+      return `L${to(before)}Q${x},${y} ${to(after)}`
+    })
+    .join('')
+}
+
+/** Between neighbours in a row: there at one height with its words above, back below that with its words beneath. */
+export function levelLines(left: Block, right: Block, lines: readonly Line[]): string[] {
+  const [x1, x2] = [left.x + left.width, right.x]
+  const room = x2 - x1 - 4
+  const middle = (x1 + x2) / 2
+  const there = lines.find(({ from }) => from === left.id)
+  const back = lines.find(({ from }) => from === right.id)
+  const thereY = left.y + 24 + (there ? wordsOf(there, room).length * wordStep : 0)
+  const backY = there ? thereY + 24 : left.y + 34
+  const say = (words: readonly string[], y: number): string[] =>
+    words.map((text, index) =>
+      label(text, middle, y + index * wordStep, { width: room + 8, anchor: 'middle' }),
+    )
+  return [
+    ...(there
+      ? drawLine(
+          there,
+          [
+            [x1, thereY],
+            [x2, thereY],
+          ],
+          say(wordsOf(there, room), left.y + 18),
+        )
+      : []),
+    ...(back
+      ? drawLine(
+          back,
+          [
+            [x2, backY],
+            [x1, backY],
+          ],
+          say(wordsOf(back, room), backY + 20),
+        )
+      : []),
+  ]
+}
+
+/** How far below their tops the words between neighbours reach. */
+export function levelHeight(lines: readonly Line[], room: number): number {
+  const count = lines.reduce((sum, line) => sum + wordsOf(line, room - 4).length, 0)
+  return 24 + count * wordStep + (lines.length > 1 ? 24 : 0) + 16
+}
+
+/** Between states that do not stand side by side: below the row, in a lane of its own. */
+export function laneBelow(from: Block, to: Block, line: Line, y: number): string[] {
+  const isBack = from.x > to.x
+  const [x1, x2] = [from.x + from.width / 2 + (isBack ? -8 : 8), to.x + to.width / 2 + (isBack ? 8 : -8)]
+  const words = line.events.join(' · ')
+  return drawLine(
+    line,
+    [
+      [x1, from.y + from.height],
+      [x1, y],
+      [x2, y],
+      [x2, to.y + to.height],
+    ],
+    [label(words, (x1 + x2) / 2, y - 6, { width: Math.abs(x1 - x2) - 24, anchor: 'middle' })],
+  )
+}
+
+/** Between a state and one below it: down with its words on the left, up with its words on the right. */
+export function uprightLines(
+  above: Block,
+  below: Block,
+  lines: readonly Line[],
+  { x, left, right }: { x: number; left: number; right: number },
+): string[] {
+  const [top, bottom] = [above.y + above.height, below.y]
+  const down = lines.find(({ from }) => from === above.id)
+  const up = lines.find(({ from }) => from === below.id)
+  const apart = down && up ? 9 : 0
+  const say = (line: Line, side: 'left' | 'right'): string[] => {
+    const room = side === 'left' ? left : right
+    const words = wordsOf(line, room)
+    const start = (top + bottom) / 2 - ((words.length - 1) * wordStep) / 2 + 4
+    return words.map((text, index) =>
+      label(text, side === 'left' ? x - apart - 9 : x + apart + 9, start + index * wordStep, {
+        width: room,
+        ...(side === 'left' && { anchor: 'end' }),
+      }),
+    )
+  }
+  return [
+    ...(down
+      ? drawLine(
+          down,
+          [
+            [x - apart, top],
+            [x - apart, bottom],
+          ],
+          say(down, up ? 'left' : 'right'),
+        )
+      : []),
+    ...(up
+      ? drawLine(
+          up,
+          [
+            [x + apart, bottom],
+            [x + apart, top],
+          ],
+          say(up, 'right'),
+        )
+      : []),
+  ]
+}
