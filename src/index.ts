@@ -20,6 +20,7 @@ export type {
   AssistantMessage,
   ContentPart,
   Message,
+  ProviderItems,
   SystemMessage,
   ToolCall,
   ToolMessage,
@@ -48,6 +49,10 @@ export { resolveConfig } from './core/config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
 export { formatEvents, type FormatOptions } from './core/format/format-events.js'
 export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
+export {
+  openaiResponses,
+  type OpenAIResponsesOptions,
+} from './core/models/openai/responses/openai-responses.js'
 export {
   ModelError,
   type ModelProvider,

@@ -87,6 +87,25 @@ export interface AssistantMessage extends MessageBase {
   reasoning?: string
   /** Structured reasoning that some providers want back unchanged (OpenRouter). */
   reasoning_details?: Json[]
+  /** What the provider that wrote it wants back with it. */
+  provider_items?: ProviderItems
+}
+
+/**
+ * What a provider wants back with a message, whole, in its order and unchanged, and what nobody else understands:
+ * encrypted reasoning, calls of the provider's own tools.
+ *
+ * @example
+ * const items: ProviderItems = { from: 'responses/openai', items: [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAA…' }] }
+ */
+export interface ProviderItems {
+  /** Whose they are: the API and the provider. No other is sent them. */
+  from: string
+  /**
+   * As the provider gave them, but for what the message itself says, its words and its calls: there, they have the length
+   * of the words, and no name and arguments. A message that was edited so that they fit it no more is sent without them.
+   */
+  items: Json[]
 }
 
 /**

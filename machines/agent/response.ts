@@ -1,6 +1,6 @@
 import { classify, type ResponseKind } from '../../guards/completion.js'
 import type { Json } from './json.js'
-import type { ToolCall } from './messages.js'
+import type { ProviderItems, ToolCall } from './messages.js'
 import type { TokenUsage, Usage } from './usage.js'
 
 /**
@@ -37,6 +37,8 @@ export interface ModelResponse {
   model: string | null
   /** Structured reasoning that the provider wants back unchanged. */
   reasoningDetails?: Json[]
+  /** What else the provider wants back with this answer, and nobody but it is to be sent. */
+  providerItems?: ProviderItems
 }
 
 /**

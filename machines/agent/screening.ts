@@ -56,7 +56,7 @@ export interface HeldAnswer {
   /** The text is a piece of an answer that is continued. */
   isPiece: boolean
   /** Cleared already. */
-  reasoning?: Pick<AssistantMessage, 'reasoning' | 'reasoning_details'>
+  reasoning?: Pick<AssistantMessage, 'reasoning' | 'reasoning_details' | 'provider_items'>
   /** What of the text does not fit the output schema: told with the text. */
   outputProblem?: string | null
 }

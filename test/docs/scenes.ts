@@ -169,6 +169,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.known).toMatchObject({ size: 3 })
     },
   },
+  'docs/models.md › The Responses API': {
+    shows: ['agent'],
+    expect: ({ values }) => {
+      expect(values.agent).toHaveProperty('machine')
+    },
+  },
   'docs/models.md › A provider of your own': {
     own: () => ({ lookUp: () => Promise.resolve('Polly.') }),
     shows: ['agent'],

@@ -89,10 +89,12 @@ function assistantMessage(
 function reasoningOf({
   reasoning,
   reasoningDetails,
+  providerItems,
 }: ModelOutput['response']): NonNullable<HeldAnswer['reasoning']> {
   return {
     ...(reasoning !== '' && { reasoning }),
     ...(reasoningDetails && { reasoning_details: reasoningDetails }),
+    ...(providerItems && { provider_items: providerItems }),
   }
 }
 
@@ -114,6 +116,7 @@ function heldOf(
 /** A log can be older than the look at reasoning. */
 function unreasoned({
   reasoningDetails: _details,
+  providerItems: _items,
   ...response
 }: ModelOutput['response']): ModelOutput['response'] {
   return { ...response, reasoning: '' }
@@ -128,7 +131,7 @@ function withholding(
   const calls = whole.tool_calls?.map((call) => withheldCall(call, tools))
   const message = { ...whole, ...(calls && { tool_calls: calls }) }
   if (!isHeld) return message
-  const { refusal: _r, reasoning: _t, reasoning_details: _d, ...rest } = message
+  const { refusal: _r, reasoning: _t, reasoning_details: _d, provider_items: _i, ...rest } = message
   return { ...rest, content: withheldAnswer, data: { withheld: true } }
 }
 

@@ -94,7 +94,13 @@ const noPieces = { pieces: '', spoken: null, output: '' }
 /** A forbidden thing can begin in one piece of an answer and end in another: then no piece of it stays. */
 function withoutPiece(message: Message, pieces: readonly string[]): Message {
   if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
-  const { refusal: _refusal, reasoning: _reasoning, reasoning_details: _details, ...said } = message
+  const {
+    refusal: _refusal,
+    reasoning: _reasoning,
+    reasoning_details: _details,
+    provider_items: _items,
+    ...said
+  } = message
   return { ...said, content: refusedAnswer, data: { withheld: true } }
 }
 

@@ -41,7 +41,8 @@ export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
           perMessage +
           text(message.content || message.refusal) +
           sum(message.tool_calls ?? [], call) +
-          text(message.reasoning_details && JSON.stringify(message.reasoning_details))
+          text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
+          text(message.provider_items && JSON.stringify(message.provider_items.items))
         )
       default:
         return perMessage + text(message.content)

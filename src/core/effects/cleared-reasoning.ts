@@ -6,11 +6,11 @@ import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { screen } from './shielding.js'
 
-type Reasoning = Pick<ModelResponse, 'reasoning' | 'reasoningDetails'>
+type Reasoning = Pick<ModelResponse, 'reasoning' | 'reasoningDetails' | 'providerItems'>
 
 /**
  * An answer with its reasoning as output shields let it be seen. Reasoning is no answer: where it is refused it is left
- * out, and the run goes on. Signed details go back to the provider unchanged or not at all.
+ * out, and the run goes on. Signed details, and a provider's own items, go back unchanged or not at all.
  */
 export async function clearedReasoning<Response extends Reasoning>(
   parts: AgentParts,
@@ -18,12 +18,19 @@ export async function clearedReasoning<Response extends Reasoning>(
   response: Response,
 ): Promise<Response> {
   if (!scene.context.features.outputShields) return response
-  const { reasoning, reasoningDetails: details, ...rest } = response
+  const { reasoning, reasoningDetails: details, providerItems: items, ...rest } = response
   const said = await look(reasoning, parts, scene)
-  const detailed = details && textsIn(details).join('\n')
-  const keepsDetails =
-    detailed !== undefined && said === reasoning && (await look(detailed, parts, scene)) === detailed
-  return { ...rest, reasoning: said, ...(keepsDetails && { reasoningDetails: details }) } as Response
+  const keeps = async (value: Json | undefined): Promise<boolean> => {
+    if (value === undefined || said !== reasoning) return false
+    const texts = textsIn(value).join('\n')
+    return (await look(texts, parts, scene)) === texts
+  }
+  return {
+    ...rest,
+    reasoning: said,
+    ...((await keeps(details)) && { reasoningDetails: details }),
+    ...((await keeps(items?.items)) && { providerItems: items }),
+  } as Response
 }
 
 async function look(
@@ -44,5 +51,9 @@ async function look(
 
 function textsIn(value: Json): string[] {
   if (typeof value === 'string') return [value]
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, item]) => (wordless.has(key) ? [] : textsIn(item)))
 }
+
+/** What in an item says nothing to anybody but the provider: shields would find keys and card numbers in it. */
+const wordless = new Set(['id', 'call_id', 'encrypted_content'])

@@ -3,7 +3,7 @@ import type { ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
-import { plainExtra } from './plain-extra.js'
+import { plainExtra, readProviderItems } from './plain-extra.js'
 
 /**
  * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
@@ -23,7 +23,14 @@ export function checkedResponse(response: ModelResponse): ModelResponse {
     usage: checkedUsage(given.usage),
     model: typeof given.model === 'string' ? given.model : null,
     ...(details.length > 0 && { reasoningDetails: details }),
+    ...providerItems(given.providerItems),
   }
+}
+
+/** Whole or not at all: one that is missing may be what another stands on. */
+function providerItems(given: unknown): Pick<ModelResponse, 'providerItems'> {
+  const read = readProviderItems(given)
+  return read === null ? {} : { providerItems: read }
 }
 
 function detailsOf(given: readonly unknown[]): Json[] {

@@ -1,4 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
+import type { ProviderItems } from '../../../machines/agent/messages.js'
 
 /** How deep what is sent may be nested: some servers stop reading a request soon after this. */
 export const deepest = 100
@@ -21,4 +22,12 @@ export function plainExtra(value: unknown): Json | undefined {
 export function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1))
+}
+
+/** Items as they may be kept; null for what are none, and for those that cannot be kept as a whole. */
+export function readProviderItems(given: unknown): ProviderItems | null {
+  const { from, items } = (given ?? {}) as { from?: unknown; items?: unknown }
+  if (typeof from !== 'string' || from === '' || !Array.isArray(items) || items.length === 0) return null
+  const plain = items.map(plainExtra).filter((item) => item !== undefined)
+  return plain.length === items.length ? { from, items: plain } : null
 }

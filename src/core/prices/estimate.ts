@@ -93,7 +93,8 @@ const messageTokens = remembered((message: Message): number => {
         estimateTextTokens(message.content ?? '') +
         estimateTextTokens(message.refusal ?? '') +
         sum(message.tool_calls ?? [], callTokens) +
-        estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '')
+        estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '') +
+        estimateTextTokens(message.provider_items ? JSON.stringify(message.provider_items.items) : '')
       )
     default:
       return perMessage + estimateTextTokens(message.content)

@@ -1,8 +1,8 @@
 import type { NewMessage, SessionState } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
+import type { ContentPart, Message, ProviderItems, ToolCall } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
-import { plainExtra } from '../models/plain-extra.js'
+import { plainExtra, readProviderItems } from '../models/plain-extra.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
 /**
@@ -37,6 +37,8 @@ export type HistoryMessage =
       reasoning?: string | null | undefined
       reasoning_content?: string | null | undefined
       reasoning_details?: readonly unknown[] | null | undefined
+      /** As a run gave it. */
+      provider_items?: ProviderItems | null | undefined
     })
   | (Stamp & { role: 'tool'; tool_call_id: string; content: string | TextPart[] })
 
@@ -179,6 +181,9 @@ function readAnswer(message: Fields, at: string): Draft {
   const echoed = (Array.isArray(details) ? details : [])
     .map(plainExtra)
     .filter((detail) => detail !== undefined)
+  const items = readProviderItems(message['provider_items'])
+  if (items === null && message['provider_items'] != null)
+    throw wrong(`${at}.provider_items`, 'must be { from, items }, as the message had it that a run gave you.')
   return {
     role: 'assistant',
     content: words == null ? (calls.length > 0 ? null : '') : readText(words, `${at}.content`),
@@ -186,6 +191,7 @@ function readAnswer(message: Fields, at: string): Draft {
     ...(refusal !== null && { refusal }),
     ...(reasoning !== null && { reasoning }),
     ...(echoed.length > 0 && { reasoning_details: echoed }),
+    ...(items !== null && { provider_items: items }),
   }
 }
 

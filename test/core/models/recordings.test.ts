@@ -1,69 +1,14 @@
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
-import { readAnswer } from '../../../src/core/models/openai/read-answer.js'
+import { chatFormat } from '../../../src/core/models/openai/fold.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
-import { ModelError } from '../../../src/core/models/provider.js'
-import { bytewise, seeded, split, streamOf } from './chunked.js'
+import { bytewise, seeded, split } from './chunked.js'
+import { type Outcome, overFetch, overSocket, readPieces } from './outcomes.js'
 import { hasRecordings, reconstructedAnswers, recordedAnswers, type Recording } from './recordings.js'
-import { serve } from './server.js'
 
-type Outcome = { response: ModelResponse; text: string } | { failure: ModelFailure }
-
-async function outcomeOf(
-  work: (onDelta: (text: string) => void) => Promise<ModelResponse>,
-): Promise<Outcome> {
-  let text = ''
-  try {
-    const response = await work((delta) => {
-      text += delta
-    })
-    return { response, text }
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error
-    return { failure: error.failure }
-  }
-}
-
-const read = (pieces: Uint8Array[]) =>
-  outcomeOf((onDelta) =>
-    readAnswer(new Response(streamOf(pieces)), {
-      signal: new AbortController().signal,
-      onDelta,
-      onActivity: () => undefined,
-    }),
-  )
-
-/** The same through the real client. */
-const fetchIt = ({ status, headers, body }: Recording) =>
-  asked({
-    baseURL: 'http://recorded.example/v1',
-    fetch: () => Promise.resolve(new Response(body, { status, headers })),
-  })
-
-/** The same over a socket. */
-async function sendIt(recording: Recording) {
-  const { status, headers, body } = recording
-  // The server frames anew.
-  const kept = Object.entries(headers).filter(
-    ([name]) => !/^(content-(length|encoding)|transfer-encoding|connection)$/i.test(name),
-  )
-  await using server = await serve((response) => {
-    response.writeHead(status, Object.fromEntries(kept))
-    response.end(body)
-  })
-  const outcome = await asked({ baseURL: server.baseURL })
-  // An answer that was made by hand has no address.
-  return JSON.stringify(outcome).replaceAll(`${server.baseURL}/chat/completions`, 'The provider')
-}
-
-function asked(options: Pick<OpenAIChatOptions, 'baseURL' | 'fetch'>) {
-  const model = openaiChat({ model: 'recorded', apiKey: 'key', ...options })
-  return outcomeOf((onDelta) =>
-    model.request(
-      { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
-      { signal: new AbortController().signal, onDelta, onActivity: () => undefined },
-    ),
-  )
-}
+const read = (pieces: Uint8Array[]) => readPieces(pieces, chatFormat)
+const chat = (options: Pick<OpenAIChatOptions, 'baseURL' | 'fetch'>) =>
+  openaiChat({ model: 'recorded', apiKey: 'key', ...options })
+const fetchIt = (recording: Recording) => overFetch(recording, chat)
+const sendIt = (recording: Recording) => overSocket(recording, chat, '/chat/completions')
 
 const withoutThoughts = (text: string) => text.replace(/<think>[^]*?<\/think>\s*/g, '')
 

@@ -7,6 +7,8 @@ export const hasRecordings = existsSync(join(recordings, 'INDEX.jsonl'))
 
 export interface Recording {
   name: string
+  /** Whose server it was, as far as it is known. */
+  host: string
   status: number
   headers: Record<string, string>
   body: string
@@ -31,6 +33,7 @@ interface IndexLine {
   file: string
   n: number
   api: string
+  host: string | null
   status: number
   finish: string | null
   textHead: string
@@ -54,13 +57,13 @@ interface Tape {
   }[]
 }
 
-/** Every Chat Completions answer of the index. */
-export function recordedAnswers(): Recording[] {
+/** Every answer of the index that was given over this API. */
+export function recordedAnswers(wanted: 'chat' | 'responses' = 'chat'): Recording[] {
   return read('INDEX.jsonl')
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as IndexLine)
-    .filter(({ api }) => api === 'chat')
+    .filter(({ api }) => api === wanted)
     .map(recordingOf)
 }
 
@@ -75,9 +78,23 @@ function recordingOf(line: IndexLine): Recording {
     error: line.error,
   }
   const name = `${line.file} #${line.n}`
+  const host =
+    line.host ??
+    line.file
+      .split('/')
+      .slice(0, 2)
+      .join('/')
+      .replace(/\/[^/]*\.txt$/, '')
   if (!line.file.endsWith('.json')) {
     const body = line.file.endsWith('.chunks.txt') ? asEvents(read(line.file)) : read(line.file)
-    return { name, status: line.status, headers: { 'content-type': 'text/event-stream' }, body, expected }
+    return {
+      name,
+      host,
+      status: line.status,
+      headers: { 'content-type': 'text/event-stream' },
+      body,
+      expected,
+    }
   }
   const tape = JSON.parse(read(line.file)) as Tape
   const interaction = tape.interactions[line.n]
@@ -89,7 +106,7 @@ function recordingOf(line: IndexLine): Recording {
   // The index cuts long arguments.
   if (known.toolCalls !== undefined)
     expected.toolCalls = known.toolCalls.map((call) => [call.id, call.name, call.arguments])
-  return { name, status: response.status, headers: response.headers, body: response.body, expected }
+  return { name, host, status: response.status, headers: response.headers, body: response.body, expected }
 }
 
 /** xAI bills 227 tokens of reasoning here that it does not count as completion; its total (560) shows them. */
@@ -121,6 +138,7 @@ export function reconstructedAnswers(): Recording[] {
   const shapes = JSON.parse(read('reconstructed/EXPECTED.json')) as Record<string, Reconstruction>
   return Object.entries(shapes).map(([name, { expected }]) => ({
     name: `reconstructed/${name}`,
+    host: 'reconstructed',
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
     body: read(`reconstructed/${name}.sse.txt`),

@@ -3,12 +3,14 @@ import { asObject } from '../as-json.js'
 import { isMarkup } from '../error-body.js'
 import { bodyFailure, toModelFailure } from '../failures.js'
 import { ModelError } from '../provider.js'
+import type { AnswerFormat, Fold } from './answer-format.js'
 import type { Delta } from './delta.js'
-import { createFold, type Fold } from './fold.js'
 import { refuseTooLarge } from './limits.js'
 import { createSseParser } from './sse.js'
 
 export interface ReadAnswerOptions {
+  /** What kind of answer it is. */
+  format: AnswerFormat
   /** Asked between two pieces. */
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
   onDelta: (text: string, reasoning: string) => void
@@ -27,11 +29,11 @@ export interface AnswerReader {
 }
 
 /**
- * Reads the body of a Chat Completions answer, streamed or whole, however it is carried here: what comes decides which it
- * is, because servers answer either request either way, under any content type. `url` is for errors.
+ * Reads the body of an answer, streamed or whole, however it is carried here: what comes decides which it is, because
+ * servers answer either request either way, under any content type. `url` is for errors.
  */
 export function createAnswerReader(url: string, options: ReadAnswerOptions): AnswerReader {
-  const fold = createFold()
+  const fold = options.format.createFold()
   const body = createBody(fold, url, options)
   return {
     get ended() {
@@ -58,7 +60,7 @@ interface Sink {
 }
 
 /** Chooses how to read by the first character that is no white space. `ended` says that the end was announced. */
-function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOptions) {
+function createBody(fold: Fold, url: string, { format, signal, onDelta }: ReadAnswerOptions) {
   let sink: Sink | null = null
   const body = {
     ended: false,
@@ -96,6 +98,7 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
         if (body.ended) return
         const isError = event === 'error' && asObject(value)?.error === undefined
         show(fold.push(isError ? { error: value } : value))
+        body.ended = fold.ended
       },
       onText(data, event) {
         if (body.ended) return
@@ -133,8 +136,7 @@ function createBody(fold: Fold, url: string, { signal, onDelta }: ReadAnswerOpti
         }
         const first: unknown = Array.isArray(value) ? value[0] : value
         const delta = fold.push(first, true)
-        if (!Array.isArray(asObject(first)?.choices))
-          throw invalidResponse(url, 'JSON that is no chat completion')
+        if (!format.isWhole(first)) throw invalidResponse(url, `JSON that is no ${format.called}`)
         show(delta)
         body.ended = true
       },
@@ -153,7 +155,7 @@ function invalidResponse(url: string, what: string): ModelError {
 }
 
 function withPartial(error: unknown, fold: Fold): ModelError {
-  const { text, usage } = fold.response(false)
+  const { text, usage } = fold.partial()
   const failure: ModelFailure = toModelFailure(error)
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }

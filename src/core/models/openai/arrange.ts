@@ -3,12 +3,21 @@ import { isBlank, type WireMessage } from './wire-messages.js'
 /** Most calls that a message may have at OpenAI. */
 const mostCalls = 128
 
+export interface Arrangement {
+  /** Whether an answer goes between results and what a user says next, which Mistral's models insist on. */
+  bridge: boolean
+  /** Most calls in one message. Default: what OpenAI takes. */
+  most?: number
+}
+
 /**
  * Messages in an order that every provider takes: what the system says first and in one, then a user's, users' and
- * answers' in turns, and no more calls in one message than may be. `bridge`: an answer between results and what a user
- * says next, which Mistral's models insist on. Messages that need no change stay the same objects.
+ * answers' in turns, and no more calls in one message than may be. Messages that need no change stay the same objects.
  */
-export function arranged(messages: readonly WireMessage[], { bridge }: { bridge: boolean }): WireMessage[] {
+export function arranged(
+  messages: readonly WireMessage[],
+  { bridge, most = mostCalls }: Arrangement,
+): WireMessage[] {
   const system: unknown[] = []
   const turns: WireMessage[] = []
   let last: WireMessage | undefined
@@ -22,7 +31,7 @@ export function arranged(messages: readonly WireMessage[], { bridge }: { bridge:
     const calls = role === 'assistant' ? callsOf(message) : none
     if (role === 'assistant' && last === undefined) turns.push(opening)
     if (bridge && role === 'user' && last?.['role'] === 'tool') turns.push(between)
-    if (calls.length > mostCalls) {
+    if (calls.length > most) {
       turns.push(...parted(message, calls, messages.slice(at + 1, at + 1 + calls.length)))
       at += calls.length
     } else if (last && continues(last, message)) turns[turns.length - 1] = joined(last, message)
@@ -42,9 +51,10 @@ export function saying(role: 'system' | 'user', words: string | null): WireMessa
 const opening: WireMessage = { role: 'user', content: 'Begin.' }
 const between: WireMessage = { role: 'assistant', content: 'OK.' }
 
-/** Some chat templates refuse two of a kind in a row, and to a model one is the same. */
+/** Some chat templates refuse two of a kind in a row, and to a model one is the same. A provider's own items stay as they are. */
 function continues(last: WireMessage, message: WireMessage): boolean {
   if (last['role'] !== message['role']) return false
+  if (last['items'] !== undefined || message['items'] !== undefined) return false
   return message['role'] === 'user' || (message['role'] === 'assistant' && last['tool_calls'] === undefined)
 }
 

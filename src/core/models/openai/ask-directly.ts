@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
 import type { CallAbort } from '../../base/abort.js'
 import type { ModelRequestOptions } from '../provider.js'
+import type { AnswerFormat } from './answer-format.js'
 import type { OwnClient } from './client.js'
 import type { NodeHttp } from './node-http.js'
 import { post } from './post.js'
@@ -21,6 +22,7 @@ export async function askDirectly(
   node: NodeHttp,
   client: OwnClient,
   body: Uint8Array,
+  format: AnswerFormat,
   { abort, ...callbacks }: ExchangeOptions,
 ): Promise<ModelResponse> {
   const outgoing = await client.outgoing()
@@ -31,7 +33,7 @@ export async function askDirectly(
   const stream = decoded(response, node)
   const { statusCode = 0, headers } = response
   if (statusCode >= 200 && statusCode <= 299)
-    return await readStream(stream, outgoing.url, { ...callbacks, signal: abort })
+    return await readStream(stream, outgoing.url, { ...callbacks, format, signal: abort })
   throw client.statusError(statusCode, await textOf(stream), plain(headers))
 }
 

@@ -2,7 +2,7 @@ import type { OpenAI as OpenAIClient } from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 import { checkCredentials, isAllowedInBrowser } from './credentials.js'
-import type { OpenAIChatOptions } from './options.js'
+import type { OpenAIOptions } from './options.js'
 import { type Outgoing, outgoingTo } from './post.js'
 
 /** What servers that need no key are sent: the client insists on one. */
@@ -12,7 +12,7 @@ const placeholderKey = 'no-key-needed'
 export interface OwnClient extends OpenAIClient {
   /** Whether it was told (OPENAI_LOG) to log requests, which it can do only for those that it makes itself. */
   readonly logsRequests: boolean
-  /** Address and headers of the next request. Kept for all of them, unless the key comes from a function. */
+  /** Address and headers of the next request of this model. Kept for all of them, unless the key comes from a function. */
   outgoing(): Promise<Outgoing>
   /** The error for a status, by the text of its body. */
   statusError(status: number, text: string, headers: Headers): Error
@@ -23,7 +23,7 @@ export interface OwnClient extends OpenAIClient {
  * cheap and bundlers can split it off.
  * @throws ModelError with the code of what `checkCredentials` refuses
  */
-export async function loadClient(options: OpenAIChatOptions): Promise<OwnClient> {
+export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
   try {
     checkCredentials(options)
   } catch (error) {
@@ -52,7 +52,7 @@ export async function loadClient(options: OpenAIChatOptions): Promise<OwnClient>
       const { timeoutMs } = options
       const request: Parameters<OpenAIClient['buildRequest']>[0] = {
         method: 'post',
-        path: '/chat/completions',
+        path,
         headers: { 'content-type': 'application/json' },
         ...(timeoutMs !== undefined && { timeout: timeoutMs }),
         // What the client's own method asks for.
@@ -80,7 +80,7 @@ export async function loadClient(options: OpenAIChatOptions): Promise<OwnClient>
     }
   }
 
-  const build = (apiKey: OpenAIChatOptions['apiKey']): OwnClient =>
+  const build = (apiKey: OpenAIOptions['apiKey']): OwnClient =>
     new OpenAI({
       apiKey,
       baseURL: options.baseURL,

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.js'
-import { isHttp, namesUser, noUser, type OpenAIChatOptions } from './options.js'
+import { isHttp, namesUser, noUser, type OpenAIOptions } from './options.js'
 
 export const officialURL = 'https://api.openai.com/v1'
 
@@ -8,19 +8,19 @@ export const officialURL = 'https://api.openai.com/v1'
  * to everybody. A client of the user's own answers for itself.
  * @throws ConfigError `missing_api_key`, `browser_key`
  */
-export function checkCredentials(options: OpenAIChatOptions): void {
+export function checkCredentials(options: OpenAIOptions): void {
   if (options.client !== undefined) return
   if (isMissing(options)) {
     throw new ConfigError(
       'missing_api_key',
-      'There is no API key. Set OPENAI_API_KEY, or the apiKey option of openaiChat; for a server that needs none, set baseURL.',
+      'There is no API key. Set OPENAI_API_KEY, or the option apiKey; for a server that needs none, set baseURL.',
       'apiKey',
     )
   }
   if (isBrowser() && options.dangerouslyAllowBrowser !== true && bringsSecret(options)) {
     throw new ConfigError(
       'browser_key',
-      'openaiChat was given a key in a browser, where everyone who opens the page can read it. Leave it out and set ' +
+      'The model was given a key in a browser, where everyone who opens the page can read it. Leave it out and set ' +
         'baseURL to a server of your own that adds it, or accept the risk with dangerouslyAllowBrowser: true.',
       'dangerouslyAllowBrowser',
     )
@@ -28,12 +28,12 @@ export function checkCredentials(options: OpenAIChatOptions): void {
 }
 
 /** Whether a page may hold the client: it says so, or there is nothing to be stolen. */
-export function isAllowedInBrowser(options: OpenAIChatOptions): boolean {
+export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !bringsSecret(options)
 }
 
 /** The base URL of a client that is not built yet: the option, the environment, OpenAI's. */
-export function baseURLOf({ client, baseURL }: OpenAIChatOptions): string {
+export function baseURLOf({ client, baseURL }: OpenAIOptions): string {
   if (client !== undefined) return isHttp(client.baseURL) ? client.baseURL : officialURL
   if (baseURL !== undefined) return baseURL
   const fromEnvironment = environment().OPENAI_BASE_URL?.trim()
@@ -46,13 +46,13 @@ export function baseURLOf({ client, baseURL }: OpenAIChatOptions): string {
 }
 
 /** OpenAI wants a key; a server of one's own may need none. */
-function isMissing(options: OpenAIChatOptions): boolean {
+function isMissing(options: OpenAIOptions): boolean {
   const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = environment()
   const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())
   return !isThere && new URL(baseURLOf(options)).host === new URL(officialURL).host
 }
 
-function bringsSecret({ apiKey, headers = {} }: OpenAIChatOptions): boolean {
+function bringsSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {
   return Boolean(apiKey) || Object.keys(headers).some((name) => /auth|key|token|secret|cookie/i.test(name))
 }
 

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
-import type { ModelResponse } from '../../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { bodyFailure } from '../failures.js'
 import { ModelError } from '../provider.js'
+import type { AnswerFormat, Fold } from './answer-format.js'
 import { readContent, readReasoning } from './content.js'
 import { type Delta, noDelta } from './delta.js'
 import { refuseTooLarge } from './limits.js'
@@ -12,24 +12,14 @@ import { createThinkSplitter } from './think-tags.js'
 import { createToolCalls, type ToolCalls } from './tool-calls.js'
 import { readUsage } from './usage.js'
 
-export interface Fold {
-  /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
-  readonly progress: number
-  /**
-   * Takes one parsed `chat.completion.chunk`, or a `chat.completion` (`whole`: it is all that comes); returns what it adds
-   * to the shown answer. Whatever is neither adds nothing.
-   * @throws ModelError when the chunk is, or carries, an error object.
-   */
-  push(chunk: unknown, whole?: boolean): Delta
-  /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
-  lose(): void
-  /** What was held back until now. Call it once, when nothing more comes. */
-  flush(): Delta
-  /** What has come so far. `ended` says that the provider announced the end by other means than a finish reason. */
-  response(ended: boolean): ModelResponse
+/** Answers of the Chat Completions API. */
+export const chatFormat: AnswerFormat = {
+  called: 'chat completion',
+  isWhole: (value) => Array.isArray(asObject(value)?.choices),
+  createFold,
 }
 
-/** Chat Completions chunks, folded into one answer. */
+/** Chat Completions chunks (`chat.completion.chunk`, or one `chat.completion`), folded into one answer. */
 export function createFold(): Fold {
   let text = ''
   let reasoning = ''
@@ -114,7 +104,12 @@ export function createFold(): Fold {
       lost ||= finishReason === null
     },
 
+    // It goes on until `[DONE]`: the usage may come behind the finish reason.
+    ended: false,
+
     flush: () => add(think.flush()),
+
+    partial: () => ({ text, usage }),
 
     response(ended) {
       const reasoningDetails = details?.result() ?? []

@@ -1,10 +1,6 @@
-import { lazily } from '../../base/load.js'
 import type { ModelProvider } from '../provider.js'
-import { abortable } from '../../base/abort.js'
-import { baseURLOf, checkCredentials } from './credentials.js'
 import { checkOptions, type OpenAIChatOptions } from './options.js'
-import { providerName } from './provider-name.js'
-import { structuredOutputAt } from './structured-output-at.js'
+import { providerOver } from './provider-over.js'
 
 export type { OpenAIChatOptions } from './options.js'
 
@@ -21,23 +17,8 @@ export type { OpenAIChatOptions } from './options.js'
  */
 export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   checkOptions(options)
-  const provider = options.provider ?? providerName(baseURLOf(options))
-  const exchange = lazily(async () => {
-    const { createExchange } = await import('./exchange.js')
-    return createExchange(options, provider)
+  return providerOver(options, async (provider) => {
+    const { chatWire } = await import('./chat-wire.js')
+    return chatWire(options, provider)
   })
-  const structuredOutput = structuredOutputAt(provider)
-  return {
-    provider,
-    model: options.model,
-    ...(structuredOutput && { structuredOutput }),
-    check: () => checkCredentials(options),
-    request: (request, options) =>
-      abortable(options.signal, async (own) => {
-        const answer = await exchange()
-        return answer(request, { ...options, abort: own, ...(!request.stream && { onDelta: nothing }) })
-      }),
-  }
 }
-
-const nothing = () => undefined

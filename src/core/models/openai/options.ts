@@ -2,12 +2,8 @@ import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
-/**
- * Where the model is and how to talk to it.
- *
- * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
- */
-export interface OpenAIChatOptions {
+/** Where a model is and how to talk to it, whichever of the APIs it speaks. */
+export interface OpenAIOptions {
   /** The model, as the provider names it. With Azure, the deployment. */
   model: string
   /** Where the API is, up to and including `/v1`. Default: OPENAI_BASE_URL, else `https://api.openai.com/v1`. */
@@ -34,15 +30,6 @@ export interface OpenAIChatOptions {
    * `streamIdleMs` and `contentIdleMs`. Redirects are refused.
    */
   timeoutMs?: number | undefined
-  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
-  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  /**
-   * Whether assistant messages are sent back with their reasoning, and in which form: as the field `reasoning_content` or
-   * `reasoning`, or as a `thinking` part of the content. True: in the provider's own form, else as `reasoning_content`
-   * with tool calls. Default: where the provider refuses the request without it (DeepSeek, Moonshot) or reads it (Z.ai and
-   * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
-   */
-  echoReasoning?: boolean | ReasoningForm | undefined
   /**
    * Makes the requests. Default: Node's own HTTP with the agents of the process (`https.globalAgent`), which costs less than half;
    * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
@@ -55,19 +42,57 @@ export interface OpenAIChatOptions {
   dangerouslyAllowBrowser?: boolean | undefined
 }
 
+/**
+ * Where the model is and how to talk to it.
+ *
+ * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
+ */
+export interface OpenAIChatOptions extends OpenAIOptions {
+  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
+  maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
+  /**
+   * Whether assistant messages are sent back with their reasoning, and in which form: as the field `reasoning_content` or
+   * `reasoning`, or as a `thinking` part of the content. True: in the provider's own form, else as `reasoning_content`
+   * with tool calls. Default: where the provider refuses the request without it (DeepSeek, Moonshot) or reads it (Z.ai and
+   * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
+   */
+  echoReasoning?: boolean | ReasoningForm | undefined
+}
+
 const ownClient = 'The client has its own address and key'
 
 /** @throws ConfigError for options that no request could be made with. */
 export function checkOptions(options: OpenAIChatOptions): void {
-  const { model, client, baseURL, apiKey, timeoutMs, echoReasoning } = options
+  const invalid = refusing('openaiChat')
+  checkShared(options, invalid)
+  const { client, echoReasoning } = options
+  if (client !== undefined && typeof (client as Partial<OpenAI>).chat?.completions?.create !== 'function')
+    throw invalid('client', noClient)
+  const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
+  if (!echoes.includes(echoReasoning)) {
+    throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
+  }
+}
+
+export type Refusing = (option: string, what: string) => ConfigError
+
+/** The error for an option of this provider. */
+export function refusing(provider: string): Refusing {
+  return (option, what) => new ConfigError('invalid_option', `${provider}: ${option} ${what}`, option)
+}
+
+export const noClient = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
+
+/** What is asked of the options that all have in common. */
+export function checkShared(
+  { model, client, baseURL, apiKey, timeoutMs }: OpenAIOptions,
+  invalid: Refusing,
+): void {
   if (typeof model !== 'string' || model.trim() === '') {
     throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
   }
   if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
     throw invalid('client', `cannot stand beside baseURL or apiKey. ${ownClient}: set them there.`)
-  }
-  if (client !== undefined && typeof (client as Partial<OpenAI>).chat?.completions?.create !== 'function') {
-    throw invalid('client', 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().')
   }
   if (baseURL !== undefined && !isHttp(baseURL)) {
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
@@ -75,10 +100,6 @@ export function checkOptions(options: OpenAIChatOptions): void {
   if (baseURL !== undefined && namesUser(baseURL)) throw invalid('baseURL', noUser)
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
-  }
-  const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
-  if (!echoes.includes(echoReasoning)) {
-    throw invalid('echoReasoning', `must be true, false or one of ${reasoningForms.join(', ')}.`)
   }
 }
 
@@ -93,7 +114,3 @@ export function namesUser(url: string): boolean {
 }
 
 export const noUser = 'must have no user and password in it: use apiKey, or headers.'
-
-function invalid(option: string, what: string): ConfigError {
-  return new ConfigError('invalid_option', `openaiChat: ${option} ${what}`, option)
-}

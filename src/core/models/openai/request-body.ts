@@ -3,6 +3,7 @@ import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.j
 import { wellFormed } from '../well-formed.js'
 import { arranged, saying } from './arrange.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
+import { createEncoder, remember, type RequestBody, withExtra } from './encode-body.js'
 import { callIdsOf, toWire, type WireMessage, type WireStyle } from './wire-messages.js'
 
 export interface BodyOptions {
@@ -16,8 +17,6 @@ export interface BodyOptions {
   isMistral: boolean
 }
 
-export type RequestBody = Readonly<Record<string, unknown>>
-
 /**
  * Turns requests into Chat Completions bodies. A transcript grows by a few messages a step and is sent whole each time:
  * every message and every tool is translated once, and written as JSON once: 400 steps of 2 kB cost a tenth.
@@ -25,7 +24,6 @@ export type RequestBody = Readonly<Record<string, unknown>>
 export function createBodyBuilder(options: BodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const functions = new WeakMap<ToolSpec, object>()
-  const bytes = new WeakMap<object, Uint8Array>()
   const style: WireStyle = {
     echoReasoning: options.echoReasoning,
     callId: callIdsOf(options.model, options.isMistral),
@@ -60,62 +58,11 @@ export function createBodyBuilder(options: BodyOptions) {
         stream,
         ...(stream && options.streamOptions && { stream_options: { include_usage: true } }),
       }
-      for (const [key, value] of Object.entries(request.extraBody)) {
-        if (value === null) delete body[key]
-        else body[key] = wellFormed(value)
-      }
-      return body
+      return withExtra(body, request.extraBody)
     },
 
-    /** The body as JSON in UTF-8, with what was written before taken from memory. */
-    encode(body: RequestBody): Uint8Array<ArrayBuffer> {
-      const parts: Uint8Array[] = []
-      // Short pieces are put together first: each array of bytes costs more than what is in it.
-      let text = ''
-      for (const [key, value] of Object.entries(body)) {
-        text += `${text === '' && parts.length === 0 ? '{' : ','}${JSON.stringify(key)}:`
-        if (isListOfObjects(value)) {
-          parts.push(encoder.encode(`${text}[`))
-          text = ']'
-          for (const [index, item] of value.entries()) {
-            if (index > 0) parts.push(comma)
-            parts.push(remember(bytes, item, () => encoder.encode(JSON.stringify(item))))
-          }
-        } else text += JSON.stringify(value) ?? 'null'
-      }
-      parts.push(encoder.encode(text === '' ? '{}' : `${text}}`))
-      return concat(parts)
-    },
+    encode: createEncoder(),
   }
-}
-
-const encoder = new TextEncoder()
-const comma = encoder.encode(',')
-
-function isListOfObjects(value: unknown): value is readonly object[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
-
-function remember<Key extends object, Value>(
-  memory: WeakMap<Key, Value>,
-  key: Key,
-  make: () => Value,
-): Value {
-  const known = memory.get(key)
-  if (known !== undefined) return known
-  const value = make()
-  memory.set(key, value)
-  return value
 }
 
 function describe({ name, description, parameters }: ToolSpec): object {

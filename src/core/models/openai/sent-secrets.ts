@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import type { ModelFailure } from '../../../../machines/agent/response.js'
-import type { OpenAIChatOptions } from './options.js'
+import type { OpenAIOptions } from './options.js'
 
 const redacted = '[redacted]'
 
@@ -27,7 +27,7 @@ export class SentSecrets {
   readonly #values = new Set<string>()
   readonly #keys: string[] = []
 
-  constructor({ apiKey, headers, query }: OpenAIChatOptions) {
+  constructor({ apiKey, headers, query }: OpenAIOptions) {
     if (typeof apiKey === 'string') this.#add(apiKey)
     this.#addHeaders(headers)
     for (const [name, value] of Object.entries(query ?? {})) {

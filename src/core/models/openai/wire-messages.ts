@@ -67,16 +67,16 @@ function assistant(message: AssistantMessage, { echoReasoning, callId }: WireSty
 /** What calls are told apart by on the wire. The same for the same id, so that results find their calls. */
 type CallIds = (id: string) => string
 
-/** Longest id that OpenAI takes. vLLM's own, for one, are longer. */
+/** Longest id that OpenAI takes in chats. vLLM's own, for one, are longer. */
 const longestId = 40
 
 /**
  * Ids as a model takes them. Mistral's have nine letters and digits; Kimi counts its own by what is in them, so they
  * stay as they are; everybody else's are shortened to what OpenAI takes.
  */
-export function callIdsOf(model: string, isMistral: boolean): CallIds {
+export function callIdsOf(model: string, isMistral: boolean, most = longestId): CallIds {
   if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : digest(id).slice(0, 9))
-  const longest = /kimi/i.test(model) ? Infinity : longestId
+  const longest = /kimi/i.test(model) ? Infinity : most
   return (id) => (id.length <= longest && isWellFormed(id) ? id : `call_${digest(id).slice(0, 32)}`)
 }
 

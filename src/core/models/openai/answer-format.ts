@@ -1,0 +1,36 @@
+import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { Delta } from './delta.js'
+
+/** How the answers of one API are read. */
+export interface AnswerFormat {
+  /** What an answer is called, for people. */
+  readonly called: string
+  /** Whether a JSON document is an answer that does not stream. */
+  isWhole(value: unknown): boolean
+  createFold(): Fold
+}
+
+/** The pieces of one answer, put together. */
+export interface Fold {
+  /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
+  readonly progress: number
+  /** Whether the answer has announced its end: what comes now is no part of it. */
+  readonly ended: boolean
+  /**
+   * Takes one parsed piece of a stream, or a document (`whole`: it is all that comes); returns what it adds to the shown
+   * answer. Whatever is neither adds nothing.
+   * @throws ModelError when it is, or carries, an error object.
+   */
+  push(piece: unknown, whole?: boolean): Delta
+  /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
+  lose(): void
+  /** What was held back until now. Call it once, when nothing more comes. */
+  flush(): Delta
+  /**
+   * What has come so far. `ended` says that the provider announced the end by `[DONE]`.
+   * @throws ModelError for an answer that nothing can be made of
+   */
+  response(ended: boolean): ModelResponse
+  /** What an answer that failed midway has brought. */
+  partial(): Pick<ModelResponse, 'text' | 'usage'>
+}

@@ -1,0 +1,35 @@
+import type { OpenAI } from 'openai'
+import { reasoningEchoAt } from './echo-reasoning.js'
+import { chatFormat } from './fold.js'
+import type { OpenAIChatOptions } from './options.js'
+import { createBodyBuilder } from './request-body.js'
+import type { Wire } from './wire.js'
+
+/** The Chat Completions API, as this provider speaks it. */
+export function chatWire(options: OpenAIChatOptions, provider: string): Wire {
+  return {
+    path: '/chat/completions',
+    format: chatFormat,
+    bodies: createBodyBuilder({
+      model: options.model,
+      maxTokensField: options.maxTokensField ?? defaultMaxTokensField(provider),
+      echoReasoning: reasoningEchoAt(provider, options.echoReasoning),
+      // Mistral refuses fields that it does not know, and sends the usage anyway.
+      streamOptions: provider !== 'mistral',
+      isMistral: isMistral(provider, options.model),
+    }),
+    send: (client, body, sending) =>
+      client.chat.completions
+        .create(body as unknown as OpenAI.ChatCompletionCreateParams, sending)
+        .asResponse(),
+  }
+}
+
+/** Mistral's models keep their own rules wherever they are served. */
+export function isMistral(provider: string, model: string): boolean {
+  return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
+}
+
+function defaultMaxTokensField(provider: string): 'max_tokens' | 'max_completion_tokens' {
+  return provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'
+}

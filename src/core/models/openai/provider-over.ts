@@ -1,0 +1,34 @@
+import { abortable } from '../../base/abort.js'
+import { lazily } from '../../base/load.js'
+import type { ModelProvider } from '../provider.js'
+import { baseURLOf, checkCredentials } from './credentials.js'
+import type { OpenAIOptions } from './options.js'
+import { providerName } from './provider-name.js'
+import { structuredOutputAt } from './structured-output-at.js'
+import type { Wire } from './wire.js'
+
+/** A provider that speaks one of the APIs. What it speaks with is loaded when the first request is made. */
+export function providerOver(
+  options: OpenAIOptions,
+  wireAt: (provider: string) => Promise<Wire>,
+): ModelProvider {
+  const provider = options.provider ?? providerName(baseURLOf(options))
+  const exchange = lazily(async () => {
+    const [{ createExchange }, wire] = await Promise.all([import('./exchange.js'), wireAt(provider)])
+    return createExchange(options, wire)
+  })
+  const structuredOutput = structuredOutputAt(provider)
+  return {
+    provider,
+    model: options.model,
+    ...(structuredOutput && { structuredOutput }),
+    check: () => checkCredentials(options),
+    request: (request, options) =>
+      abortable(options.signal, async (own) => {
+        const answer = await exchange()
+        return answer(request, { ...options, abort: own, ...(!request.stream && { onDelta: nothing }) })
+      }),
+  }
+}
+
+const nothing = () => undefined

@@ -1,0 +1,138 @@
+import type { JsonObject } from '../../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../../machines/agent/response.js'
+import type { TokenUsage } from '../../../../../machines/agent/usage.js'
+import { asList, asObject, asText } from '../../as-json.js'
+import { bodyFailure } from '../../failures.js'
+import { ModelError } from '../../provider.js'
+import type { AnswerFormat, Fold } from '../answer-format.js'
+import { type Delta, noDelta } from '../delta.js'
+import { refuseTooLarge } from '../limits.js'
+import { readUsage } from '../usage.js'
+import { createOutputItems } from './items.js'
+import { responseOf, textIn, thoughtsIn } from './response-of.js'
+
+/** Answers of the Responses API. `from`: what their items are marked with. */
+export function responsesFormat(from: string): AnswerFormat {
+  return { called: 'response', isWhole, createFold: () => createResponsesFold(from) }
+}
+
+function isWhole(value: unknown): boolean {
+  const document = asObject(value)
+  if (typeof document?.type === 'string') return false
+  return document?.object === 'response' || Array.isArray(document?.output)
+}
+
+/** Events that say nothing of the answer. */
+const idle = new Set(['response.created', 'response.queued', 'response.in_progress', 'keepalive', ''])
+
+/** Events that end the answer, with all of it. */
+const terminal = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
+
+/** Events of the Responses API, or one `response`, folded into one answer. */
+export function createResponsesFold(from: string): Fold {
+  const items = createOutputItems()
+  /** As the last event that had one said it. */
+  let response: JsonObject = {}
+  /** The answer's own list of items; null while it has not ended, and where it lists none. */
+  let output: JsonObject[] | null = null
+  let ending: string | null = null
+  let usage: TokenUsage | null = null
+  let text = ''
+  let reasoning = ''
+  let progress = 0
+  let size = 0
+  let lost = false
+
+  function add(delta: Delta): Delta {
+    text += delta.text
+    reasoning += delta.reasoning
+    return delta
+  }
+
+  function hear(said: JsonObject | null): void {
+    if (said === null) return
+    response = { ...response, ...said }
+    usage = readUsage(said.usage) ?? usage
+  }
+
+  function fail(error: unknown): never {
+    throw new ModelError({ ...bodyFailure(error), partialText: text, usage })
+  }
+
+  /** Its own list is believed where it has one: streamed items may be fewer. */
+  function end(type: string): Delta {
+    const status = asText(response.status)
+    if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
+      fail({ error: response.error ?? { code: status || 'failed', message: 'the response has failed' } })
+    if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinished(status)
+    ending =
+      type === 'response.incomplete' || status === 'incomplete' ? cutBecause(response) : status || 'completed'
+    const listed = asList(response.output).flatMap((item): JsonObject[] => {
+      const one = asObject(item)
+      return one === null ? [] : [one]
+    })
+    if (listed.length === 0) return noDelta
+    output = listed
+    return add({ text: rest(text, textIn(listed)), reasoning: rest(reasoning, thoughtsIn(listed)) })
+  }
+
+  return {
+    get progress() {
+      return progress
+    },
+
+    get ended() {
+      return ending !== null
+    },
+
+    push(value, whole = false) {
+      const event = asObject(value)
+      if (event === null) return noDelta
+      const type = asText(event.type)
+      if (type === 'error' || (Boolean(event.error) && !isWhole(event))) fail(event)
+      hear(isWhole(event) ? event : asObject(event.response))
+      if (whole || isWhole(event)) return isWhole(event) ? end('') : noDelta
+      if (terminal.has(type)) return end(type)
+      const piece = asText(event.delta)
+      refuseTooLarge((size += piece.length))
+      if (!idle.has(type) && event.delta !== '') progress += 1
+      return add(items.push(type, event))
+    },
+
+    lose() {
+      lost ||= ending === null
+    },
+
+    flush: () => noDelta,
+
+    partial: () => ({ text, usage }),
+
+    response: (): ModelResponse =>
+      responseOf({
+        items: output ?? items.result(),
+        from,
+        finishReason: ending,
+        complete: ending !== null && (!lost || output !== null),
+        usage,
+        model: asText(response.model) || null,
+      }),
+  }
+}
+
+/** What has not been shown of a whole; nothing, where the whole contradicts what was. */
+function rest(shown: string, whole: string): string {
+  return whole.startsWith(shown) ? whole.slice(shown.length) : ''
+}
+
+/** Calls of an answer that was cut off must not run, whatever the reason is called. */
+function cutBecause({ incomplete_details: details }: JsonObject): string {
+  return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
+}
+
+function unfinished(status: string): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unfinished_response',
+    message: `The provider answered with a response that is still ${status}. Leave background out of extraBody: nobody would ask for it again.`,
+  })
+}

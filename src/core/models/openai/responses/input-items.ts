@@ -1,0 +1,61 @@
+import type { ContentPart } from '../../../../../machines/agent/messages.js'
+import type { WireMessage } from '../wire-messages.js'
+
+type Item = Readonly<Record<string, unknown>>
+
+interface WireCall {
+  id: string
+  function: { name: string; arguments: string }
+}
+
+/** What a message of a chat is in the Responses API. `isStored`: the provider keeps its answers, and knows items by their ids. */
+export function inputItems(message: WireMessage, isStored: boolean): readonly Item[] {
+  const { role, content } = message
+  if (Array.isArray(message['items'])) return sendable(message['items'] as Item[], isStored)
+  if (role === 'tool')
+    return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: content }]
+  const said =
+    content === null || content === undefined
+      ? []
+      : [{ role, content: Array.isArray(content) ? content.map(inputPart) : content }]
+  const calls = (message['tool_calls'] ?? []) as readonly WireCall[]
+  return [
+    ...said,
+    ...calls.map(({ id, function: called }) => ({ type: 'function_call', call_id: id, ...called })),
+  ]
+}
+
+/**
+ * The items of an answer as the provider takes them back. Reasoning is refused without what it led to: where the answer was
+ * cut off before, it stays behind. And reasoning of which a provider that stores nothing gave neither its words nor its
+ * encrypted form is nothing that could go back; then what came with it goes without its ids, which would ask for it.
+ */
+function sendable(all: readonly Item[], isStored: boolean): readonly Item[] {
+  const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
+  const isLost = (item: Item) => isReasoning(item) && !item['encrypted_content'] && isEmpty(item['content'])
+  if (isStored || !items.some(isLost)) return items
+  return items.filter((item) => !isLost(item)).map(({ id: _id, ...rest }) => rest)
+}
+
+function isReasoning({ type }: Item): boolean {
+  return type === 'reasoning'
+}
+
+function isEmpty(value: unknown): boolean {
+  return !Array.isArray(value) || value.length === 0
+}
+
+function inputPart(part: ContentPart): Item {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text }
+    case 'image_url': {
+      const { url, detail = 'auto' } = part.image_url
+      return { type: 'input_image', image_url: url, detail }
+    }
+    case 'file':
+      return { type: 'input_file', ...part.file }
+    default:
+      return { ...part }
+  }
+}

@@ -1,0 +1,95 @@
+import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../../machines/agent/response.js'
+import { asList, asObject, asText } from '../../as-json.js'
+
+/** Between two messages of one answer. */
+export const betweenMessages = '\n\n'
+
+type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function'>
+
+/** What a message says for itself. */
+export interface Said {
+  content: string
+  refusal: string
+  calls: readonly Call[]
+}
+
+/**
+ * The items of an answer as they are kept with its message. What the message says for itself is left out of them: the words
+ * of `answers`, of which only the length stays, and calls. So nothing is kept twice, and what is changed or withheld in
+ * the message is so here.
+ */
+export function keptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
+  return items.map((item): JsonObject => {
+    if (item.type === 'function_call') {
+      const { name: _name, arguments: _arguments, call_id: _id, ...rest } = item
+      return rest
+    }
+    if (!answers.includes(item)) return item
+    return { ...item, content: asList(item.content).map(withoutWords) }
+  })
+}
+
+function withoutWords(value: Json): Json {
+  const part = asObject(value)
+  if (part === null) return value
+  // Large, and nothing that a model reads.
+  const { logprobs: _logprobs, ...rest } = part
+  return {
+    ...rest,
+    ...(typeof part.text === 'string' && { text: part.text.length }),
+    ...(typeof part.refusal === 'string' && { refusal: part.refusal.length }),
+  }
+}
+
+/** The items as they go back; null when the message, as it is now, is no more what they were kept with. */
+export function itemsWith(kept: readonly Json[], { content, refusal, calls }: Said): JsonObject[] | null {
+  const words = { text: content, refusal }
+  const taken = { text: 0, refusal: 0 }
+  const asked = [...calls]
+  let isBroken = false
+  let isLater = false
+
+  function take(kind: 'text' | 'refusal', length: number): string {
+    const at = taken[kind]
+    taken[kind] = at + length
+    isBroken ||= taken[kind] > words[kind].length
+    return words[kind].slice(at, at + length)
+  }
+
+  function filled(value: Json): Json {
+    const part = asObject(value)
+    if (typeof part?.text === 'number') return { ...part, text: take('text', part.text) }
+    if (typeof part?.refusal === 'number') return { ...part, refusal: take('refusal', part.refusal) }
+    return value
+  }
+
+  const items = kept.map((value): JsonObject => {
+    const item = asObject(value) ?? {}
+    if (item.type === 'function_call') {
+      const call = asked.shift()
+      isBroken ||= call === undefined
+      return { ...item, call_id: call?.id ?? '', ...call?.function }
+    }
+    if (item.type !== 'message') return item
+    if (hasText(item)) {
+      if (isLater) isBroken ||= take('text', betweenMessages.length) !== betweenMessages
+      isLater = true
+    }
+    return { ...item, content: asList(item.content).map(filled) }
+  })
+  const isWhole = taken.text === content.length && taken.refusal === refusal.length && asked.length === 0
+  return isWhole && !isBroken ? items : null
+}
+
+/** Whether words of an item stand in the message that it was kept with. */
+function hasText({ content }: JsonObject): boolean {
+  return asList(content).some((part) => Number(asObject(part)?.text) > 0)
+}
+
+/** The words of a message item. */
+export function wordsOf(item: JsonObject, kind: 'text' | 'refusal'): string {
+  return asList(item.content)
+    .map((part) => asText(asObject(part)?.[kind]))
+    .join('')
+}

@@ -1,0 +1,25 @@
+import type { ModelProvider } from '../../provider.js'
+import { providerOver } from '../provider-over.js'
+import { checkResponsesOptions, type OpenAIResponsesOptions } from './options.js'
+
+export type { OpenAIResponsesOptions } from './options.js'
+
+/**
+ * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock, vLLM),
+ * reached through the `openai` client. Nothing is stored at the provider: reasoning comes encrypted and goes back whole.
+ *
+ * @example
+ * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY
+ * openaiResponses({ model: 'gpt-5', hostedTools: [{ type: 'web_search' }] })         // with a tool that OpenAI runs
+ * openaiResponses({ model: 'glm-4.7-flash', baseURL: 'http://localhost:1234/v1' })   // LM Studio
+ *
+ * @throws ConfigError for options that no request could be made with. A request rejects with a `ModelError`, or with
+ * the signal's reason.
+ */
+export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider {
+  checkResponsesOptions(options)
+  return providerOver(options, async (provider) => {
+    const { responsesWire } = await import('./responses-wire.js')
+    return responsesWire(options, provider)
+  })
+}

@@ -1,0 +1,147 @@
+import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
+import type { AssistantMessage, Message } from '../../../../../machines/agent/messages.js'
+import {
+  ModelError,
+  type ModelRequest,
+  type Sampling,
+  type ToolChoice,
+  type ToolSpec,
+} from '../../provider.js'
+import { wellFormed } from '../../well-formed.js'
+import { arranged, saying } from '../arrange.js'
+import { createEncoder, remember, type RequestBody, withExtra } from '../encode-body.js'
+import { callIdsOf, toWire, type WireMessage, type WireStyle } from '../wire-messages.js'
+import { inputItems } from './input-items.js'
+import { itemsWith } from './kept-items.js'
+
+export interface ResponsesBodyOptions {
+  model: string
+  /** Whose items go back. */
+  from: string
+  hostedTools: readonly JsonObject[]
+  reasoningSummary: string | undefined
+  /** Whether reasoning is asked for in its encrypted form. */
+  encryptedReasoning: boolean
+  /** Whether ids and the order of messages have to be as Mistral's models insist on. */
+  isMistral: boolean
+}
+
+/** Longest id of a call that the API takes. */
+const longestId = 64
+
+/**
+ * Turns requests into bodies of the Responses API. What is valid in a chat is valid here: messages are made and put in
+ * order as for one, then each is taken apart into items. Each is translated once.
+ */
+export function createResponsesBodies(options: ResponsesBodyOptions) {
+  const wires = new WeakMap<Message, WireMessage | null>()
+  const items = new WeakMap<WireMessage, readonly object[]>()
+  const functions = new WeakMap<ToolSpec, object>()
+  const style: WireStyle = {
+    echoReasoning: 'none',
+    callId: callIdsOf(options.model, options.isMistral, longestId),
+  }
+
+  const wireOf = (message: Message) =>
+    remember(wires, message, () => withItems(message, toWire(message, style), options.from))
+
+  function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
+    const wire = saying('system', wellFormed(instructions))
+    for (const message of messages) {
+      const said = wireOf(message)
+      if (said !== null) wire.push(said)
+    }
+    wire.push(...saying('user', wellFormed(nudges.join('\n\n'))))
+    return unambiguous(
+      arranged(wire, { bridge: options.isMistral, most: Infinity }).map((message) =>
+        remember(items, message, () => inputItems(message, isStored)),
+      ),
+    )
+  }
+
+  return {
+    body(request: ModelRequest): RequestBody {
+      const { toolChoice, responseFormat, stream, extraBody } = request
+      const isStored = extraBody['store'] === true
+      const tools = [
+        ...request.tools.map((tool) => remember(functions, tool, () => wellFormed(functionOf(tool)))),
+        ...options.hostedTools,
+      ]
+      const body: Record<string, unknown> = {
+        model: options.model,
+        input: inputOf(request, isStored),
+        ...(tools.length > 0 && { tools }),
+        ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: wireChoice(toolChoice) }),
+        ...(responseFormat && { text: { format: { type: 'json_schema', ...responseFormat } } }),
+        ...wireSampling(request.sampling, options.reasoningSummary),
+        store: false,
+        ...(options.encryptedReasoning && !isStored && { include: ['reasoning.encrypted_content'] }),
+        stream,
+      }
+      return withExtra(body, extraBody)
+    },
+
+    encode: createEncoder(),
+  }
+}
+
+/** The message with the items that its provider gave with it, where it is still what they were given with. */
+function withItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
+  if (message.role !== 'assistant' || message.provider_items?.from !== from) return wire
+  const { content, refusal = '', provider_items: kept } = message
+  const calls = (wire?.['tool_calls'] ?? []) as NonNullable<AssistantMessage['tool_calls']>
+  const items = itemsWith(kept.items, { content: content ?? '', refusal, calls })
+  return items === null ? wire : { role: 'assistant', ...wire, items: wellFormed(items as Json[]) }
+}
+
+/**
+ * The items in one list, in which no two calls have one id: providers begin to count anew with each response (`call_0`),
+ * and a result is its call's by the id alone.
+ */
+function unambiguous(groups: readonly (readonly object[])[]): object[] {
+  const counts = new Map<string, number>()
+  const renamed = new Map<string, string>()
+  return groups.flat().map((item) => {
+    const { type, call_id: id } = item as { type?: unknown; call_id?: unknown }
+    if (typeof id !== 'string') return item
+    if (type === 'function_call') {
+      const count = (counts.get(id) ?? 0) + 1
+      counts.set(id, count)
+      renamed.set(id, count === 1 ? id : `${id.slice(0, longestId - 8)}_${count}`)
+    }
+    const name = renamed.get(id) ?? id
+    return name === id ? item : { ...item, call_id: name }
+  })
+}
+
+/** Not strict, which is what the API takes functions for unless it is told: schemas are the user's own. */
+function functionOf({ name, description, parameters }: ToolSpec): object {
+  return { type: 'function', name, description, parameters, strict: false }
+}
+
+function wireChoice(choice: ToolChoice): unknown {
+  return typeof choice === 'string' ? choice : { type: 'function', name: choice.name }
+}
+
+const unknown: readonly (keyof Sampling)[] = ['frequencyPenalty', 'presencePenalty', 'seed', 'stop']
+
+function wireSampling(sampling: Sampling, summary: string | undefined): Record<string, unknown> {
+  const refused = unknown.find((key) => sampling[key] !== undefined)
+  if (refused !== undefined) throw unknownParameter(refused)
+  const { temperature, topP, maxTokens, reasoningEffort: effort } = sampling
+  const reasoning = { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
+    ...(Object.keys(reasoning).length > 0 && { reasoning }),
+  }
+}
+
+function unknownParameter(key: string): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_parameter',
+    message: `The Responses API has no sampling.${key}. Leave it out; what a server of your own takes goes into extraBody.`,
+  })
+}

@@ -1,0 +1,80 @@
+import type { JsonObject } from '../../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../../machines/agent/response.js'
+import { asList, asObject, asText } from '../../as-json.js'
+import { ModelError } from '../../provider.js'
+import { argumentsOf } from './items.js'
+import { betweenMessages, keptItems, wordsOf } from './kept-items.js'
+
+/** An answer's items, and what was said of it as a whole. */
+interface Answer extends Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model'> {
+  items: readonly JsonObject[]
+  from: string
+}
+
+/**
+ * An answer as the loop knows it. Its text is the final answer; what the model said on the way (`phase: commentary`) is
+ * its text where it has nothing else to say, and stays among its items where it has.
+ * @throws ModelError `unsupported_output` for items that want an output of another kind than a function's
+ */
+export function responseOf({ items, from, ...answer }: Answer): ModelResponse {
+  const foreign = items.find((item) => wantsOutput(item, items))
+  if (foreign !== undefined && answer.complete) throw unsupported(foreign)
+  const messages = items.filter(({ type }) => type === 'message')
+  const answers = messages.filter((item) => item.phase !== 'commentary' && saysSomething(item))
+  const said = answers.length > 0 ? answers : messages.filter(saysSomething)
+  const refusal = said.map((item) => wordsOf(item, 'refusal')).join('')
+  const calls = items.filter(({ type }) => type === 'function_call')
+  return {
+    ...answer,
+    text: textIn(said),
+    reasoning: thoughtsIn(items),
+    refusal: refusal || null,
+    toolCalls: calls.map((call) => ({
+      id: asText(call.call_id) || asText(call.id),
+      type: 'function' as const,
+      function: { name: asText(call.name), arguments: argumentsOf(call).trim() || '{}' },
+    })),
+    ...(answer.complete && items.length > 0 && { providerItems: { from, items: keptItems(items, said) } }),
+  }
+}
+
+/** All that the model said, commentary included. */
+export function textIn(items: readonly JsonObject[]): string {
+  const messages = items.filter((item) => item.type === 'message' && wordsOf(item, 'text') !== '')
+  return messages.map((item) => wordsOf(item, 'text')).join(betweenMessages)
+}
+
+/** All that it thought aloud. */
+export function thoughtsIn(items: readonly JsonObject[]): string {
+  return items.flatMap(thoughtsOf).join(betweenMessages)
+}
+
+function saysSomething(item: JsonObject): boolean {
+  return wordsOf(item, 'text') !== '' || wordsOf(item, 'refusal') !== ''
+}
+
+function thoughtsOf({ type, summary, content }: JsonObject): string[] {
+  if (type !== 'reasoning') return []
+  return [...asList(summary), ...asList(content)]
+    .map((part) => asText(asObject(part)?.text))
+    .filter((text) => text !== '')
+}
+
+/** A call, of no function, that the provider does not answer itself: it has an id for an output, and no output follows. */
+function wantsOutput({ type, call_id: id }: JsonObject, items: readonly JsonObject[]): boolean {
+  const kind = asText(type)
+  if (kind === 'mcp_approval_request') return true
+  if (!kind.endsWith('_call') || kind === 'function_call' || typeof id !== 'string') return false
+  return !items.some((item) => item.call_id === id && asText(item.type).endsWith('_output'))
+}
+
+function unsupported({ type, name, call_id: id }: JsonObject): ModelError {
+  const called = [asText(name), asText(id)].filter(Boolean).join(', ')
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_output',
+    message:
+      `The model's ${asText(type)}${called && ` (${called})`} wants an output of a kind that only you could give. ` +
+      "Take its tool out of hostedTools: the agent's own tools are functions.",
+  })
+}

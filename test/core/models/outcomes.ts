@@ -1,0 +1,75 @@
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { AnswerFormat } from '../../../src/core/models/openai/answer-format.js'
+import { readAnswer } from '../../../src/core/models/openai/read-answer.js'
+import { ModelError, type ModelProvider } from '../../../src/core/models/provider.js'
+import { streamOf } from './chunked.js'
+import type { Recording } from './recordings.js'
+import { serve } from './server.js'
+
+/** What became of a recorded answer, with the text that was streamed of it. */
+export type Outcome = { response: ModelResponse; text: string } | { failure: ModelFailure }
+
+/** A provider that is asked at this address, or through this fetch. */
+type Made = (options: { baseURL: string; fetch?: typeof fetch }) => ModelProvider
+
+async function outcomeOf(
+  work: (onDelta: (text: string) => void) => Promise<ModelResponse>,
+): Promise<Outcome> {
+  let text = ''
+  try {
+    const response = await work((delta) => {
+      text += delta
+    })
+    return { response, text }
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error
+    return { failure: error.failure }
+  }
+}
+
+/** A body in these pieces. */
+export function readPieces(pieces: Uint8Array[], format: AnswerFormat): Promise<Outcome> {
+  return outcomeOf((onDelta) =>
+    readAnswer(new Response(streamOf(pieces)), {
+      format,
+      signal: new AbortController().signal,
+      onDelta,
+      onActivity: () => undefined,
+    }),
+  )
+}
+
+/** The same through the real client. */
+export function overFetch({ status, headers, body }: Recording, made: Made): Promise<Outcome> {
+  return asked(
+    made({
+      baseURL: 'http://recorded.example/v1',
+      fetch: () => Promise.resolve(new Response(body, { status, headers })),
+    }),
+  )
+}
+
+/** The same over a socket, as JSON. */
+export async function overSocket(recording: Recording, made: Made, path: string): Promise<string> {
+  const { status, headers, body } = recording
+  // The server frames anew.
+  const kept = Object.entries(headers).filter(
+    ([name]) => !/^(content-(length|encoding)|transfer-encoding|connection)$/i.test(name),
+  )
+  await using server = await serve((response) => {
+    response.writeHead(status, Object.fromEntries(kept))
+    response.end(body)
+  })
+  const outcome = await asked(made({ baseURL: server.baseURL }))
+  // An answer that was made by hand has no address.
+  return JSON.stringify(outcome).replaceAll(`${server.baseURL}${path}`, 'The provider')
+}
+
+function asked(model: ModelProvider): Promise<Outcome> {
+  return outcomeOf((onDelta) =>
+    model.request(
+      { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
+      { signal: new AbortController().signal, onDelta, onActivity: () => undefined },
+    ),
+  )
+}

@@ -1,0 +1,188 @@
+import { createAgent, memoryStore, type Message, openaiResponses, patternShield } from '../../src/index.js'
+import type { AgentOptions, HistoryMessage } from '../../src/index.js'
+import type { JsonObject } from '../../machines/agent/json.js'
+import { events, json, serve } from '../core/models/server.js'
+import { tool } from '../support/tools.js'
+
+const thought = (id: string) => ({
+  id,
+  type: 'reasoning',
+  summary: [{ type: 'summary_text', text: `I think, says ${id}.` }],
+  encrypted_content: `gAAA${id}`,
+})
+const words = (text: string, more: object = {}) => ({
+  id: `msg_${text.length}`,
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text, annotations: [] }],
+  ...more,
+})
+const call = (call_id: string, input = '{}') => ({
+  id: `fc_${call_id}`,
+  type: 'function_call',
+  status: 'completed',
+  call_id,
+  name: 'look',
+  arguments: input,
+})
+const result = (call_id: string, output: string) => ({ type: 'function_call_output', call_id, output })
+const asked = (content: string) => ({ role: 'user', content })
+const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 }
+
+/** A model that answers each request with the next items, whole or as a stream of what one would be. */
+async function theatre(answers: readonly object[][], options: Partial<AgentOptions> = {}) {
+  const turns = [...answers]
+  const server = await serve((response, seen) => {
+    const output = turns.shift() ?? []
+    const whole = { object: 'response', status: 'completed', model: 'm', output, usage }
+    const streamed = [
+      ...output.flatMap((item, output_index) => [
+        { type: 'response.output_item.added', output_index, item: { ...item, content: [] } },
+        { type: 'response.output_item.done', output_index, item },
+      ]),
+      { type: 'response.completed', response: { ...whole, output: [] } },
+    ]
+    const answer = seen.body['stream'] === true ? events(...streamed) : json(200, whole)
+    answer(response, seen)
+  })
+  const model = openaiResponses({ model: 'm', baseURL: server.baseURL, apiKey: 'none', provider: 'p' })
+  const agent = () => createAgent({ model, tools: [tool('look', () => 'seen')], ...options })
+  const input = (n: number) => server.requests.at(n)?.body['input'] as JsonObject[]
+  return { agent, input, server, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
+}
+
+describe.each([true, false])('in the Responses API (stream: %s)', (stream) => {
+  it('a loop calls its tools and ends with its answer', async () => {
+    await using stage = await theatre([[thought('a'), call('c1'), call('c2')], [words('It is 4.')]], {
+      stream,
+    })
+    const run = stage.agent().run('How many?')
+    let reasoning = ''
+    let text = ''
+    for await (const event of run) {
+      if (event.type !== 'stream_chunk') continue
+      text += event.text
+      reasoning += event.reasoning ?? ''
+    }
+    expect(await run.result).toMatchObject({
+      state: 'COMPLETED',
+      reason: 'end_turn',
+      output: 'It is 4.',
+      steps: 2,
+    })
+    expect([text, reasoning]).toEqual(['It is 4.', 'I think, says a.'])
+    expect((await run.result).usage).toMatchObject({ inputTokens: 6, outputTokens: 4 })
+    expect(stage.input(1)).toEqual([
+      asked('How many?'),
+      thought('a'),
+      call('c1'),
+      call('c2'),
+      result('c1', 'seen'),
+      result('c2', 'seen'),
+    ])
+  })
+
+  it('reasoning goes back whole, in a session, after a resume and in a fork', async () => {
+    const store = memoryStore()
+    const first = [thought('a'), call('c1')]
+    const second = [thought('b'), words('It is 4.')]
+    const approved = [thought('c'), call('c2')]
+    const last = [words('Done.')]
+    await using stage = await theatre([first, second, approved, last, last], {
+      stream,
+      store,
+      tools: [
+        tool('look', () => 'seen', { needsApproval: (input) => (input as { ask?: true }).ask === true }),
+      ],
+    })
+    approved[1] = call('c2', '{"ask":true}')
+    await stage.agent().run('How many?', { session: 's' }).result
+    const earlier = [asked('How many?'), ...first, result('c1', 'seen'), ...second]
+    const waiting = await stage.agent().run('Again.', { session: 's' }).result
+    expect(stage.input(-1)).toEqual([...earlier, asked('Again.')])
+    expect(waiting.state).toBe('WAITING_FOR_INPUT')
+    const resumed = await stage.agent().resume('s')
+    for (const pending of (await resumed.result).pending ?? []) resumed.approve(pending)
+    expect((await resumed.result).output).toBe('Done.')
+    const whole = [...earlier, asked('Again.'), ...approved, result('c2', 'seen')]
+    expect(stage.input(-1)).toEqual(whole)
+    const fork = await stage.agent().fork('s')
+    await stage.agent().run('And?', { session: fork }).result
+    expect(stage.input(-1)).toEqual([...whole, ...last, asked('And?')])
+  })
+
+  it('a history that was kept elsewhere brings them along', async () => {
+    await using stage = await theatre([[thought('a'), words('It is 4.')], [words('Done.')]], { stream })
+    const { messages } = await stage.agent().run('How many?').result
+    const kept = JSON.parse(JSON.stringify(messages)) as HistoryMessage[]
+    await stage.agent().run([...kept, { role: 'user', content: 'And?' }]).result
+    expect(stage.input(1)).toEqual([asked('How many?'), thought('a'), words('It is 4.'), asked('And?')])
+  })
+
+  it('what does not fit the window is left out with all of its items', async () => {
+    const turns = Array.from({ length: 6 }, (_, i) => [thought(`t${i}`), call(`c${i}`)])
+    await using stage = await theatre([...turns, [words('Done.')]], {
+      stream,
+      tools: [tool('look', () => 'word '.repeat(60))],
+      context: { window: 400, strategy: 'sliding_window' },
+      tokenizer: { count: (text) => Math.ceil(text.length / 4) },
+      guardrails: { progress: null },
+    })
+    expect(await stage.agent().run('Go.').result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    const sent = stage.input(-1)
+    const kinds = sent.slice(1).map(({ type }) => type)
+    expect(sent.length).toBeLessThan(19)
+    expect(kinds.length % 3).toBe(0)
+    for (let at = 0; at < kinds.length; at += 3)
+      expect(kinds.slice(at, at + 3)).toEqual(['reasoning', 'function_call', 'function_call_output'])
+  })
+
+  it('commentary is streamed, and the output is the final answer', async () => {
+    const said = [words('Let me see.', { phase: 'commentary' }), words('It is 4.', { phase: 'final_answer' })]
+    await using stage = await theatre([said, [words('Done.')]], { stream })
+    const run = stage.agent().run('How many?', { session: 's' })
+    let text = ''
+    run.text$.subscribe((piece) => (text += piece))
+    expect((await run.result).output).toBe('It is 4.')
+    expect(text).toBe(stream ? 'Let me see.\n\nIt is 4.' : 'It is 4.')
+  })
+
+  it('what a shield has changed or refused goes back without its items', async () => {
+    const secret = 'Ada’s number'
+    const revealing = { ...thought('a'), summary: [{ type: 'summary_text', text: `It is ${secret}.` }] }
+    const commentary = words(`I looked up ${secret}.`, { phase: 'commentary' })
+    for (const first of [
+      [revealing, words('It is 4.')],
+      [thought('a'), words(`It is ${secret}.`)],
+      [commentary, words('It is 4.', { phase: 'final_answer' })],
+    ]) {
+      const shield = patternShield({ name: 'numbers', patterns: [/Ada’s number/], action: 'redact' })
+      const store = memoryStore()
+      await using stage = await theatre([first, [words('Done.')]], {
+        stream,
+        store,
+        shields: { output: [shield] },
+      })
+      const agent = stage.agent()
+      const run = agent.run('How many?', { session: 's' })
+      const told: unknown[] = []
+      run.events$.subscribe((event) => void told.push(event))
+      const { messages } = await run.result
+      await agent.run('And?', { session: 's' }).result
+      expect(stage.input(1).map(({ type }) => type)).toEqual([undefined, undefined, undefined])
+      expect(JSON.stringify([messages, told, stage.input(1), await agent.readSession('s')])).not.toContain(
+        secret,
+      )
+    }
+  })
+
+  it('a provider’s items that are no list are refused, by the message that has them', () => {
+    const message = { role: 'assistant', content: 'Hi', provider_items: { from: 'x' } }
+    const agent = createAgent({
+      model: openaiResponses({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'none' }),
+    })
+    const history = [message, { role: 'user', content: 'And?' }] as unknown as Message[]
+    expect(() => agent.run(history)).toThrow(/input\[0\]\.provider_items must be/)
+  })
+})
