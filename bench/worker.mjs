@@ -1,5 +1,6 @@
 // One measurement in a process of its own: `worker.mjs CASE` with CASE as JSON; prints one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { bareLoop, byClient } from './bare-loop.mjs'
 import { keptBytes } from './kept-bytes.mjs'
 import { median } from './statistics.mjs'
 
@@ -11,73 +12,7 @@ const contenders = {
   async bare() {
     const { default: OpenAI } = await import('openai')
     const client = new OpenAI({ baseURL: url, apiKey: 'bench', maxRetries: 0 })
-    const tools = [
-      {
-        type: 'function',
-        function: {
-          name: 'read',
-          description: 'Reads a file.',
-          parameters: {
-            type: 'object',
-            properties: { path: { type: 'string' }, note: { type: 'string' } },
-            required: ['path', 'note'],
-          },
-        },
-      },
-    ]
-    return async (model) => {
-      const messages = [{ role: 'user', content: 'Go.' }]
-      let text = ''
-      let tokens = 0
-      for (;;) {
-        let message
-        if (stream) {
-          const deltas = await client.chat.completions.create({
-            model,
-            messages,
-            tools,
-            stream: true,
-            stream_options: { include_usage: true },
-          })
-          const calls = []
-          let content = ''
-          for await (const chunk of deltas) {
-            if (chunk.usage) tokens += chunk.usage.total_tokens
-            const delta = chunk.choices[0]?.delta
-            if (delta?.content) content += delta.content
-            for (const part of delta?.tool_calls ?? []) {
-              const call = (calls[part.index] ??= {
-                id: '',
-                type: 'function',
-                function: { name: '', arguments: '' },
-              })
-              if (part.id) call.id = part.id
-              if (part.function?.name) call.function.name = part.function.name
-              if (part.function?.arguments) call.function.arguments += part.function.arguments
-            }
-          }
-          message = {
-            role: 'assistant',
-            content: content || null,
-            ...(calls.length > 0 && { tool_calls: calls }),
-          }
-        } else {
-          const completion = await client.chat.completions.create({ model, messages, tools })
-          tokens += completion.usage.total_tokens
-          message = completion.choices[0].message
-        }
-        messages.push(message)
-        if (!message.tool_calls?.length) {
-          text = message.content
-          break
-        }
-        for (const call of message.tool_calls) {
-          const input = JSON.parse(call.function.arguments)
-          messages.push({ role: 'tool', tool_call_id: call.id, content: await read(input) })
-        }
-      }
-      return { text, tokens }
-    }
+    return bareLoop(byClient(client, stream), read)
   },
 
   async statewright() {

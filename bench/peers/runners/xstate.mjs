@@ -1,0 +1,17 @@
+// The least that a loop on XState can be: two states, two promise actors, the `openai` client. No limit, no event for
+// anybody. Set: no retries.
+import OpenAI from 'openai'
+import { byClient } from '../../bare-loop.mjs'
+import { minimalMachine } from '../../minimal-machine.mjs'
+
+export default function ({ baseURL, model, stream, read }) {
+  const ask = byClient(new OpenAI({ baseURL, apiKey: 'bench', maxRetries: 0 }), stream)
+  const asked = {
+    async request({ messages }) {
+      const { message, tokens } = await ask(model, messages)
+      return { text: message.content, toolCalls: message.tool_calls ?? [], usage: { totalTokens: tokens } }
+    },
+  }
+  const run = minimalMachine(asked, read)
+  return async () => (await run()).text
+}

@@ -1,0 +1,67 @@
+// The scripted server for peers: it answers as the bench's own does, and refuses what the script did not come to. Every
+// message of the history is compared, each time. It tells how many requests it had, and what the first wrong one was.
+import { createServer } from 'node:http'
+import { answer, argumentsOf } from '../scripted.mjs'
+import { resultOf } from './tool.mjs'
+
+const textOf = (content) =>
+  Array.isArray(content) ? content.map((part) => part.text ?? '').join('') : (content ?? '')
+
+const sameInput = (text, step) =>
+  text === argumentsOf(step) || JSON.stringify(JSON.parse(text)) === argumentsOf(step)
+
+/** What is wrong with a history, or undefined. Instructions may go before it. */
+function wrong({ model, messages, tools }) {
+  if (!/^(steps|chunks)-\d+$/.test(model)) return `the model ${model}`
+  if (tools?.length !== 1 || tools[0].function?.name !== 'read') return 'tools other than the one'
+  const said = messages.filter(({ role }) => role !== 'system' && role !== 'developer')
+  if (said[0]?.role !== 'user' || textOf(said[0].content) !== 'Go.') return 'another first message'
+  if (said.length % 2 === 0) return `${said.length} messages`
+  const steps = (said.length - 1) / 2
+  if (steps >= Number(model.split('-')[1])) return `${steps} steps`
+  for (let step = 0; step < steps; step++) {
+    const call = said[step * 2 + 1]
+    const result = said[step * 2 + 2]
+    const made = call.tool_calls?.[0]
+    if (call.role !== 'assistant' || call.tool_calls?.length !== 1) return `step ${step} without its call`
+    if (made.id !== `call_${step}` || made.function.name !== 'read') return `step ${step} with another call`
+    if (!sameInput(made.function.arguments, step)) return `step ${step} with other arguments`
+    if (result.role !== 'tool' || result.tool_call_id !== made.id) return `step ${step} without its result`
+    if (textOf(result.content) !== resultOf(step))
+      return `step ${step} with another result: ${JSON.stringify(result.content).slice(0, 80)}`
+  }
+  return undefined
+}
+
+let served = 0
+let refused
+process.on('message', () => {
+  process.send({ served, refused })
+  refused = undefined
+})
+
+const server = createServer((request, response) => {
+  let body = ''
+  request.setEncoding('utf8')
+  request.on('data', (data) => {
+    body += data
+  })
+  request.on('end', () => {
+    served++
+    const end = (status, type, text) => response.writeHead(status, { 'content-type': type }).end(text)
+    let parsed
+    let why = request.url === '/v1/chat/completions' ? undefined : `a request of ${request.url}`
+    try {
+      parsed = JSON.parse(body)
+      why ??= wrong(parsed)
+    } catch (error) {
+      why ??= `a body that cannot be read: ${error.message}`
+    }
+    if (why) {
+      refused ??= why
+      end(400, 'application/json', JSON.stringify({ error: { message: `wrong work: ${why}` } }))
+    } else end(200, parsed.stream ? 'text/event-stream' : 'application/json', answer(parsed))
+  })
+})
+server.keepAliveTimeout = 60_000
+server.listen(0, '127.0.0.1', () => process.send(`http://127.0.0.1:${server.address().port}/v1`))
