@@ -393,7 +393,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     partOf: signOff,
     because: 'a part of the machine',
   },
-  'docs/test-your-own-agent.md › 4. Replay on the live machine': { because: 'test/graph/coverage.test.ts' },
+  'docs/test-your-own-agent.md › 4. Replay on the live machine': { because: 'test/graph/paths.test.ts' },
   'docs/tools.md › Tools': {
     own: () => ({ blocked: () => false, bank: { transfer: () => Promise.resolve('ok') } }),
   },
