@@ -22,13 +22,11 @@ export const alphabet = { open: { type: 'OPEN' }, close: { type: 'CLOSE' }, 'a k
 `
 
 describe('statewright paths', () => {
-  test('without a module covers the agent machine', async () => {
-    const { code, out, err } = await cli(['paths'])
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-    const [, taken, all] = /^agent: (\d+) of (\d+) transitions/.exec(out) ?? []
-    expect(Number(all)).toBeGreaterThan(90)
-    expect(taken).toBe(all)
-  }, 60_000)
+  test('without a module explores the agent machine: here its first states, all of them in .ci/run', async () => {
+    const { code, out, err } = await cli(['paths', '--limit', '300'])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain('Stopped at the limit of 300 states')
+  })
 
   test('explores the machine of a module with the alphabet that it exports', async () => {
     const cwd = await folder({ 'door.mjs': door + alphabet })
