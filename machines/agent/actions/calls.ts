@@ -1,3 +1,4 @@
+import { extended } from '../../../guards/lib/extended.js'
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
 import { isPaused, withAnswer } from '../delegation.js'
@@ -16,7 +17,7 @@ import {
 import { tellUntold } from './untold.js'
 
 export const markStarted = act((context) => ({
-  calls: context.calls.map((call) => (isRunnable(call) ? { ...call, started: true as const } : call)),
+  calls: context.calls.map((call) => (isRunnable(call) ? extended(call, { started: true as const }) : call)),
 }))
 
 export const recordResult = act((context, event, tell) => {

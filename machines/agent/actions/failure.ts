@@ -64,7 +64,7 @@ export const keepPartial = act((context, event, tell) => {
   tell({ type: 'assistant_message', stepId: stepIdOf(context), message, partial: true })
   return {
     ...cost,
-    messages: [...context.messages, message],
+    messages: context.messages.concat(message),
     numbered: context.numbered + 1,
     output: context.pieces + text,
   }

@@ -1,4 +1,5 @@
 import { callsFact, resultsFact } from '../../../guards/facts.js'
+import { extended } from '../../../guards/lib/extended.js'
 import { findings, isWatching, observeAll } from '../../../guards/state.js'
 import type { Fact, Finding } from '../../../guards/types.js'
 import { act } from '../act.js'
@@ -13,7 +14,7 @@ import { heed } from './heeding.js'
 export const judgeCalls = act((context, event, tell) => {
   const { guardrails } = context.config
   if (!isWatching(guardrails)) return undefined
-  const calls = context.calls.map((call) => ({ ...call, fact: callFactOf(context.tools, call) }))
+  const calls = context.calls.map((call) => extended(call, { fact: callFactOf(context.tools, call) }))
   const fact = callsFact(
     calls.map((call) => call.fact),
     guardrails,

@@ -37,7 +37,7 @@ export const recordResponse = act((context, event, tell) => {
 
   return {
     untold: isUntold ? stepId : null,
-    messages: message ? [...context.messages, message] : context.messages,
+    messages: message ? context.messages.concat(message) : context.messages,
     numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
     steps: context.steps + 1,
     attempt: 1,

@@ -86,7 +86,7 @@ export const keepShieldMessage = act((context, event, tell) => {
     data: { reason: 'shield' },
   }
   tell({ type: 'assistant_message', stepId: stepIdOf(context), message })
-  return { messages: [...context.messages, message], numbered: context.numbered + 1, error }
+  return { messages: context.messages.concat(message), numbered: context.numbered + 1, error }
 })
 
 const noPieces = { pieces: '', spoken: null, output: '' }

@@ -1,3 +1,4 @@
+import { extended } from '../../../guards/lib/extended.js'
 import { truncatedCall } from '../../../guards/truncation.js'
 import type { Announcement } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
@@ -25,7 +26,7 @@ export function withUserMessages(
     if (!context.features.inputShields) tell({ type: 'user_message', message })
     return message
   })
-  return { messages: [...context.messages, ...messages], numbered: context.numbered + messages.length }
+  return { messages: context.messages.concat(messages), numbered: context.numbered + messages.length }
 }
 
 /** The transcript with a message of the loop's own: sent to the model, shown to nobody. */
@@ -43,7 +44,7 @@ export function withInternalMessage(
     data: { reason },
     content,
   }
-  return { messages: [...context.messages, message], numbered: context.numbered + 1 }
+  return { messages: context.messages.concat(message), numbered: context.numbered + 1 }
 }
 
 export function messageId(number: number): string {
@@ -74,7 +75,7 @@ export function receiveResult(
   if (!context.features.resultShields) return settleCall(context.calls, callId, result, now, tell)
   return context.calls.map((call) =>
     call.id === callId && call.result === undefined
-      ? { ...call, result, settledAt: now, unscreened: true as const }
+      ? extended(call, { result, settledAt: now, unscreened: true as const })
       : call,
   )
 }
@@ -109,7 +110,7 @@ export function closeOpenCalls(
 /** A call with its result, which is told, unless nobody has been told of the call yet. */
 export function settled(call: BatchCall, result: ToolResult, now: number, tell: Tell): BatchCall {
   if (!call.unchecked) tellResult(call, result, tell)
-  return { ...call, result, settledAt: now }
+  return extended(call, { result, settledAt: now })
 }
 
 export function tellResult({ id: callId, name }: BatchCall, result: ToolResult, tell: Tell): void {
@@ -145,7 +146,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
       },
     ]
   })
-  return [...context.messages.slice(0, context.batchAt + 1), ...results]
+  return context.messages.slice(0, context.batchAt + 1).concat(results)
 }
 
 const withheld = { status: 'blocked', content: withheldResult } as const

@@ -1,4 +1,5 @@
 import { remaining } from '../../../guards/budget.js'
+import { extended } from '../../../guards/lib/extended.js'
 import { jitterFrom } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
@@ -131,8 +132,8 @@ function usageOf(
 function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Usage | Promise<Usage> {
   const { provider, model } = parts.model
   const cost = parts.prices.price(provider, model, tokens)
-  if (!(cost instanceof Promise)) return { ...tokens, cost, estimated }
-  return cost.then((known) => ({ ...tokens, cost: known, estimated }))
+  if (!(cost instanceof Promise)) return extended(tokens, { cost, estimated })
+  return cost.then((known) => extended(tokens, { cost: known, estimated }))
 }
 
 async function priced(
