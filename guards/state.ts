@@ -24,8 +24,9 @@ export interface GuardrailsState extends GuardStates {
   user: UserStates
 }
 
+/** One for all: who has learned something makes another. */
 export function initialGuardrails(): GuardrailsState {
-  return { version, ...each((_, guard) => guard.initial), user: {} }
+  return initial
 }
 
 /** Whether any guard watches the calls; without one, nothing about them need be hashed or remembered. */
@@ -138,5 +139,11 @@ function damaged(what: readonly string[]): string {
 function without(states: UserStates, name: string): UserStates {
   return Object.fromEntries(Object.entries(states).filter(([one]) => one !== name))
 }
+
+const initial: GuardrailsState = Object.freeze({
+  version,
+  ...each((_, guard) => guard.initial),
+  user: Object.freeze({}),
+})
 
 const weight: Record<Finding['action'], number> = { halt: 0, block: 1, nudge: 2 }

@@ -161,6 +161,7 @@ export function createAgent(options: AgentOptions): Agent {
   const store = given && withTimeLimit(given, parts.config.storeTimeoutMs, parts.clock)
   const sessions = new Map<string, Session>()
   const bindings = new WeakMap<object, Binding>()
+  const features = featuresOf(parts, parts.config)
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
@@ -189,7 +190,7 @@ export function createAgent(options: AgentOptions): Agent {
       sessionId,
       config,
       tools: binding.store ? set.traits : withoutLogs(set.traits),
-      features: featuresOf(parts, config),
+      features: config === parts.config ? features : featuresOf(parts, config),
       ...state,
       input,
     }

@@ -73,6 +73,7 @@ export function within<Result>(
   })
 }
 
-function tookLonger(what: string, ms: number): DOMException {
+/** The reason of an abort. */
+export function tookLonger(what: string, ms: number): DOMException {
   return new DOMException(`${what} took longer than ${ms} ms.`, 'TimeoutError')
 }

@@ -13,7 +13,6 @@ import { fromEffect } from '../live/effect.js'
 import { type EffectScope, agentOf } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { describeError } from '../base/describe-error.js'
-import type { Batch } from './run-tools.js'
 import type * as Work from './work.js'
 
 /**
@@ -55,31 +54,23 @@ export const requestModel = (parts: AgentParts) =>
 export const runTools = (parts: AgentParts) =>
   fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
     const { live, context, parent: agent } = agentOf(self)
-    const abort = new CallAbort()
-    let batch: Batch | undefined
-    const carryOut = async (): Promise<void> => {
+    const scope = { live, context, agent, self, abort: new CallAbort(), sendBack }
+    if (code) return code.runTools(parts, scope)
+    let stop = (): void => scope.abort.abort()
+    const begin = async (): Promise<void> => {
       try {
-        const code = await work()
-        if (abort.aborted) return
-        batch = code.runTools(parts, { live, context, agent, self, abort, sendBack })
-        await batch.done
+        const { runTools } = await load()
+        if (!scope.abort.aborted) stop = runTools(parts, scope)
       } catch (error) {
         // Only code that could not be loaded: a batch fails in its results.
-        const result = {
-          status: 'error',
-          errorKind: 'transient',
-          content: describeError(error),
-          durationMs: 0,
-        } as const
+        const content = describeError(error)
+        const result = { status: 'error', errorKind: 'transient', content, durationMs: 0 } as const
         for (const { id } of context.calls) sendBack({ type: 'TOOL_RESULT', callId: id, result })
+        sendBack({ type: 'BATCH_DONE' })
       }
-      sendBack({ type: 'BATCH_DONE' })
     }
-    void carryOut()
-    return () => {
-      // Aborting costs an exception with its stack; after the last result there is nobody to hear it.
-      if (batch?.stop() ?? true) abort.abort()
-    }
+    void begin()
+    return () => stop()
   })
 
 /** Shows the shields what the user has said. */

@@ -1,90 +1,147 @@
-import type { AnyActorRef } from 'xstate'
-import type { AgentContext } from '../../../machines/agent/context.js'
 import { haltsBatch } from '../../../machines/agent/delegation.js'
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { ToolResult } from '../../../machines/agent/results.js'
-import { runBatch } from '../tools/run-batch.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { Json } from '../../../machines/agent/json.js'
+import type { BatchCall, ToolResult } from '../../../machines/agent/results.js'
+import { type RunBatchOptions, RunningBatch } from '../tools/run-batch.js'
+import type { ToolSet } from '../tools/tool-set.js'
 import type { CallAbort } from '../base/abort.js'
-import { Team } from './team.js'
-import type { Live } from '../live/live.js'
+import type { Clock } from '../base/clock.js'
+import { type BatchScope, Team } from './team.js'
 import type { AgentParts } from '../live/parts.js'
-import { toolExecution, toolProgress } from './tool-execution.js'
+import { ToolExecution, toolProgress } from './tool-execution.js'
 
-/** What the actor of a batch gives to those who work in it. */
-export interface BatchScope {
-  live: Live
-  context: AgentContext
-  /** The agent actor, and the actor of the batch. */
-  agent: AnyActorRef
-  self: AnyActorRef
-  /** Aborts when the batch is stopped. */
-  abort: CallAbort
-  sendBack: (event: AgentMachineEvent) => void
+/**
+ * Carries out the started calls of the batch, and tells of each result as it comes. Returns what stops it: to be called
+ * once, when nobody waits for it any more.
+ */
+export function runTools(parts: AgentParts, scope: BatchScope): () => void {
+  const batch = new ToolBatch(parts, scope)
+  void batch.start()
+  return () => batch.stop()
 }
 
-/** A batch of calls that is carried out. */
-export interface Batch {
-  /** Settles when every call has its result, or rests. */
-  readonly done: Promise<void>
-  /** Lets go of what the batch listens to; true when somebody still works for it. */
-  stop: () => boolean
+/** The batch at hand, as those see it who carry out its calls. */
+class ToolBatch implements RunBatchOptions {
+  readonly #parts: AgentParts
+  readonly #scope: BatchScope
+  readonly #calls: readonly BatchCall[]
+  #begun = 0
+  #ended = 0
+  #running: RunningBatch | undefined
+  #team: Team | undefined
+
+  constructor(parts: AgentParts, scope: BatchScope) {
+    this.#parts = parts
+    this.#scope = scope
+    const { calls } = scope.context
+    this.#calls = calls.every(isStarted) ? calls : calls.filter(isStarted)
+  }
+
+  async start(): Promise<void> {
+    await this.#scope.live.flushed()
+    if (this.abort.aborted) return
+    this.#running = new RunningBatch(this.#calls, this)
+    this.#running.start()
+  }
+
+  /** Aborting costs an exception with its stack; after the last result there is nobody to hear it. */
+  stop(): void {
+    this.#team?.stop()
+    if (this.#ended === this.#calls.length) return
+    this.#running?.stop()
+    this.abort.abort()
+  }
+
+  get tools(): ToolSet {
+    return this.#parts.tools
+  }
+
+  get abort(): CallAbort {
+    return this.#scope.abort
+  }
+
+  get clock(): Clock {
+    return this.#scope.live.clock
+  }
+
+  get concurrency(): number {
+    return this.#limits.concurrency
+  }
+
+  get defaultTimeoutMs(): number {
+    return this.#limits.timeoutMs
+  }
+
+  get maxResultChars(): number {
+    return this.#limits.maxResultChars
+  }
+
+  get context(): unknown {
+    return this.#scope.live.binding.context
+  }
+
+  get runId(): string {
+    return this.#scope.context.runId
+  }
+
+  get sessionId(): string {
+    return this.#scope.context.sessionId
+  }
+
+  get batchId(): string {
+    return `${this.runId}.${this.#scope.context.batchNumber}`
+  }
+
+  /** Whoever hears of the step that starts may stop the run. */
+  async delegate(...of: Parameters<Team['carryOut']>): Promise<ToolResult | null> {
+    if (this.abort.aborted) return null
+    return this.#helpers.carryOut(...of)
+  }
+
+  onProgress(callId: string, name: string, progress: Json): void {
+    const { live, context } = this.#scope
+    // Shields look at what a tool returns when it has ended; what it says until then nobody has seen.
+    if (context.features.resultShields) return
+    live.emit({ type: 'tool_progress', callId, name, progress })
+    live.emit(toolProgress(context, callId, name, progress))
+  }
+
+  onStart(): void {
+    const { live, self, context } = this.#scope
+    const call = this.#calls[this.#begun]
+    this.#begun += 1
+    if (call) live.steps.start(self, new ToolExecution(context, call))
+  }
+
+  onResult(callId: string, result: ToolResult): void {
+    const { live, context, sendBack } = this.#scope
+    this.#ended += 1
+    const usage = live.hasChildren ? this.#helpers.settle(callId, result) : null
+    if (haltsBatch(context, result)) {
+      // The run is about to be halted: what has not been started never will be.
+      for (const { id } of this.#calls.slice(this.#begun)) {
+        sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
+      }
+    }
+    sendBack({ type: 'TOOL_RESULT', callId, result, ...(usage && { usage }) })
+  }
+
+  onDone(): void {
+    this.#scope.sendBack({ type: 'BATCH_DONE' })
+  }
+
+  /** Most batches have no sub-agent. */
+  get #helpers(): Team {
+    return (this.#team ??= new Team(this.#scope))
+  }
+
+  get #limits(): AgentConfig['toolCalls'] {
+    return this.#scope.context.config.toolCalls
+  }
 }
 
-/** Carries out the started calls of the batch, and tells of each result as it comes. */
-export function runTools(
-  parts: AgentParts,
-  { live, context, agent, self, abort, sendBack }: BatchScope,
-): Batch {
-  const calls = context.calls.filter((call) => call.started && call.result === undefined)
-  const waiting = new Map(calls.map((call) => [call.id, call]))
-  let open = calls.length
-  const { concurrency, timeoutMs, maxResultChars } = context.config.toolCalls
-  const team = new Team({ live, agent, tools: self, report: sendBack, abort })
-  const run = async (): Promise<void> => {
-    await live.flushed()
-    if (abort.aborted) return
-    await runBatch(calls, {
-      tools: parts.tools,
-      concurrency,
-      defaultTimeoutMs: timeoutMs,
-      maxResultChars,
-      abort,
-      clock: live.clock,
-      context: live.binding.context,
-      runId: context.runId,
-      sessionId: context.sessionId,
-      batchId: `${context.runId}.${context.batchNumber}`,
-      // Whoever hears of the step that starts may stop the run.
-      delegate: async (...of) => (abort.aborted ? null : team.carryOut(...of)),
-      onProgress: (callId, name, progress) => {
-        // Shields look at what a tool returns when it has ended; what it says until then nobody has seen.
-        if (context.features.resultShields) return
-        live.emit({ type: 'tool_progress', callId, name, progress })
-        live.emit(toolProgress(context, callId, name, progress))
-      },
-      onStart: (callId) => {
-        const call = waiting.get(callId)
-        waiting.delete(callId)
-        if (call) live.steps.start(self, toolExecution(context, call))
-      },
-      onResult: (callId, result) => {
-        open -= 1
-        const usage = team.settle(callId, result)
-        if (haltsBatch(context, result)) {
-          // The run is about to be halted: what has not been started never will be.
-          for (const id of waiting.keys()) sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
-        }
-        sendBack({ type: 'TOOL_RESULT', callId, result, ...(usage && { usage }) })
-      },
-    })
-  }
-  return {
-    done: run(),
-    stop: () => {
-      team.stop()
-      return open > 0
-    },
-  }
+function isStarted({ started, result }: BatchCall): boolean {
+  return started === true && result === undefined
 }
 
 const notStarted: ToolResult = {

@@ -2,8 +2,8 @@ import type { AnyActorRef } from 'xstate'
 import { remaining } from '../../../guards/budget.js'
 import type { Announcement } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { haltsBatch } from '../../../machines/agent/delegation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import { haltsBatch } from '../../../machines/agent/delegation.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { budgetLimits, budgetReason, budgetTotals, spent } from '../../../machines/agent/totals.js'
@@ -19,32 +19,40 @@ import { Child } from '../live/child.js'
 import { childResult } from './child-result.js'
 import { isWordless } from './wordless.js'
 
-export interface TeamParts {
+/** What the actor of a batch gives to those who work in it. */
+export interface BatchScope {
   live: Live
-  /** The agent actor, and the actor of its batch: the sub-agents are children of the latter. */
+  context: AgentContext
+  /** The agent actor, and the actor of the batch. */
   agent: AnyActorRef
-  tools: AnyActorRef
-  report: (event: AgentMachineEvent) => void
+  self: AnyActorRef
   /** Aborts when the batch is stopped. */
   abort: CallAbort
+  sendBack: (event: AgentMachineEvent) => void
 }
 
 /** The sub-agents of one batch: they spend from one purse, and pause and stop together with the run. */
 export class Team {
-  readonly #parts: TeamParts
+  /** `self`, the actor of the batch, is the parent of theirs. */
+  readonly #scope: BatchScope
   #unfollow: (() => void) | undefined
 
-  constructor(parts: TeamParts) {
-    this.#parts = parts
+  constructor(scope: BatchScope) {
+    this.#scope = scope
   }
 
   get #context(): AgentContext {
-    return (this.#parts.agent.getSnapshot() as { context: AgentContext }).context
+    return (this.#scope.agent.getSnapshot() as { context: AgentContext }).context
   }
 
   /** Carries out a call of a sub-agent. Null: it rests, and has said so. Never rejects. */
-  readonly carryOut = async (tool: Tool, delegate: Delegate, input: unknown, call: RunnableCall) => {
-    const { live } = this.#parts
+  async carryOut(
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+  ): Promise<ToolResult | null> {
+    const { live } = this.#scope
     this.#unfollow ??= this.#follow()
     const context = this.#context
     const startedAt = live.clock.now()
@@ -80,7 +88,7 @@ export class Team {
 
   /** What goes with a result: what its sub-agent has used, and what the others have when it stops them. */
   settle(callId: string, result: ToolResult): Usage | null {
-    const child = this.#parts.live.children.get(callId)
+    const child = this.#scope.live.children.get(callId)
     const usage = child?.takeUsage() ?? null
     return haltsBatch(this.#context, result) || this.#uses(usage)
       ? sum(usage, this.#stopOthers(child))
@@ -98,7 +106,7 @@ export class Team {
     call: RunnableCall,
     failed: (message: string, status?: ToolResult['status']) => ToolResult,
   ): Promise<Child | ToolResult | null> {
-    const { live, tools, abort } = this.#parts
+    const { live, self, abort } = this.#scope
     const context = this.#context
     const { config } = context
     const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
@@ -124,7 +132,7 @@ export class Team {
       message: delegate.messageFor(input),
       sessionId: childSessionId(context, call.id),
       isBegun,
-      parent: tools,
+      parent: self,
       actorId: `${tool.name} ${call.id}`,
       store: live.binding.store,
       left,
@@ -135,7 +143,7 @@ export class Team {
       signal: abort.signal,
       watch: child.watch,
       hear: (event) => {
-        if (this.#parts.agent.getSnapshot().status !== 'active') return
+        if (this.#scope.agent.getSnapshot().status !== 'active') return
         if (context.features.resultShields && !isWordless(event)) return
         live.emit(asChildEvent(event, call.id, tool.name))
       },
@@ -151,7 +159,7 @@ export class Team {
   }
 
   #rest(callId: string, questions: RunResult['pending'] = []): null {
-    this.#parts.report({ type: 'CHILD_RESTS', callId, questions })
+    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions })
     return null
   }
 
@@ -159,7 +167,7 @@ export class Team {
     const usage = child.takeUsage()
     if (usage === null) return
     const all = this.#uses(usage) ? sum(usage, this.#stopOthers(child)) : usage
-    this.#parts.report({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
+    this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
   }
 
   /** Whether this uses the budget of the run up. */
@@ -170,14 +178,14 @@ export class Team {
 
   /** The others are stopped before the run is, so that what they have used is counted, too. */
   #stopOthers(child: Child | undefined): Usage | null {
-    return this.#parts.live.stopChildren(child)
+    return this.#scope.live.stopChildren(child)
   }
 
   #follow(): () => void {
     const pauseAll = ({ context }: { context: AgentContext }): void => {
-      if (context.pausing) for (const child of this.#parts.live.children.values()) child.pause()
+      if (context.pausing) for (const child of this.#scope.live.children.values()) child.pause()
     }
-    const subscription = this.#parts.agent.subscribe(pauseAll as (snapshot: unknown) => void)
+    const subscription = this.#scope.agent.subscribe(pauseAll as (snapshot: unknown) => void)
     return () => {
       subscription.unsubscribe()
     }

@@ -6,18 +6,37 @@ import type { Work } from '../live/open-steps.js'
 
 type ToolWork = Work<'tool_execution', ToolResult>
 
-/** A call that a tool carries out. Where shields look at results, nothing that the tool returned is told here. */
-export function toolExecution(
-  context: AgentContext,
-  { id: callId, name, arguments: text }: Pick<BatchCall, 'id' | 'name' | 'arguments'>,
-): ToolWork {
-  const toolCall = { id: callId, type: 'function' as const, function: { name, arguments: text } }
-  return {
-    step: toolStep(context, callId, name),
-    ending: (result) => ({
+/**
+ * A call that a tool carries out. Where shields look at results, nothing that the tool returned is told here. What is
+ * told is made when it is: runs are parked in such calls.
+ */
+export class ToolExecution implements ToolWork {
+  readonly #context: AgentContext
+  readonly #call: Pick<BatchCall, 'id' | 'name' | 'arguments'>
+
+  constructor(context: AgentContext, call: Pick<BatchCall, 'id' | 'name' | 'arguments'>) {
+    this.#context = context
+    this.#call = call
+  }
+
+  get callId(): string {
+    return this.#call.id
+  }
+
+  get step(): ToolWork['step'] {
+    return toolStep(this.#context, this.#call.id, this.#call.name)
+  }
+
+  ending(result: ToolResult | null): ReturnType<ToolWork['ending']> {
+    const { id, name, arguments: text } = this.#call
+    const toolCall = { id, type: 'function' as const, function: { name, arguments: text } }
+    return {
       outcome: result?.status === 'ok' ? 'ok' : 'error',
-      payload: { toolCall, toolResponse: result && responseOf(result, context.features.resultShields) },
-    }),
+      payload: {
+        toolCall,
+        toolResponse: result && responseOf(result, this.#context.features.resultShields),
+      },
+    }
   }
 }
 

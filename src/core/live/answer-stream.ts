@@ -3,6 +3,11 @@ import type { Announcement } from '../../../machines/agent/announcements.js'
 /** Emits, or defers emitting until the machine's transition has been applied. */
 export type Defer = (emit: () => void) => void
 
+/** Whoever announces things. */
+export interface Teller {
+  emit(announcement: Announcement): void
+}
+
 /**
  * One attempt's streamed answer. Whatever happens, it announces exactly one chunk with `finished: true`; what arrives
  * after that is dropped. A later attempt first tells readers to forget what the step has shown so far.
@@ -13,13 +18,13 @@ export class AnswerStream {
   #text = ''
   #open = true
   #reset: boolean
-  readonly #emit: (announcement: Announcement) => void
+  readonly #teller: Teller
 
-  constructor(stepId: string, attempt: number, emit: (announcement: Announcement) => void) {
+  constructor(stepId: string, attempt: number, teller: Teller) {
     this.stepId = stepId
     this.attempt = attempt
     this.#reset = attempt > 1
-    this.#emit = emit
+    this.#teller = teller
   }
 
   /** What it has brought so far. */
@@ -30,14 +35,14 @@ export class AnswerStream {
   write(text: string, reasoning: string): void {
     if (!this.#open || (text === '' && reasoning === '')) return
     this.#text += text
-    this.#emit(this.#chunk(text, reasoning, false))
+    this.#teller.emit(this.#chunk(text, reasoning, false))
   }
 
   /** Takes back what it has shown, and shows this. */
   restate(text: string): void {
     this.#reset = true
     this.#text = text
-    if (this.#open && text !== '') this.#emit(this.#chunk(text, '', false))
+    if (this.#open && text !== '') this.#teller.emit(this.#chunk(text, '', false))
   }
 
   close(defer: Defer): void {
@@ -45,7 +50,7 @@ export class AnswerStream {
     this.#open = false
     const chunk = this.#chunk('', '', true)
     defer(() => {
-      this.#emit(chunk)
+      this.#teller.emit(chunk)
     })
   }
 

@@ -1,4 +1,5 @@
 import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
+import { extended } from '../../../guards/lib/extended.js'
 import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
 import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
@@ -30,6 +31,11 @@ export interface Binding {
   maxDepth?: number
 }
 
+/** Whoever wants to know which events the machine has taken. */
+interface Hearing {
+  heard(event: AgentMachineEvent): void
+}
+
 /** The scope of any actor; which events it knows is the machine's own business. */
 export type Scope = ActorScope<never, AnyEventObject>
 
@@ -43,8 +49,9 @@ export class Live {
   readonly clock: Clock
   readonly binding: Binding
   readonly #runId: string
-  /** What the run starts from; null when it is restored. */
-  readonly #input: AgentInput | null
+  /** What the run starts from, until it has; null when it is restored. */
+  #input: AgentInput | null
+  readonly #isRestored: boolean
   #started = false
   #seq: number
   /** Makes the ids of a restored run's events differ from those of any other process. */
@@ -55,11 +62,12 @@ export class Live {
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, Child> | undefined
-  #onHeard = (_event: AgentMachineEvent): void => undefined
+  #listener: Hearing | undefined
 
   constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId
     this.#input = input
+    this.#isRestored = input === null
     this.#seq = binding.told ?? 0
     this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
     binding.journal?.counting?.(() => this.#seq)
@@ -95,19 +103,20 @@ export class Live {
     if (this.#started) return
     this.#started = true
     if (this.#input) this.binding.journal?.append({ type: 'start', input: this.#input })
+    this.#input = null
   }
 
   /** Tells of each event that the machine has taken; the very object that was sent. */
-  onHeard(listener: (event: AgentMachineEvent) => void): void {
-    this.#onHeard = listener
+  onHeard(listener: Hearing): void {
+    this.#listener = listener
   }
 
   heard(event: AgentMachineEvent): void {
-    this.#onHeard(event)
+    this.#listener?.heard(event)
   }
 
   /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */
-  readonly emit = (announcement: Announcement): void => {
+  emit(announcement: Announcement): void {
     this.scope.emit(announcement)
   }
 
@@ -124,7 +133,7 @@ export class Live {
   }
 
   openStream(stepId: string, attempt: number): AnswerStream {
-    this.#stream = new AnswerStream(stepId, attempt, this.emit)
+    this.#stream = new AnswerStream(stepId, attempt, this)
     return this.#stream
   }
 
@@ -145,7 +154,7 @@ export class Live {
 
   /** What is being worked on, as far as it is announced. */
   get steps(): OpenSteps {
-    return (this.#steps ??= new OpenSteps(this.clock, this.emit))
+    return (this.#steps ??= new OpenSteps(this.clock, this))
   }
 
   /** Completes the steps that an event ends: before what else it leads to is announced. */
@@ -156,6 +165,10 @@ export class Live {
   /** The sub-agents of the batch at hand, by the ids of their calls. */
   get children(): Map<string, Child> {
     return (this.#children ??= new Map())
+  }
+
+  get hasChildren(): boolean {
+    return this.#children !== undefined && this.#children.size > 0
   }
 
   /** Stops the sub-agents that work, all but one, and returns what they have used and nobody has been told. */
@@ -191,7 +204,7 @@ export class Live {
 
   /** A restored run tells how it was found, and asks again: nobody has heard this process so far. */
   tellFound(context: AgentContext): void {
-    if (this.#input || this.#hasTold || context.state === null) return
+    if (!this.#isRestored || this.#hasTold || context.state === null) return
     this.#hasTold = true
     const { state: to, reason } = context
     this.emit({ type: 'state_changed', from: null, to, reason })
@@ -201,7 +214,7 @@ export class Live {
   #stamp(announcement: Announcement): AgentEvent {
     const runId = this.#runId
     const seq = ++this.#seq
-    return { ...announcement, id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() }
+    return extended(announcement, { id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() })
   }
 
   #remember(event: AgentEvent): void {

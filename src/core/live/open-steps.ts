@@ -1,8 +1,8 @@
 import type { AnyActorRef, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
-import type { Announcement, Step, StepCompleted, StepType } from '../../../machines/agent/announcements.js'
+import type { Step, StepCompleted, StepType } from '../../../machines/agent/announcements.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { Defer } from './answer-stream.js'
+import type { Defer, Teller } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
 import { plainError } from '../base/plain-error.js'
 
@@ -15,12 +15,15 @@ export interface Ending<Type extends StepType> extends Partial<Pick<StepComplete
 
 /** A step as the actor that does the work describes it; `Output` is what that work comes to. */
 export interface Work<Type extends StepType, Output> {
-  step: Extract<Step, { stepType: Type }>
+  readonly step: Extract<Step, { stepType: Type }>
+  /** Of the call that is carried out, where it is one. */
+  readonly callId?: string
   /** Asked when the step has ended; null: it has come to nothing. */
-  ending: (output: Output | null) => Ending<Type>
+  ending(output: Output | null): Ending<Type>
 }
 
-interface OpenStep extends Work<StepType, unknown> {
+interface OpenStep {
+  work: Work<StepType, unknown>
   owner: AnyActorRef
   startedAt: number
 }
@@ -30,25 +33,26 @@ interface OpenStep extends Work<StepType, unknown> {
  * that does its work: so each is completed exactly once, however the run goes on.
  */
 export class OpenSteps {
-  readonly #open = new Set<OpenStep>()
+  #open: readonly OpenStep[] = []
   readonly #clock: Clock
-  readonly #emit: (announcement: Announcement) => void
+  readonly #teller: Teller
 
-  constructor(clock: Clock, emit: (announcement: Announcement) => void) {
+  constructor(clock: Clock, teller: Teller) {
     this.#clock = clock
-    this.#emit = emit
+    this.#teller = teller
   }
 
   /** `owner` has started to work. Whoever hears of it may stop it: look at the signal afterwards. */
   start<Type extends StepType, Output>(owner: AnyActorRef, work: Work<Type, Output>): void {
     const startedAt = this.#clock.now()
-    this.#open.add({ ...(work as unknown as Work<StepType, unknown>), owner, startedAt })
-    this.#emit({ type: 'step_started', ...work.step, startedAt })
+    // Not `push`, which makes room for sixteen more.
+    this.#open = this.#open.concat({ work: work as unknown as Work<StepType, unknown>, owner, startedAt })
+    this.#teller.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
   /** Ends what `event` ends, once the agent stands where it leads and before it announces anything. */
   endWith(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
-    if (this.#open.size === 0) return
+    if (this.#open.length === 0) return
     defer(() => {
       const { status, children } = agent.getSnapshot() as SnapshotFrom<typeof agentMachine>
       const isAtWork = ({ id }: AnyActorRef) =>
@@ -61,30 +65,32 @@ export class OpenSteps {
   }
 
   #complete(open: OpenStep, { payload, outcome = 'ok', error }: Ending<StepType>): void {
-    if (!this.#open.delete(open)) return
-    const { step, startedAt } = open
+    if (!this.#open.includes(open)) return
+    this.#open = this.#open.filter((one) => one !== open)
+    const { startedAt } = open
+    const { step } = open.work
     const completedAt = this.#clock.now()
     const completed = { type: 'step_completed', ...step, startedAt, completedAt, outcome, payload }
-    this.#emit((error ? { ...completed, error } : completed) as StepCompleted)
+    this.#teller.emit((error ? { ...completed, error } : completed) as StepCompleted)
   }
 }
 
 /** What an event says of a step; null when it is not about it. */
 function endingBy(event: AgentMachineEvent, open: OpenStep): Ending<StepType> | null {
-  const { step, owner, ending } = open
-  if (step.stepType === 'tool_execution') {
-    if (!('callId' in event) || event.callId !== step.callId) return null
-    if (event.type === 'TOOL_RESULT') return ending(event.result)
+  const { owner, work } = open
+  if (work.callId !== undefined) {
+    if (!('callId' in event) || event.callId !== work.callId) return null
+    if (event.type === 'TOOL_RESULT') return work.ending(event.result)
     return event.type === 'CHILD_RESTS' ? cancelled(open) : null
   }
-  if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event) return ending(event.output)
+  if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event) return work.ending(event.output)
   if (event.type === `xstate.error.actor.${owner.id}` && 'error' in event) {
     const { code, message } = plainError(event.error)
-    return { outcome: 'error', error: { code, message }, ...ending(null) }
+    return { outcome: 'error', error: { code, message }, ...work.ending(null) }
   }
   return null
 }
 
-function cancelled({ ending }: OpenStep): Ending<StepType> {
-  return { outcome: 'cancelled', payload: ending(null).payload }
+function cancelled({ work }: OpenStep): Ending<StepType> {
+  return { outcome: 'cancelled', payload: work.ending(null).payload }
 }

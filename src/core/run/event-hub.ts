@@ -20,6 +20,8 @@ interface Listener {
   refused(error: unknown, warning: AgentEvent): void
 }
 
+const nobody: readonly Listener[] = []
+
 /**
  * What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else: to what
  * somebody wants to hear, because what nobody hears costs next to nothing.
@@ -27,13 +29,13 @@ interface Listener {
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
   readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
-  readonly #listeners = new Set<Listener>()
-  readonly #heard = new Map<Heard, Subscription>()
+  #listeners: readonly Listener[] = nobody
+  #heard: Map<Heard, Subscription> | undefined
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
   #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
-  readonly #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] = []
+  #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] | undefined
   #isTelling = false
   /** Whether the terminal event has been told. */
   #hasEnded = false
@@ -49,12 +51,14 @@ export class EventHub {
   }
 
   #hear(type: Heard): void {
-    if (this.#actor === undefined || this.#heard.has(type) || this.#heard.has('*')) return
+    if (this.#actor === undefined) return
+    const heard = (this.#heard ??= new Map())
+    if (heard.has(type) || heard.has('*')) return
     if (type === '*') {
-      for (const subscription of this.#heard.values()) subscription.unsubscribe()
-      this.#heard.clear()
+      for (const subscription of heard.values()) subscription.unsubscribe()
+      heard.clear()
     } else if (type !== 'run_ended') this.#hear('run_ended')
-    this.#heard.set(
+    heard.set(
       type,
       this.#actor.on(type, (event) => {
         const told = event as AgentEvent
@@ -71,12 +75,14 @@ export class EventHub {
    * the next, and the others have not heard the first yet.
    */
   #tell(news: (listener: Listener) => void): void {
-    this.#news.push({ news, to: [...this.#listeners] })
+    if (this.#listeners.length === 0) return
+    const waiting = (this.#news ??= [])
+    waiting.push({ news, to: this.#listeners })
     if (this.#isTelling) return
     this.#isTelling = true
     try {
-      for (let next = this.#news.shift(); next; next = this.#news.shift()) {
-        for (const listener of next.to) if (this.#listeners.has(listener)) next.news(listener)
+      for (let next = waiting.shift(); next; next = waiting.shift()) {
+        for (const listener of next.to) if (this.#listeners.includes(listener)) next.news(listener)
       }
     } finally {
       this.#isTelling = false
@@ -109,7 +115,7 @@ export class EventHub {
   complete(): void {
     this.#end = 'completed'
     this.#tell((listener) => {
-      this.#listeners.delete(listener)
+      this.#leave(listener)
       listener.complete()
     })
   }
@@ -118,7 +124,7 @@ export class EventHub {
   fail(error: unknown, warning: AgentEvent): void {
     this.#end = { error, warning }
     this.#tell((listener) => {
-      this.#listeners.delete(listener)
+      this.#leave(listener)
       listener.refused(error, warning)
     })
   }
@@ -178,12 +184,16 @@ export class EventHub {
     if (live?.started && context) for (const event of live.present(context)) listener.next(event)
     if (this.#end === 'completed') listener.complete()
     else if (this.#end === 'open') {
-      this.#listeners.add(listener)
+      this.#listeners = [...this.#listeners, listener]
       this.#hear(listener.of)
     } else listener.refused(this.#end.error, this.#end.warning)
     return () => {
-      this.#listeners.delete(listener)
+      this.#leave(listener)
     }
+  }
+
+  #leave(listener: Listener): void {
+    this.#listeners = this.#listeners.filter((one) => one !== listener)
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Actor } from 'xstate'
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent, PublicEvent } from '../../../machines/agent/events.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
@@ -15,7 +15,7 @@ export class Gate {
   #log: SessionLog | undefined
   #waiting: PublicEvent[] = []
   /** Said, and not heard by the machine yet. */
-  readonly #ahead = new Set<PublicEvent>()
+  #ahead: PublicEvent[] = []
   #isWaking = false
 
   /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
@@ -27,10 +27,13 @@ export class Gate {
   open(actor: Actor<AgentMachine>, log: SessionLog | undefined): void {
     this.#actor = actor
     this.#log = log
-    liveOf(actor)?.onHeard((event) => {
-      this.#ahead.delete(event as PublicEvent)
-    })
+    liveOf(actor)?.onHeard(this)
     for (const event of this.#waiting.splice(0)) actor.send(event)
+  }
+
+  heard(event: AgentMachineEvent): void {
+    const at = this.#ahead.indexOf(event as PublicEvent)
+    if (at !== -1) this.#ahead.splice(at, 1)
   }
 
   /** The log has failed. Whoever waits for it to wake hears of it there, where a CANCEL comes first. */
@@ -39,7 +42,7 @@ export class Gate {
   }
 
   send(event: PublicEvent): void {
-    this.#ahead.add(event)
+    this.#ahead.push(event)
     this.#pass(event)
   }
 

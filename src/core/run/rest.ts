@@ -1,6 +1,8 @@
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import { storeFailed } from '../sessions/journal.js'
 
+const nobody: readonly (() => void)[] = []
+
 /**
  * The promise of the next rest: renewed whenever the run goes on. A result is made when somebody wants it: a run that is
  * answered a thousand times on end rests a thousand times, and nobody looks in between.
@@ -12,7 +14,7 @@ export class Rest<Result> {
   #make: (() => Result) | undefined
   #reached = false
   #turn = 0
-  #listeners: (() => void)[] = []
+  #listeners: readonly (() => void)[] = nobody
 
   get promise(): Promise<Result> {
     return (this.#promise ??= this.#make ? Promise.resolve(this.#make()) : this.#renew())
@@ -70,7 +72,7 @@ export class Rest<Result> {
 
   /** Calls back whenever a rest is reached. */
   onReach(listener: () => void): () => void {
-    this.#listeners.push(listener)
+    this.#listeners = [...this.#listeners, listener]
     return () => {
       this.#listeners = this.#listeners.filter((one) => one !== listener)
     }

@@ -6,6 +6,7 @@ import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Above, Origin } from './run-parts.js'
+import type { EventHub } from './event-hub.js'
 import { Foresight } from './foresight.js'
 import { Gate } from './gate.js'
 import { type Inspector, safeInspector } from './safe-inspector.js'
@@ -14,19 +15,23 @@ export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
 /** Who is told what becomes of the actor. */
 export interface Followers {
-  /** Before it starts: whoever listens to its events. */
-  made: (actor: Actor<AgentMachine>) => void
   reached: (snapshot: AgentSnapshot) => void
-  complete: () => void
   /** Only what the machine itself does wrong: an agent that fails has a final state for it. */
   broken: (error: unknown) => void
 }
 
 /** The actor of a run: made, started or taken up again, spoken to, and foreseen. */
 export class RunActor {
+  readonly #hub: EventHub
   readonly #gate = new Gate()
-  readonly #foresight = new Foresight<AgentSnapshot, PublicEvent>()
+  #foresight: Foresight<AgentSnapshot, PublicEvent> | undefined
   #actor: Actor<AgentMachine> | undefined
+  #followers: Followers | undefined
+  #watch: Above['watch'] | undefined
+
+  constructor(hub: EventHub) {
+    this.#hub = hub
+  }
 
   /** Undefined while the session is still being read. */
   get snapshot(): AgentSnapshot | undefined {
@@ -38,6 +43,7 @@ export class RunActor {
     const actor = this.#actor
     if (!actor) return undefined
     const now = liveOf(actor)?.clock.now() ?? 0
+    this.#foresight ??= new Foresight()
     return this.#foresight.after(actor.getSnapshot(), this.#gate.ahead, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
     )
@@ -66,21 +72,30 @@ export class RunActor {
       }),
     } as never)
     this.#actor = actor
-    followers.made(actor)
+    this.#hub.follow(actor)
     log?.onFailure((failure) => {
       queueMicrotask(() => {
         this.#gate.fail(failure)
       })
     })
-    actor.subscribe({
-      next: (reached) => {
-        followers.reached(reached)
-        above?.watch(reached.context)
-      },
-      complete: followers.complete,
-      error: followers.broken,
-    })
+    this.#followers = followers
+    this.#watch = above?.watch
+    actor.subscribe(this)
     this.#gate.open(actor, log)
+  }
+
+  /** What XState calls whoever subscribes to an actor: it binds all three, so that none is made for the run. */
+  next(reached: AgentSnapshot): void {
+    this.#followers?.reached(reached)
+    this.#watch?.(reached.context)
+  }
+
+  complete(): void {
+    this.#hub.complete()
+  }
+
+  error(error: unknown): void {
+    this.#followers?.broken(error)
   }
 
   start(): void {

@@ -15,13 +15,15 @@ import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import type { Clock } from '../base/clock.js'
 import { frozen } from '../base/freeze.js'
-import { type AgentSnapshot, type Followers, RunActor } from './run-actor.js'
+import { type AgentSnapshot, RunActor } from './run-actor.js'
 import type { Origin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/input.js'
 import { describeError } from '../base/describe-error.js'
 import { refusalEvent, warnPlatform, wrongState } from './refusal.js'
 import { Rest, unkept } from './rest.js'
 import type { Session } from '../sessions/session.js'
+
+const nothing = (): void => undefined
 
 /**
  * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
@@ -41,49 +43,46 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #rest = new Rest<RunResult>()
   readonly #withObject: RunParts['withObject']
   readonly #hub = new EventHub(this.#rest)
-  readonly #unfollow: () => void
+  #unfollow: (() => void) | undefined
   readonly #clock: Clock
-  readonly #started: Promise<void>
-  #start = (): void => undefined
-  #refuseStart = (_error: unknown): void => undefined
+  readonly #started = new Rest<void>()
   #isRefused = false
   /** Whether anybody could hear that the run was refused. */
   #isWatched: boolean
-  readonly #actor = new RunActor()
+  readonly #actor = new RunActor(this.#hub)
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
     this.#clock = parts.clock
     // Whoever runs a sub-agent hears of it.
     this.#isWatched = parts.above !== undefined
-    this.#started = new Promise((resolve, reject) => {
-      this.#start = resolve
-      this.#refuseStart = reject
-    })
-    this.#started.catch(() => undefined)
-    const { machine, tools, withObject, runId, session, origin, signal, ready, inspect, above } = parts
+    const { tools, withObject, runId, session, origin, signal, ready, above } = parts
     this.#withObject = withObject
     this.#tools = tools
     this.id = runId
     this.sessionId = session.id
     this.#session = session
-    this.#unfollow = signal ? onceAborted(signal, (why) => this.cancel(why)) : () => undefined
+    if (signal) this.#unfollow = onceAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.hear)
-    const enter = (from: Origin): void => {
-      this.#log = from.log
-      this.#actor.make(machine, from, { above, inspect }, this.#followers)
-    }
     if (origin instanceof Promise) {
-      origin.then((read) => {
-        enter(read)
-        return this.#begin()
-      }, this.#refuseRun)
+      origin.then(
+        (read) => {
+          this.#enter(parts, read)
+          return this.#begin()
+        },
+        (error: unknown) => this.#refuseRun(error),
+      )
       return
     }
-    enter(origin)
+    this.#enter(parts, origin)
     // Later, so that whoever subscribes right after run() or resume() misses nothing.
     if (origin.snapshot) this.#goOn()
-    else (ready ?? Promise.resolve()).then(() => this.#begin(), this.#refuseRun)
+    else {
+      Promise.resolve(ready).then(
+        () => this.#begin(),
+        (error: unknown) => this.#refuseRun(error),
+      )
+    }
   }
 
   /**
@@ -132,7 +131,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    */
   get started(): Promise<void> {
     this.#isWatched = true
-    return this.#started
+    return this.#started.promise
   }
 
   /**
@@ -279,29 +278,26 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#snapshot?.context
   }
 
-  readonly #followers: Followers = {
-    made: (actor) => {
-      this.#hub.follow(actor)
-    },
-    reached: (snapshot) => {
-      this.#settle(snapshot)
-    },
-    complete: () => {
-      this.#unfollow()
-      this.#hub.complete()
-    },
-    broken: (error) => {
-      this.#refuseRun(error)
-    },
+  #enter({ machine, above, inspect }: RunParts, from: Origin): void {
+    this.#log = from.log
+    this.#actor.make(
+      machine,
+      from,
+      { above, inspect },
+      {
+        reached: (snapshot) => this.#settle(snapshot),
+        broken: (error) => this.#refuseRun(error),
+      },
+    )
   }
 
   #begin(): void {
     this.#actor.start()
-    this.#start()
+    this.#started.reach(nothing)
   }
 
   #goOn(): void {
-    this.#start()
+    this.#started.reach(nothing)
     this.#actor.goOn(this.#tools, (snapshot) => {
       this.#settle(snapshot)
     })
@@ -315,12 +311,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     }
   }
 
-  readonly #refuseRun = (error: unknown): void => {
+  #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
     void this.#giveBack()
-    this.#unfollow()
-    this.#refuseStart(error)
+    this.#unfollow?.()
+    this.#started.refuse(error)
     this.#rest.refuse(error)
     this.#hub.fail(error, refusalEvent(this.id, error, this.#clock.now()))
     // Whoever has just been given the run may still ask for it.
@@ -367,6 +363,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     frozen([context.messages, context.usage, context.error])
     this.#session.update(context)
     if (atFinal) {
+      this.#unfollow?.()
       this.#session.release(this.id)
       // Whoever hears of the end does not get the rest before it: the store may have ended the run.
       this.#rest.leave()

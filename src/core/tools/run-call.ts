@@ -1,19 +1,21 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
 import type { Clock } from '../base/clock.js'
-import type { Delegate, Tool } from './tool.js'
-import type { CallAbort } from '../base/abort.js'
+import type { Delegate, Tool, ToolExecution } from './tool.js'
+import { CallAbort } from '../base/abort.js'
 import { classifyToolError } from './classify-tool-error.js'
 import { formatValue, limit } from '../base/format-value.js'
 import { nearestFirst } from '../base/nearest.js'
+import type { ParsedArguments } from './fit-arguments.js'
 import { parseArguments } from './parse-arguments.js'
 import { decisionTimeout } from './prepare.js'
 import { toJson } from '../base/to-json.js'
 import type { ToolSet } from './tool-set.js'
-import { withTimeout } from '../base/time-limit.js'
+import { tookLonger } from '../base/time-limit.js'
 
 export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided'>
 
+/** What calls are carried out with; those of a batch share it. */
 export interface RunCallOptions {
   tools: ToolSet
   /** Milliseconds, for tools without a `timeoutMs` of their own. 0 = off. */
@@ -37,108 +39,164 @@ export interface RunCallOptions {
   ) => Promise<ToolResult | null>
 }
 
-/**
- * Executes one call. Whatever happens becomes one result that the model can read, but for a sub-agent that rests: null.
- * Never rejects.
- */
-export function runCall(
-  call: RunnableCall,
-  options: RunCallOptions,
-  abort: CallAbort,
-): ToolResult | Promise<ToolResult | null> {
-  const { tools, clock, defaultTimeoutMs, maxResultChars } = options
-  const tool = tools.get(call.name)
-  if (tool === undefined) {
-    return {
-      status: 'unknown_tool',
-      durationMs: 0,
-      ...limit(unknownTool(call.name, tools.names), maxResultChars),
-    }
-  }
-  if (call.undecided) {
-    const limitMs = decisionTimeout(tool, defaultTimeoutMs)
-    const message = `The tool '${tool.name}' was not called: whether a person has to approve it was not known after ${limitMs} ms.`
-    return {
-      status: 'timeout',
-      errorKind: 'transient',
-      durationMs: limitMs,
-      ...limit(message, maxResultChars),
-    }
-  }
-  const timeoutMs = tool.timeoutMs ?? defaultTimeoutMs
-  if (timeoutMs === 0) return attempt(tool, call, options, abort)
-  const timedOut = (): ToolResult => ({
-    status: 'timeout',
-    errorKind: 'transient',
-    durationMs: timeoutMs,
-    ...limit(timeoutMessage(tool, timeoutMs), maxResultChars),
-  })
-  return withTimeout({ timeoutMs, clock, abort, timedOut }, () => attempt(tool, call, options, abort))
+/** Whoever waits for a call. */
+export interface CallOwner {
+  /** Told once, and never while the call is being started; null: it is that of a sub-agent that rests. */
+  ended(call: RunningCall, result: ToolResult | null): void
 }
 
-/** The call itself, without a time limit. */
-async function attempt(
-  tool: Tool,
-  call: RunnableCall,
-  options: RunCallOptions,
-  abort: CallAbort,
-): Promise<ToolResult | null> {
-  const { clock, maxResultChars } = options
-  let startedAt: number | undefined
-  let ended = false
-  const failure = (status: ResultStatus, message: string, errorKind?: ToolErrorKind): ToolResult => ({
-    status,
-    ...(errorKind && { errorKind }),
-    durationMs: startedAt === undefined ? 0 : Math.max(0, clock.now() - startedAt),
-    ...limit(message, maxResultChars),
-  })
-  try {
-    const parsed = await parseArguments(tool, call.arguments)
-    if (!parsed.ok) return failure('invalid_arguments', parsed.message)
-    if (tool.delegate && options.delegate)
-      return await options.delegate(tool, tool.delegate, parsed.input, call)
+/**
+ * A call that is carried out. Whatever happens becomes one result that the model can read, but for a sub-agent that
+ * rests. All that is known of it is here, because runs by the thousand may be parked in calls of tools.
+ */
+export class RunningCall {
+  readonly call: RunnableCall
+  readonly #options: RunCallOptions
+  readonly #owner: CallOwner
+  readonly #abort = new CallAbort()
+  #timer: unknown
+  #startedAt: number | undefined
+  #isOver = false
+
+  constructor(call: RunnableCall, options: RunCallOptions, owner: CallOwner) {
+    this.call = call
+    this.#options = options
+    this.#owner = owner
+    const tool = options.tools.get(call.name)
+    if (tool === undefined)
+      this.#endSoon(this.#failure('unknown_tool', unknownTool(call.name, options.tools.names)))
+    else if (call.undecided) this.#endSoon(this.#undecided(tool))
+    else this.#start(tool)
+  }
+
+  /** Nobody waits for it any more: its tool is told so, its owner hears nothing. */
+  stop(reason: unknown): void {
+    this.#isOver = true
+    this.#clearTimer()
+    this.#abort.abort(reason)
+  }
+
+  #start(tool: Tool): void {
+    const { clock, defaultTimeoutMs } = this.#options
+    const timeoutMs = tool.timeoutMs ?? defaultTimeoutMs
+    if (timeoutMs > 0) this.#timer = clock.setTimeout(() => this.#timeOut(tool, timeoutMs), timeoutMs)
+    void Promise.resolve(parseArguments(tool, this.call.arguments)).then((parsed) =>
+      this.#carryOut(tool, parsed),
+    )
+  }
+
+  #carryOut(tool: Tool, parsed: ParsedArguments): void {
+    if (this.#isOver) return
+    const { delegate } = tool
+    if (!parsed.ok) this.#end(this.#failure('invalid_arguments', parsed.message))
+    else if (delegate && this.#options.delegate) {
+      void this.#options.delegate(tool, delegate, parsed.input, this.call).then((result) => this.#end(result))
+    } else this.#execute(tool, parsed.input)
+  }
+
+  #execute(tool: Tool, input: unknown): void {
     if (tool.execute === undefined) {
-      return failure(
-        'error',
-        `The tool '${tool.name}' is executed by the caller of the run, who gave no output.`,
-        'failed',
-      )
+      const message = `The tool '${tool.name}' is executed by the caller of the run, who gave no output.`
+      return this.#end(this.#failure('error', message, 'failed'))
     }
-    if (abort.aborted) return failure('not_executed', 'Not executed: the run was stopped.')
-    startedAt = clock.now()
-    const value = await tool.execute(parsed.input, {
+    this.#startedAt = this.#options.clock.now()
+    try {
+      Promise.resolve(tool.execute(input, this.#execution())).then(
+        (value) => this.#returned(value),
+        (error: unknown) => this.#threw(tool, error),
+      )
+    } catch (error) {
+      this.#threw(tool, error)
+    }
+  }
+
+  /** What the tool is told besides its input. */
+  #execution(): ToolExecution {
+    const { runId, sessionId, batchId, context } = this.#options
+    const { id: callId } = this.call
+    const abort = this.#abort
+    return {
       // Own and lazy: see CallAbort.
       get signal() {
         return abort.signal
       },
-      callId: call.id,
-      runId: options.runId,
-      sessionId: options.sessionId,
-      idempotencyKey: `${options.batchId}:${call.id}`,
-      context: options.context,
-      progress: (progress) => {
-        if (ended || abort.aborted) return
-        try {
-          options.onProgress(call.id, call.name, toJson(progress))
-        } catch {
-          // A listener's mistake must not become the tool's.
-        }
-      },
-    })
-    return {
-      status: 'ok',
-      durationMs: Math.max(0, clock.now() - startedAt),
-      ...formatValue(value, maxResultChars),
+      callId,
+      runId,
+      sessionId,
+      idempotencyKey: `${batchId}:${callId}`,
+      context,
+      progress: (progress) => this.#progress(progress),
     }
-  } catch (error) {
+  }
+
+  #progress(progress: unknown): void {
+    if (this.#isOver) return
+    try {
+      this.#options.onProgress(this.call.id, this.call.name, toJson(progress))
+    } catch {
+      // A listener's mistake must not become the tool's.
+    }
+  }
+
+  #returned(value: unknown): void {
+    if (this.#isOver) return
+    this.#end({
+      status: 'ok',
+      durationMs: this.#duration(),
+      ...formatValue(value, this.#options.maxResultChars),
+    })
+  }
+
+  #threw(tool: Tool, error: unknown): void {
+    if (this.#isOver) return
     const { kind, message } = classifyToolError(error)
-    return failure(
-      kind === 'policy_denied' ? 'denied' : 'error',
-      explanations[kind](tool.name, message),
-      kind,
-    )
-  } finally {
-    ended = true
+    const status = kind === 'policy_denied' ? 'denied' : 'error'
+    this.#end(this.#failure(status, explanations[kind](tool.name, message), kind))
+  }
+
+  /** Before the abort: a tool that heeds it must not get its say first. */
+  #timeOut(tool: Tool, timeoutMs: number): void {
+    this.#end(this.#failure('timeout', timeoutMessage(tool, timeoutMs), 'transient', timeoutMs))
+    this.#abort.abort(tookLonger('The call', timeoutMs))
+  }
+
+  #undecided(tool: Tool): ToolResult {
+    const limitMs = decisionTimeout(tool, this.#options.defaultTimeoutMs)
+    const message = `The tool '${tool.name}' was not called: whether a person has to approve it was not known after ${limitMs} ms.`
+    return this.#failure('timeout', message, 'transient', limitMs)
+  }
+
+  #failure(
+    status: ResultStatus,
+    message: string,
+    errorKind?: ToolErrorKind,
+    durationMs = this.#duration(),
+  ): ToolResult {
+    return {
+      status,
+      ...(errorKind && { errorKind }),
+      durationMs,
+      ...limit(message, this.#options.maxResultChars),
+    }
+  }
+
+  #duration(): number {
+    return this.#startedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - this.#startedAt)
+  }
+
+  #endSoon(result: ToolResult): void {
+    queueMicrotask(() => this.#end(result))
+  }
+
+  #end(result: ToolResult | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#clearTimer()
+    this.#owner.ended(this, result)
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
   }
 }
 

@@ -1,7 +1,7 @@
 import { SimulatedClock } from 'xstate'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { CallAbort } from '../../../src/core/base/abort.js'
-import { type RunBatchOptions, runBatch } from '../../../src/core/tools/run-batch.js'
+import { type RunBatchOptions, RunningBatch } from '../../../src/core/tools/run-batch.js'
 import type { RunnableCall } from '../../../src/core/tools/run-call.js'
 import { type ToolEntry, toolSet } from '../../../src/core/tools/tool-set.js'
 
@@ -18,13 +18,16 @@ export function start(
   const results: [string, ToolResult][] = []
   const progress: unknown[] = []
   const clock = new SimulatedClock()
-  const abort = new CallAbort()
-  const done = runBatch(calls, {
+  let ended = (): void => undefined
+  const done = new Promise<void>((resolve) => {
+    ended = resolve
+  })
+  const batch = new RunningBatch(calls, {
     tools: toolSet(tools),
     concurrency: 8,
     defaultTimeoutMs: 0,
     maxResultChars: 1000,
-    abort,
+    abort: new CallAbort(),
     clock,
     context: undefined,
     runId: 'run',
@@ -32,9 +35,15 @@ export function start(
     batchId: 'run.1',
     onProgress: (callId, name, value) => progress.push([callId, name, value]),
     onResult: (callId, result) => results.push([callId, result]),
+    onDone: ended,
     ...more,
   })
-  return { done, results, progress, clock, abort: (reason?: unknown) => abort.abort(reason) }
+  batch.start()
+  const stop = (reason?: unknown): void => {
+    batch.stop(reason)
+    ended()
+  }
+  return { done, results, progress, clock, abort: stop }
 }
 
 /** The result of one call. */
