@@ -1,5 +1,7 @@
 /** Suites that need more than Node, or much time. `STATEWRIGHT_SUITE=postgres` takes one in. */
-const apart = ['postgres', 'crash', 'browser'].filter((suite) => suite !== process.env.STATEWRIGHT_SUITE)
+const apart = ['postgres', 'crash', 'browser', 'ai-sdk'].filter(
+  (suite) => suite !== process.env.STATEWRIGHT_SUITE,
+)
 
 /** Jest runs the TypeScript sources as ES modules; swc only strips the types. */
 export default {

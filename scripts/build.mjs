@@ -29,6 +29,7 @@ await build({
     'src/inspect/node.ts',
     'src/mcp/index.ts',
     'src/memory/index.ts',
+    'src/ai-sdk/index.ts',
     'src/stores/index.ts',
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',

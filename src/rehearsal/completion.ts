@@ -75,7 +75,8 @@ function head({ id, created, model }: Envelope, object: string) {
   return { id, object, created, model, system_fingerprint: 'fp_rehearsal' }
 }
 
-function callsOf({ toolCalls = [] }: Turn, { callPrefix }: Envelope) {
+/** The calls of a turn, each with an id. */
+export function callsOf({ toolCalls = [] }: Turn, { callPrefix }: Pick<Envelope, 'callPrefix'>) {
   return toolCalls.map(({ id, name, arguments: input = {} }, i) => ({
     id: id ?? `${callPrefix}${i + 1}`,
     type: 'function',
@@ -87,27 +88,40 @@ function finishReasonOf({ finishReason, toolCalls = [] }: Turn): string {
   return finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop')
 }
 
-function endsUnfinished({ endWithout }: Turn): boolean {
+export function endsUnfinished({ endWithout }: Turn): boolean {
   return endWithout === 'finish' || endWithout === 'both'
 }
 
 function usageOf(turn: Turn, request: ChatRequest) {
   if (turn.usage === null) return null
-  const { input, output, cached = 0, reasoning = 0 } = turn.usage ?? estimate(turn, request)
+  const { input, output, cached, cacheWrite, reasoning } = countedUsage(turn, request)
   return {
     prompt_tokens: input,
     completion_tokens: output,
     total_tokens: input + output,
-    prompt_tokens_details: { cached_tokens: cached },
+    prompt_tokens_details: {
+      cached_tokens: cached,
+      ...(cacheWrite > 0 && { cache_write_tokens: cacheWrite }),
+    },
     completion_tokens_details: { reasoning_tokens: reasoning },
   }
 }
 
-function estimate({ text, reasoning = '', refusal, toolCalls }: Turn, { messages, tools }: ChatRequest) {
+type CountedUsage = Record<'input' | 'output' | 'cached' | 'cacheWrite' | 'reasoning', number>
+
+/** What a turn has used: as it says, or by estimate. */
+export function countedUsage(turn: Turn, request: ChatRequest): CountedUsage {
+  const { cached = 0, cacheWrite = 0, reasoning = 0, ...rest } = turn.usage ?? estimate(turn, request)
+  return { ...rest, cached, cacheWrite, reasoning }
+}
+
+function estimate(
+  { text, reasoning = '', refusal, toolCalls }: Turn,
+  { messages, tools }: ChatRequest,
+): NonNullable<Turn['usage']> {
   return {
     input: tokensOf([messages, tools]),
     output: tokensOf([text, reasoning, refusal, toolCalls]),
-    cached: 0,
     reasoning: tokensOf([reasoning]),
   }
 }
@@ -118,7 +132,7 @@ function tokensOf(values: unknown[]): number {
 }
 
 /** By code points, so that no surrogate pair is torn apart. */
-function piecesOf(text: string, size: number): string[] {
+export function piecesOf(text: string, size: number): string[] {
   const points = Array.from(text)
   return Array.from({ length: Math.ceil(points.length / size) }, (_, i) =>
     points.slice(i * size, (i + 1) * size).join(''),

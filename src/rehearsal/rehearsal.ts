@@ -42,10 +42,11 @@ export interface Rehearsal {
 }
 
 /**
- * Starts an OpenAI-compatible server on loopback that plays a scenario: each request for a chat completion, streamed
- * or not, is answered by the next turn.
+ * Starts a server on loopback that plays a scenario: each request for an answer, streamed or not, is answered by the next
+ * turn, in the words of the API that was asked.
  *
- * Routes: `POST /v1/chat/completions` and `GET /v1/models`. A mistake that the rehearsal itself finds — turns used up,
+ * Routes: `POST /v1/chat/completions` (OpenAI), `POST /v1/messages` (Anthropic), `POST /v1beta/models/NAME:generateContent`
+ * and `:streamGenerateContent` (Gemini), and `GET /v1/models`. A mistake that the rehearsal itself finds — turns used up,
  * an expectation not met, an invalid history — is answered 400, which no client retries, with a `code` that begins
  * with `rehearsal_`, and is kept in `requests` as `refused`.
  *

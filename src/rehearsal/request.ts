@@ -54,8 +54,12 @@ export interface ChatRequest extends z.infer<typeof chatRequest> {}
  * await rehearsal.close()
  */
 export interface RecordedRequest {
-  /** What was sent. */
+  /** What was sent; what came to another API than Chat Completions, in the words of that one. */
   body: ChatRequest
+  /** The API that it came to: `chat`, Anthropic's `messages`, or `gemini`. */
+  api: 'chat' | 'messages' | 'gemini'
+  /** The body as it came. */
+  sent: unknown
   /** Names in lower case. */
   headers: IncomingHttpHeaders
   /** Milliseconds since the epoch, by the rehearsal's clock. */
@@ -68,13 +72,15 @@ export interface RecordedRequest {
   turn: number | null
   /** Why it was answered with an error that no turn asked for; null when all is well. */
   refused: string | null
+  /** Whether the client has closed the connection before the answer was at its end. */
+  aborted: boolean
 }
 
 /** Longest request body that is read: 64 MiB. */
 const longestBody = 64 * 1024 * 1024
 
-/** Reads and checks a request body. @throws Refusal */
-export async function readChatRequest(incoming: IncomingMessage): Promise<ChatRequest> {
+/** Reads a request body. @throws Refusal */
+export async function readBody(incoming: IncomingMessage): Promise<unknown> {
   const pieces: Buffer[] = []
   let length = 0
   for await (const piece of incoming as AsyncIterable<Buffer>) {
@@ -82,15 +88,23 @@ export async function readChatRequest(incoming: IncomingMessage): Promise<ChatRe
     if (length <= longestBody) pieces.push(piece)
   }
   if (length > longestBody) throw new Refusal(413, 'request_too_large', 'The body is longer than 64 MiB.')
-  let value: unknown
   try {
-    value = JSON.parse(Buffer.concat(pieces).toString('utf8'))
+    return JSON.parse(Buffer.concat(pieces).toString('utf8')) as unknown
   } catch {
     throw new Refusal(400, 'invalid_json', 'The request body is not JSON.')
   }
-  const { data, error } = chatRequest.safeParse(value)
-  if (data) return data
-  const [issue] = error.issues
+}
+
+/** Checks the body of a Chat Completions request. @throws Refusal */
+export function readChatRequest(value: unknown): ChatRequest {
+  return checked(chatRequest, value)
+}
+
+/** @throws Refusal that names the place of the first mistake. */
+export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const { data, error } = schema.safeParse(value)
+  if (data !== undefined) return data
+  const [issue] = error?.issues ?? []
   const path = z.core.toDotPath(issue?.path ?? [])
   throw new Refusal(
     400,

@@ -1,6 +1,14 @@
-import { chunksOf, completionOf, type Envelope } from './completion.js'
-import type { ChatRequest } from './request.js'
 import type { Turn } from './turn.js'
+
+/** How a turn is said in the words of one API. */
+export interface Speech {
+  /** The body of an answer that does not stream. */
+  body(): object
+  /** The server-sent events of one that does, each as it is written: after so many deltas, `stop`, it breaks off. */
+  events(stop: number | undefined): string[]
+  /** The body of an error; also the one that stands in for an answer of status 200. */
+  error(error: NonNullable<Turn['error']> | undefined, status: number): object
+}
 
 /** An HTTP response, written down before anything is sent: one write after the other, then the ending. */
 export interface PlannedResponse {
@@ -12,9 +20,9 @@ export interface PlannedResponse {
 }
 
 /** The response that a turn gives to a request. */
-export function responseTo(turn: Turn, request: ChatRequest, envelope: Envelope): PlannedResponse {
+export function responseTo(turn: Turn, stream: boolean, speech: Speech): PlannedResponse {
   const { raw } = turn
-  const streams = request.stream === true && !isError(turn)
+  const streams = stream && !isError(turn)
   const ending = endingOf(turn)
   const type = streams ? 'text/event-stream; charset=utf-8' : 'application/json'
   const planned = (headers: Record<string, string>, writes: Uint8Array[]): PlannedResponse => ({
@@ -28,7 +36,7 @@ export function responseTo(turn: Turn, request: ChatRequest, envelope: Envelope)
     return planned(unframed(raw.headers ?? {}), writes.slice(0, stopOf(turn)))
   }
   if (streams) {
-    const events = eventsOf(turn, request, envelope)
+    const events = speech.events(stopOf(turn))
     return planned(
       headersOf(turn),
       split(
@@ -37,7 +45,7 @@ export function responseTo(turn: Turn, request: ChatRequest, envelope: Envelope)
       ),
     )
   }
-  const body = Buffer.from(JSON.stringify(bodyOf(turn, request, envelope)))
+  const body = Buffer.from(JSON.stringify(bodyOf(turn, speech)))
   const sent = ending === 'end' ? body : body.subarray(0, body.length / 2)
   return planned(headersOf(turn), split([sent], turn.split))
 }
@@ -62,38 +70,10 @@ function statusOf({ status, error }: Turn): number {
 }
 
 /** The body of a response that does not stream. */
-function bodyOf(turn: Turn, request: ChatRequest, envelope: Envelope): object {
-  if (isError(turn)) return { error: { ...usualError(statusOf(turn)), ...turn.error } }
-  if (turn.errorInStream) return { error: turn.errorInStream.error }
-  return completionOf(turn, request, envelope)
-}
-
-/** The server-sent events of a response that streams. */
-function eventsOf(turn: Turn, request: ChatRequest, envelope: Envelope): string[] {
-  const { opening, deltas, end } = chunksOf(turn, request, envelope)
-  const failure = turn.errorInStream
-  const stop = stopOf(turn)
-  const ends = failure === undefined && stop === undefined
-  const chunks = [opening, ...deltas.slice(0, failure?.after ?? stop)]
-  if (failure) chunks.push({ error: failure.error })
-  if (ends) chunks.push(...end)
-  const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
-  if (ends && turn.endWithout !== 'done' && turn.endWithout !== 'both') events.push('data: [DONE]\n\n')
-  return events
-}
-
-/** What OpenAI sends with a status when the scenario does not say. */
-function usualError(status: number) {
-  if (status === 429)
-    return errorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')
-  if (status === 401)
-    return errorObject('invalid_request_error', 'invalid_api_key', 'Incorrect API key provided.')
-  if (status < 500) return errorObject('invalid_request_error', null, 'The request is invalid.')
-  return errorObject('server_error', null, 'The server had an error while processing the request.')
-}
-
-function errorObject(type: string, code: string | null, message: string) {
-  return { message, type, param: null, code }
+function bodyOf(turn: Turn, speech: Speech): object {
+  if (isError(turn)) return speech.error(turn.error, statusOf(turn))
+  if (turn.errorInStream) return speech.error(turn.errorInStream.error, 200)
+  return speech.body()
 }
 
 function headersOf({ headers, retryAfter, retryAfterMs }: Turn): Record<string, string> {

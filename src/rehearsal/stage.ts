@@ -1,17 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describeError } from '../core/base/describe-error.js'
+import type { Api } from './api.js'
+import { chatApi } from './chat-api.js'
 import { answerOrigin } from './cross-origin.js'
 import { unmetExpectation } from './expectations.js'
+import { geminiApi, isGeminiPath } from './gemini/api.js'
 import { historyProblem } from './history.js'
+import { messagesApi } from './messages/api.js'
 import type { Settings } from './options.js'
 import { play } from './play.js'
 import { type Cue, Playback } from './playback.js'
 import { Refusal } from './refusal.js'
-import { type RecordedRequest, readChatRequest } from './request.js'
+import { readBody, type RecordedRequest } from './request.js'
 import { responseTo } from './response.js'
 import { parseTurn } from './scenario.js'
 import { strictProblem } from './strict.js'
 import type { Turn } from './turn.js'
+
+/** The API that a path belongs to. */
+function apiAt(path: string): Api | undefined {
+  if (path === '/v1/chat/completions') return chatApi
+  if (path === '/v1/messages') return messagesApi
+  return isGeminiPath(path) ? geminiApi : undefined
+}
 
 /** What happens between a request and its response. */
 export class Stage {
@@ -43,20 +54,21 @@ export class Stage {
       if (response.headersSent || response.destroyed) return void response.destroy()
       const refusal =
         error instanceof Refusal ? error : new Refusal(400, 'rehearsal_failed', describeError(error))
-      sendJson(response, refusal.status, refusal.body)
+      sendJson(response, refusal.status, (apiAt(pathOf(incoming)) ?? chatApi).refusalBody(refusal))
     }
   }
 
   async #route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { method = 'GET', url = '/' } = incoming
+    const { method = 'GET' } = incoming
     if (answerOrigin(incoming, response, this.#settings.origins)) return
-    const [path] = url.split('?')
+    const path = pathOf(incoming)
+    const api = apiAt(path)
     if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, this.#models())
-    if (method === 'POST' && path === '/v1/chat/completions') return this.#complete(incoming, response)
+    if (method === 'POST' && api !== undefined) return this.#complete(api, incoming, response)
     throw new Refusal(
       404,
       'unknown_url',
-      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions and GET /v1/models.`,
+      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
     )
   }
 
@@ -70,28 +82,38 @@ export class Stage {
     }
   }
 
-  async #complete(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #complete(api: Api, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { clock, conversation } = this.#settings
-    const body = await readChatRequest(incoming)
+    const sent = await readBody(incoming)
+    const body = api.read(sent, pathOf(incoming))
     const { headers } = incoming
     const request: RecordedRequest = {
       body,
+      api: api.name,
+      sent,
       headers,
       at: clock.now(),
       conversation: conversation(body, headers),
       scenario: this.#scenarioFor(body.model),
       turn: null,
       refused: null,
+      aborted: false,
     }
     this.requests.push(request)
+    let isCut = false
+    response.on('close', () => {
+      request.aborted = !isCut && !response.writableFinished
+    })
     try {
-      const cue = this.#cueFor(request)
+      const cue = this.#cueFor(request, api)
       request.turn = cue.index
-      const id = `chatcmpl-rehearsal-${++this.#completions}`
+      const id = `${api.idPrefix}${++this.#completions}`
       const turn = await turnFor(cue, request)
       const created = Math.floor(request.at / 1000)
       const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
-      await play(response, responseTo(turn, body, envelope), turn, clock)
+      const planned = responseTo(turn, body.stream === true, api.speech(turn, body, envelope))
+      isCut = planned.ending === 'cut'
+      await play(response, planned, turn, clock)
     } catch (error) {
       request.refused = describeError(error)
       throw error
@@ -99,8 +121,8 @@ export class Stage {
   }
 
   /** The next turn for a request that deserves one. */
-  #cueFor({ body, conversation, scenario }: RecordedRequest): Cue {
-    const found = this.#settings.strict ? strictProblem(body) : null
+  #cueFor({ body, sent, conversation, scenario }: RecordedRequest, api: Api): Cue {
+    const found = this.#settings.strict ? (strictProblem(body) ?? api.strictProblem(sent)) : null
     if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
     const problem = this.#settings.strictHistory ? historyProblem(body.messages) : null
     if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
@@ -139,6 +161,10 @@ async function turnFor({ turn: cued, index }: Cue, request: RecordedRequest): Pr
   }
   const unmet = turn.expect && unmetExpectation(turn.expect, request.body)
   return unmet ? refuse('rehearsal_unexpected_request', `${unmet}.`) : turn
+}
+
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.split('?')[0] ?? '/'
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {

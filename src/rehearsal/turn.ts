@@ -19,11 +19,13 @@ const toolCall = z.strictObject({
 })
 
 const usage = z.strictObject({
-  /** Prompt tokens, `cached` included. */
+  /** Prompt tokens, `cached` and `cacheWrite` included. */
   input: count,
   /** Completion tokens, `reasoning` included. */
   output: count,
   cached: count.optional(),
+  /** Prompt tokens that were written to the cache. */
+  cacheWrite: count.optional(),
   reasoning: count.optional(),
 })
 
@@ -62,7 +64,7 @@ const expect = z.strictObject({
 
 const fields = z.strictObject({
   text: z.string().optional(),
-  /** Sent as `reasoning_content`, before the text. */
+  /** Before the text: sent as `reasoning_content`; by Anthropic's API as signed thoughts. */
   reasoning: z.string().optional(),
   refusal: z.string().optional(),
   toolCalls: z.array(toolCall).optional(),

@@ -25,7 +25,8 @@ export async function runSnippet({ code }: Snippet, scene: Scene, modules: Modul
   let said = ''
   try {
     process.chdir(folder)
-    Object.assign(process.env, { OPENAI_BASE_URL: rehearsal.url, OPENAI_API_KEY: 'rehearsal' })
+    for (const name of ['OPENAI', 'ANTHROPIC'])
+      Object.assign(process.env, { [`${name}_BASE_URL`]: rehearsal.url, [`${name}_API_KEY`]: 'rehearsal' })
     const model = core.openaiChat({ model: 'm', baseURL: rehearsal.url })
     const others = Object.entries(fromEntries).map(([name, entry]) => [name, modules[entry]?.[name]])
     Object.assign(globalThis, core, Object.fromEntries(others), {

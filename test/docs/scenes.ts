@@ -175,6 +175,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.agent).toHaveProperty('machine')
     },
   },
+  'docs/models.md › Models of the AI SDK': {
+    turns: [says('Hello.')],
+    shows: ['model'],
+    expect: async ({ values }) => {
+      const agent = createAgent({ model: values.model as ModelProvider })
+      expect(await ask(agent)).toMatchObject({ state: 'COMPLETED', output: 'Hello.' })
+    },
+  },
   'docs/models.md › A provider of your own': {
     own: () => ({ lookUp: () => Promise.resolve('Polly.') }),
     shows: ['agent'],

@@ -153,6 +153,7 @@ const rowOfRunOption: Rows<keyof RunOptions> = {
 const rowOfEntryPoint: Rows<string> = {
   '.': 'exit: results',
   './rehearsal': 'no: it plays the provider',
+  './ai-sdk': 'no: it is the provider',
   './testing': 'no: it explores the bare machine',
   './diagram': 'exit: chart',
   './inspect': 'other: an inspector',

@@ -1,4 +1,6 @@
 import { remaining } from '../../../guards/budget.js'
+import { cut } from '../../../guards/lib/cut.js'
+import { evidence, scrub } from '../../../guards/lib/evidence.js'
 import { extended } from '../../../guards/lib/extended.js'
 import { jitterFrom } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -78,6 +80,7 @@ export async function askModel<Output>(
         onDelta: (text, reasoning) => {
           onDelta(text ?? '', reasoning ?? '')
         },
+        onWarning: (code, message) => warnOnce(live, code, message),
       }),
     )
     const response = checkedResponse(answer)
@@ -91,6 +94,18 @@ export async function askModel<Output>(
   } finally {
     idle.stop()
   }
+}
+
+/** What providers have warned a run of: most say it with every request. */
+const warned = new WeakMap<Live, Set<string>>()
+
+function warnOnce(live: Live, code: unknown, message: unknown): void {
+  if (typeof code !== 'string' || typeof message !== 'string') return
+  const told = warned.get(live) ?? new Set()
+  const words = evidence(message)
+  if (told.has(words)) return
+  warned.set(live, told.add(words))
+  live.emit({ type: 'warning', code: cut(scrub(code), 100), message: words })
 }
 
 /** The one code that the machine decides by. */

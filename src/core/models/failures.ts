@@ -12,10 +12,15 @@ import { headerOf, retryAfterMs } from './retry-after.js'
 /**
  * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has
  * (`status`, `headers`, `code`, `cause`), never by its class, so that any client and any provider fits.
- * `now` (milliseconds since the epoch) is what a Retry-After date is counted from. Never throws.
+ * `now` (milliseconds since the epoch) is what a Retry-After date is counted from; `advise` says what to do about a status
+ * that no second try mends. Never throws.
  */
-export function toModelFailure(error: unknown, now: number = Date.now()): ModelFailure {
-  const failure = readFailure(error, now)
+export function toModelFailure(
+  error: unknown,
+  now: number = Date.now(),
+  advise: (status: number) => string = fatalAdvice,
+): ModelFailure {
+  const failure = readFailure(error, now, advise)
   const code = plainCode(failure.code)
   return code === failure.code ? failure : { ...failure, code }
 }
@@ -25,11 +30,11 @@ function plainCode(code: string): string {
   return cut(scrub(cut(code, 1000)), 100)
 }
 
-function readFailure(error: unknown, now: number): ModelFailure {
+function readFailure(error: unknown, now: number, advise: (status: number) => string): ModelFailure {
   try {
     if (error instanceof ModelError) return checkedFailure(error.failure)
     const status = numberAt(error, 'status')
-    if (status !== null) return httpFailure(status, bodyOf(error), peek(error, 'headers'), now)
+    if (status !== null) return httpFailure(status, bodyOf(error), peek(error, 'headers'), now, advise)
     return connectionFailure(error) ?? unknownFailure(error)
   } catch {
     // An error whose fields throw when they are read.
@@ -40,7 +45,7 @@ function readFailure(error: unknown, now: number): ModelFailure {
 /** The failure that an error object inside a stream or a body of status 200 stands for. */
 export function bodyFailure(body: unknown): ModelFailure {
   const error = readErrorBody(body)
-  if (error.status !== null) return httpFailure(error.status, error, undefined, 0)
+  if (error.status !== null) return httpFailure(error.status, error, undefined, 0, fatalAdvice)
   return {
     ...failure(
       kindOfWords(error),
@@ -51,9 +56,15 @@ export function bodyFailure(body: unknown): ModelFailure {
   }
 }
 
-function httpFailure(status: number, error: ErrorBody, headers: unknown, now: number): ModelFailure {
+function httpFailure(
+  status: number,
+  error: ErrorBody,
+  headers: unknown,
+  now: number,
+  advise: (status: number) => string,
+): ModelFailure {
   const kind = kindOf(status, error)
-  const advice = kind === 'fatal' ? fatalAdvice(status) : kind === 'context_overflow' ? overflowAdvice : ''
+  const advice = kind === 'fatal' ? advise(status) : kind === 'context_overflow' ? overflowAdvice : ''
   const target = status >= 300 && status <= 399 ? headerOf(headers, 'location') : ''
   const redirect = target === '' ? '' : `it redirects to ${target}`
   const said = redirect || error.message || 'the provider gave no reason'
@@ -96,7 +107,8 @@ const misgenerated = /^tool_use_failed$|^output_parse_failed$/
 
 const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
 
-function fatalAdvice(status: number): string {
+/** What to do about a status, for somebody who has made an `openaiChat`. */
+export function fatalAdvice(status: number): string {
   if (status >= 300 && status <= 399)
     return 'Redirects are not followed: set the base URL to where the API is.'
   if (status === 401)

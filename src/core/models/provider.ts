@@ -124,6 +124,11 @@ export interface ModelRequestOptions {
    * nothing of the answer itself (headers, comments, empty pieces). Never throws.
    */
   onActivity: (kind?: 'content' | 'keep_alive') => void
+  /**
+   * Call it with what the run should be warned of, as `warning` events are: a setting that the model does not heed, for
+   * example. The same words are told once a run. Never throws.
+   */
+  onWarning?: (code: string, message: string) => void
 }
 
 /**

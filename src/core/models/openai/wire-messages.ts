@@ -37,7 +37,7 @@ export function toWire(message: Message, style: WireStyle): WireMessage | null {
 }
 
 /** What the model reads where a text has no words: several providers refuse a blank one. */
-const empty = '(empty)'
+export const empty = '(empty)'
 
 export function isBlank(text: string | null | undefined): boolean {
   return text === null || text === undefined || text.trim() === ''
@@ -97,7 +97,7 @@ function wireCall(call: ToolCall, callId: CallIds): WireMessage {
 }
 
 /** Providers that check names take 1 to 64 of these characters. */
-function validName(name: string): string {
+export function validName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }
 
@@ -105,7 +105,7 @@ function validName(name: string): string {
  * The arguments as the text of a JSON object. Many servers parse those of past calls, expect an object, and refuse the
  * whole request where they find none.
  */
-function objectText(text: string): string {
+export function objectText(text: string): string {
   if (text.trim() === '') return '{}'
   let value: unknown
   try {

@@ -1,0 +1,132 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { asObject, asText } from '../core/models/as-json.js'
+import { callIdsOf } from '../core/models/openai/wire-messages.js'
+import { sha256 } from '../../guards/lib/sha256.js'
+import { ModelError, type ModelRequest, type ToolSpec } from '../core/models/provider.js'
+import { wellFormed } from '../core/models/well-formed.js'
+import { cacheMark } from './cache.js'
+import type { SupportedUrls } from './files.js'
+import type { AiSdkModel } from './model.js'
+import type { LanguageModelOptions } from './options.js'
+import { promptOf, type PromptTarget } from './prompt.js'
+import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
+
+export type Warn = (code: string, message: string) => void
+
+/** Turns requests into what a model is called with, but for the signal. */
+export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
+  const { specificationVersion: version, provider: origin, modelId } = model
+  const key = optionsKey(origin)
+  const translated = new WeakMap<Message, Exclude<PromptMessage, { role: 'system' }>>()
+  const functions = new WeakMap<ToolSpec, CallTool>()
+  const hosted = Object.entries(options.providerTools ?? {}).map(([name, tool]) =>
+    hostedTool(name, tool, version),
+  )
+  const target: Omit<PromptTarget, 'urls'> = {
+    version,
+    origin,
+    modelId,
+    provider: key,
+    callId: callIdsAt(origin, modelId),
+    cache: cacheMark(origin, options.cache ?? true),
+  }
+
+  function functionOf(tool: ToolSpec): CallTool {
+    const known = functions.get(tool)
+    if (known !== undefined) return known
+    const { name, description, parameters } = wellFormed(tool)
+    const made: CallTool = { type: 'function', name, description, inputSchema: parameters }
+    functions.set(tool, made)
+    return made
+  }
+
+  return (request: ModelRequest, urls: SupportedUrls, warn: Warn): CallOptions => {
+    refuseExtraBody(request.extraBody)
+    const { toolChoice, responseFormat, sampling } = request
+    const tools = [...request.tools.map(functionOf), ...hosted]
+    const { effort, providerOptions } = reasoningOf(
+      request,
+      version,
+      key,
+      options.providerOptions ?? {},
+      warn,
+    )
+    const { maxTokens, temperature, topP, presencePenalty, frequencyPenalty, seed, stop } = sampling
+    return {
+      prompt: promptOf(request, { ...target, urls }, translated),
+      ...(tools.length > 0 && { tools }),
+      ...(tools.length > 0 && toolChoice !== undefined && { toolChoice: choiceOf(toolChoice) }),
+      ...(responseFormat && {
+        responseFormat: { type: 'json', schema: responseFormat.schema, name: responseFormat.name },
+      }),
+      ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
+      ...(temperature !== undefined && { temperature }),
+      ...(topP !== undefined && { topP }),
+      ...(presencePenalty !== undefined && { presencePenalty }),
+      ...(frequencyPenalty !== undefined && { frequencyPenalty }),
+      ...(seed !== undefined && { seed }),
+      ...(stop !== undefined && { stopSequences: typeof stop === 'string' ? [stop] : stop }),
+      ...(effort !== undefined && { reasoning: effort }),
+      ...(options.headers !== undefined && { headers: options.headers }),
+      ...(Object.keys(providerOptions).length > 0 && { providerOptions }),
+    }
+  }
+}
+
+function choiceOf(choice: NonNullable<ModelRequest['toolChoice']>): NonNullable<CallOptions['toolChoice']> {
+  return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name }
+}
+
+/** The name under which a provider reads its options: `openai` of `openai.responses`. */
+export function optionsKey(origin: string): string {
+  const [first = origin] = origin.split('.')
+  return first
+}
+
+/** A tool of the package as its specification calls it; packages make them for `ai`, which names them by their key. */
+function hostedTool(name: string, tool: object, version: AiSdkModel['specificationVersion']): CallTool {
+  const { id, args } = { id: Reflect.get(tool, 'id') as unknown, args: asObject(Reflect.get(tool, 'args')) }
+  return { type: version === 'v2' ? 'provider-defined' : 'provider', id: asText(id), name, args: args ?? {} }
+}
+
+/** Mistral's have nine letters and digits; Anthropic's and Bedrock's are letters, digits, _ and -. */
+function callIdsAt(origin: string, modelId: string): (id: string) => string {
+  const isMistral =
+    origin.startsWith('mistral') || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(modelId)
+  const shortened = callIdsOf(modelId, isMistral)
+  if (!/anthropic|bedrock/.test(origin)) return shortened
+  return (id) => (/^[\w-]{1,64}$/.test(id) ? id : `call_${sha256(JSON.stringify(id)).slice(0, 32)}`)
+}
+
+/** Providers whose packages of v2 and v3 take the effort as an option of this name. */
+const effortOption = new Set(['openai', 'azure', 'xai', 'groq'])
+
+/** How long it thinks: a field of v4, before it an option of some providers. What the options say themselves comes first. */
+function reasoningOf(
+  { sampling: { reasoningEffort: effort } }: ModelRequest,
+  version: AiSdkModel['specificationVersion'],
+  key: string,
+  given: ProviderData,
+  warn: Warn,
+): { effort?: string; providerOptions: ProviderData } {
+  if (effort === undefined) return { providerOptions: given }
+  if (version === 'v4') return { effort, providerOptions: given }
+  if (effortOption.has(key))
+    return { providerOptions: { ...given, [key]: { reasoningEffort: effort, ...given[key] } } }
+  warn(
+    'unsupported_setting',
+    `sampling.reasoningEffort is not heeded: the package of ${key} has an option of its own for it. Set it in providerOptions of languageModel.`,
+  )
+  return { providerOptions: given }
+}
+
+function refuseExtraBody(extraBody: JsonObject): void {
+  const [key] = Object.keys(extraBody)
+  if (key === undefined) return
+  throw new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_option',
+    message: `extraBody.${key} cannot be sent: a model of the AI SDK writes its requests itself. Give what the provider takes as providerOptions of languageModel.`,
+  })
+}

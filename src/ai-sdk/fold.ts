@@ -1,0 +1,289 @@
+import type { Json, JsonObject } from '../../machines/agent/json.js'
+import type { ToolCall } from '../../machines/agent/messages.js'
+import type { ModelResponse } from '../../machines/agent/response.js'
+import { asList, asObject, asText } from '../core/models/as-json.js'
+import { refuseTooLarge } from '../core/models/openai/limits.js'
+import { type Delta, noDelta } from '../core/models/openai/delta.js'
+import { plainExtra } from '../core/models/plain-extra.js'
+import { ModelError } from '../core/models/provider.js'
+import { toBase64 } from './files.js'
+import { itemsOf, type EchoPart } from './echo.js'
+import { finishOf, usageOf } from './usage.js'
+
+/** A piece of the answer, as far as it has come. */
+type Block =
+  | { type: 'text' | 'reasoning'; key: string; text: string; metadata: JsonObject }
+  | { type: 'call'; key: string; name: string; input: string; hosted: boolean; metadata: JsonObject }
+  | { type: 'other'; part: EchoPart }
+
+export interface Fold {
+  /** Takes one part of a stream, or of the content of a whole answer. Returns what it adds to what is shown. */
+  push(part: unknown): Delta
+  /** The end, of a stream (its part `finish`) or of a whole answer. */
+  finish(end: unknown): void
+  /** Grows with what is of the answer. */
+  readonly progress: number
+  response(): ModelResponse
+}
+
+/** Puts an answer together, of any version of the specification. `provider` is the model's own name for its provider. */
+export function createFold(provider: string, version: string): Fold {
+  const blocks: Block[] = []
+  let model: string | null = null
+  let end: JsonObject | null = null
+  let size = 0
+  let progress = 0
+
+  function textBlock(type: 'text' | 'reasoning', key: string): Block & { text: string } {
+    const known = blocks.findLast(
+      (block): block is Block & { text: string } => block.type === type && block.key === key,
+    )
+    if (known !== undefined) return known
+    const block = { type, key, text: '', metadata: {} }
+    blocks.push(block)
+    return block
+  }
+
+  function write(type: 'text' | 'reasoning', key: string, text: string, part: JsonObject): Delta {
+    const block = textBlock(type, key)
+    if (block.type !== 'other') merge(block.metadata, part['providerMetadata'])
+    if (text === '') return noDelta
+    // Thoughts come in paragraphs; what is said is one text.
+    const isNext = block.text === '' && blocks.some((other) => other.type === type && other.text !== '')
+    block.text += text
+    grow(text.length)
+    if (type === 'text') return { text, reasoning: '' }
+    return { text: '', reasoning: isNext ? paragraph + text : text }
+  }
+
+  function callBlock(part: JsonObject, id: unknown): Block & { type: 'call' } {
+    const key = asText(id)
+    const known = blocks.findLast(
+      (block): block is Block & { type: 'call' } => block.type === 'call' && block.key === key,
+    )
+    const block = known ?? { type: 'call', key, name: '', input: '', hosted: false, metadata: {} }
+    if (known === undefined) {
+      blocks.push(block)
+      progress += 1
+    }
+    block.name = asText(part['toolName']) || block.name
+    block.hosted ||= part['providerExecuted'] === true
+    merge(block.metadata, part['providerMetadata'])
+    return block
+  }
+
+  function keep(part: EchoPart): Delta {
+    blocks.push({ type: 'other', part })
+    progress += 1
+    return noDelta
+  }
+
+  function grow(length: number): void {
+    size += length
+    progress += length
+    refuseTooLarge(size)
+  }
+
+  function take(part: JsonObject): Delta {
+    const id = asText(part['id'])
+    switch (asText(part['type'])) {
+      case 'text-start':
+      case 'text-delta':
+      case 'text-end':
+        return write('text', id, asText(part['delta']), part)
+      case 'reasoning-start':
+      case 'reasoning-delta':
+      case 'reasoning-end':
+        return write('reasoning', id, asText(part['delta']), part)
+      // Of a whole answer: each is a block of its own.
+      case 'text':
+      case 'reasoning':
+        return write(part['type'] as 'text' | 'reasoning', `${blocks.length}`, asText(part['text']), part)
+      case 'tool-input-start':
+      case 'tool-input-end':
+        callBlock(part, id)
+        return noDelta
+      case 'tool-input-delta': {
+        const delta = asText(part['delta'])
+        callBlock(part, id).input += delta
+        grow(delta.length)
+        return noDelta
+      }
+      case 'tool-call': {
+        const { input } = part
+        const block = callBlock(part, part['toolCallId'])
+        const text = typeof input === 'string' ? input : JSON.stringify(input ?? {})
+        grow(Math.max(0, text.length - block.input.length))
+        block.input = text
+        return noDelta
+      }
+      case 'tool-result':
+        return part['preliminary'] === true ? noDelta : keep(resultPart(part))
+      case 'file':
+      case 'reasoning-file':
+        return keep(filePart(part))
+      case 'custom':
+        return keep({ type: 'custom', kind: asText(part['kind']), ...optionsFrom(part['providerMetadata']) })
+      case 'tool-approval-request':
+        throw unsupportedApproval(asText(part['toolCallId']))
+      case 'response-metadata':
+        model = asText(part['modelId']) || model
+        return noDelta
+      default:
+        return noDelta
+    }
+  }
+
+  return {
+    get progress() {
+      return progress
+    },
+
+    push(part) {
+      const given = asObject(part)
+      return given === null ? noDelta : take(given)
+    },
+
+    finish(given) {
+      end = asObject(given)
+      progress += 1
+      model = asText(asObject(end?.['response'])?.modelId) || model
+    },
+
+    response() {
+      const text = joined(blocks, 'text', '')
+      const toolCalls = callsOf(blocks)
+      const { finishReason, complete } = finishOf(end?.['finishReason'])
+      const items = itemsOf(provider, { text, toolCalls }, echoParts(blocks))
+      return {
+        text,
+        reasoning: joined(blocks, 'reasoning', paragraph),
+        refusal: null,
+        toolCalls,
+        finishReason,
+        complete: end !== null && complete,
+        usage: usageOf(end?.['usage'], { version, provider, metadata: end?.['providerMetadata'] }),
+        model,
+        ...(items && { providerItems: items }),
+      }
+    },
+  }
+}
+
+const paragraph = '\n\n'
+
+function joined(blocks: readonly Block[], type: 'text' | 'reasoning', between: string): string {
+  return blocks
+    .flatMap((block) => (block.type === type && block.text !== '' ? [block.text] : []))
+    .join(between)
+}
+
+/** The calls that are ours to carry out. Their ids are made unique here: the echo counts on the order alone. */
+function callsOf(blocks: readonly Block[]): ToolCall[] {
+  return blocks.flatMap((block): ToolCall[] =>
+    block.type !== 'call' || block.hosted
+      ? []
+      : [
+          {
+            id: block.key,
+            type: 'function',
+            function: { name: block.name, arguments: block.input.trim() === '' ? '{}' : block.input },
+          },
+        ],
+  )
+}
+
+function echoParts(blocks: readonly Block[]): EchoPart[] {
+  let calls = 0
+  return blocks.flatMap((block): EchoPart[] => {
+    if (block.type === 'other') return [block.part]
+    const options = optionsFrom(block.metadata)
+    switch (block.type) {
+      case 'text':
+        return block.text === '' && options['providerOptions'] === undefined
+          ? []
+          : [{ type: 'text', length: block.text.length, ...options }]
+      case 'reasoning':
+        return [{ type: 'reasoning', text: block.text, ...options }]
+      default:
+        if (!block.hosted) return [{ type: 'call', index: calls++, ...options }]
+        return [
+          {
+            type: 'tool-call',
+            toolCallId: block.key,
+            toolName: block.name,
+            input: parsed(block.input),
+            providerExecuted: true,
+            ...options,
+          },
+        ]
+    }
+  })
+}
+
+function resultPart(part: JsonObject): EchoPart {
+  return {
+    type: 'tool-result',
+    toolCallId: asText(part['toolCallId']),
+    toolName: asText(part['toolName']),
+    output: {
+      type: part['isError'] === true ? 'error-json' : 'json',
+      value: plainExtra(part['result']) ?? null,
+    },
+    ...optionsFrom(part['providerMetadata']),
+  }
+}
+
+/** Bytes and addresses in the one form that JSON has for them. */
+function filePart(part: JsonObject): EchoPart {
+  const { data } = part
+  const tagged: Record<string, unknown> | null = asObject(data)
+  const held: unknown = tagged?.['type'] === undefined ? data : (tagged['data'] ?? tagged['url'])
+  return {
+    type: part['type'] === 'file' ? 'file' : 'reasoning-file',
+    mediaType: asText(part['mediaType']),
+    ...(isURL(held) ? { url: held.href } : { data: isBytes(held) ? toBase64(held) : asText(held) }),
+    ...optionsFrom(part['providerMetadata']),
+  }
+}
+
+function isURL(value: unknown): value is URL {
+  return value instanceof URL
+}
+
+function isBytes(value: unknown): value is Uint8Array {
+  return value instanceof Uint8Array
+}
+
+function merge(into: JsonObject, metadata: unknown): void {
+  for (const [name, own] of Object.entries(asObject(metadata) ?? {}))
+    into[name] = { ...asObject(into[name]), ...asObject(own) }
+}
+
+/** What a provider said of a part is what it wants to be told with it. */
+function optionsFrom(metadata: unknown): { providerOptions?: JsonObject } {
+  const plain = asObject(plainExtra(metadata))
+  const said = Object.entries(plain ?? {}).filter(([, own]) => Object.keys(asObject(own) ?? {}).length > 0)
+  return said.length === 0 ? {} : { providerOptions: Object.fromEntries(said) }
+}
+
+function parsed(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return text.trim() === '' ? {} : text
+  }
+}
+
+function unsupportedApproval(callId: string): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_approval',
+    message: `The provider asks whether its own tool may be called (${callId}), which cannot be answered here. Let it need no approval, or make it a tool of the agent with needsApproval.`,
+  })
+}
+
+/** The content of a whole answer. */
+export function contentOf(result: unknown): readonly Json[] {
+  return asList(asObject(result)?.content)
+}

@@ -1,0 +1,169 @@
+import type { ModelResponse } from '../../machines/agent/response.js'
+import { abortable } from '../core/base/abort.js'
+import { asList, asObject, asText } from '../core/models/as-json.js'
+import type {
+  ModelProvider,
+  ModelRequest,
+  ModelRequestOptions,
+  StructuredOutputSupport,
+} from '../core/models/provider.js'
+import { createCallBuilder, optionsKey } from './call-options.js'
+import { toModelError } from './failure.js'
+import type { SupportedUrls } from './files.js'
+import { contentOf, createFold, type Fold } from './fold.js'
+import { type AiSdkModel, checkModel } from './model.js'
+import { checkOptions, type LanguageModelOptions } from './options.js'
+import type { CallOptions } from './spec.js'
+
+/**
+ * Any language model of the AI SDK as the model of an agent: Anthropic, Gemini, Bedrock, Mistral and some fifty more, by the
+ * packages of AI SDK 5, 6 and 7. The package makes the requests; the loop retries them, so that its `maxRetries` plays no part.
+ *
+ * @example
+ * import { anthropic } from '@ai-sdk/anthropic'
+ *
+ * createAgent({ model: languageModel(anthropic('claude-sonnet-4-5')) })
+ *
+ * @throws ConfigError `invalid_model` or `unsupported_model_version` for what is no such model, `invalid_option` for options
+ * that no request could be made with.
+ */
+export function languageModel(model: AiSdkModel, options: LanguageModelOptions = {}): ModelProvider {
+  checkModel(model)
+  checkOptions(options)
+  const { provider: origin, modelId } = model
+  const provider = options.provider ?? priceName(origin)
+  const callOf = createCallBuilder(model, options)
+  const structuredOutput = options.structuredOutput ?? structuredOutputAt(optionsKey(origin))
+  return {
+    provider,
+    model: modelId,
+    ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
+    request: (request, callbacks) =>
+      abortable(callbacks.signal, (own) => ask(model, callOf, request, { ...callbacks, signal: own.signal })),
+  }
+}
+
+async function ask(
+  model: AiSdkModel,
+  callOf: ReturnType<typeof createCallBuilder>,
+  request: ModelRequest,
+  callbacks: ModelRequestOptions,
+): Promise<ModelResponse> {
+  const { signal, onWarning = ignore, onSent } = callbacks
+  const fold = createFold(model.provider, model.specificationVersion)
+  try {
+    const urls: SupportedUrls = (await model.supportedUrls) ?? {}
+    const call = { ...callOf(request, urls, onWarning), abortSignal: signal }
+    // The package still puts the request together.
+    if (onSent) setTimeout(onSent, 0)
+    if (request.stream) await readStream(model, call, fold, callbacks)
+    else await readWhole(model, call, fold, callbacks)
+    return fold.response()
+  } catch (error) {
+    signal.throwIfAborted()
+    const { text, usage } = fold.response()
+    throw toModelError(error, model.modelId, { partialText: text, usage })
+  }
+}
+
+async function readStream(
+  model: AiSdkModel,
+  call: CallOptions,
+  fold: Fold,
+  callbacks: ModelRequestOptions,
+): Promise<void> {
+  const { signal, onDelta, onActivity } = callbacks
+  const { stream } = (await model.doStream(call as never)) as { stream: ReadableStream<unknown> }
+  onActivity('keep_alive')
+  const reader = stream.getReader()
+  const cancel = () => void reader.cancel(signal.reason).catch(ignore)
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      // A cancelled reader ends like a finished one.
+      signal.throwIfAborted()
+      if (done) return
+      const before = fold.progress
+      takePart(value, fold, callbacks, onDelta)
+      onActivity(fold.progress > before ? 'content' : 'keep_alive')
+    }
+  } catch (error) {
+    if (!signal.aborted) cancel()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+function takePart(
+  part: unknown,
+  fold: Fold,
+  { onWarning }: ModelRequestOptions,
+  onDelta: ModelRequestOptions['onDelta'],
+): void {
+  const given = asObject(part)
+  switch (asText(given?.type)) {
+    case 'stream-start':
+      warn(given?.warnings, onWarning)
+      return
+    case 'finish':
+      fold.finish(part)
+      return
+    case 'error':
+      throw given?.error
+    default: {
+      const { text, reasoning } = fold.push(part)
+      if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+    }
+  }
+}
+
+async function readWhole(
+  model: AiSdkModel,
+  call: CallOptions,
+  fold: Fold,
+  { onActivity, onWarning }: ModelRequestOptions,
+): Promise<void> {
+  const result = await model.doGenerate(call as never)
+  onActivity()
+  warn(asObject(result)?.warnings, onWarning)
+  for (const part of contentOf(result)) fold.push(part)
+  fold.finish(result)
+}
+
+/** What a package says that it has left out. */
+function warn(warnings: unknown, onWarning: ModelRequestOptions['onWarning']): void {
+  for (const warning of asList(warnings)) {
+    const given = asObject(warning)
+    const what = asText(given?.feature) || asText(given?.setting) || asText(asObject(given?.tool)?.name)
+    const why = asText(given?.message) || asText(given?.details)
+    const type = asText(given?.type)
+    const code = type.startsWith('unsupported') ? 'unsupported_setting' : 'provider_warning'
+    const not = code === 'unsupported_setting' && what !== '' ? `${what} is not heeded by the provider` : what
+    onWarning?.(code, [not, why].filter((words) => words !== '').join(': ') || type)
+  }
+}
+
+/** By the first word of the model's provider, the name that prices have, where it is another. */
+const priceNames: Readonly<Record<string, string>> = {
+  vertex: 'google',
+  xai: 'x-ai',
+  bedrock: 'aws',
+  'amazon-bedrock': 'aws',
+  togetherai: 'together',
+}
+
+function priceName(origin: string): string {
+  if (origin.includes('anthropic') && !origin.includes('bedrock')) return 'anthropic'
+  const name = optionsKey(origin)
+  return Object.hasOwn(priceNames, name) ? (priceNames[name] ?? name) : name
+}
+
+/** Those whose packages pass the schema on, with every current model. */
+function structuredOutputAt(name: string): StructuredOutputSupport | undefined {
+  if (name === 'openai' || name === 'azure' || name === 'xai') return 'beside_tools'
+  return name === 'google' || name === 'mistral' ? 'alone' : undefined
+}
+
+function ignore(): void {}

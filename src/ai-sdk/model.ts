@@ -1,0 +1,102 @@
+import { ConfigError } from '../core/base/errors.js'
+
+/**
+ * The versions of the AI SDK's specification of language models that are spoken: those of `ai` 5, 6 and 7.
+ *
+ * @example
+ * const version: SpecificationVersion = 'v3' // what a provider's package has as `specificationVersion`
+ */
+export type SpecificationVersion = 'v2' | 'v3' | 'v4'
+
+const versions: readonly SpecificationVersion[] = ['v2', 'v3', 'v4']
+
+/**
+ * A language model of the AI SDK, as every provider package makes one: `anthropic('claude-…')`, `google('gemini-…')`.
+ *
+ * @example
+ * import { anthropic } from '@ai-sdk/anthropic'
+ *
+ * const model: AiSdkModel = anthropic('claude-sonnet-4-5')
+ * createAgent({ model: languageModel(model) })
+ */
+export interface AiSdkModel {
+  /** Which specification it was written for. */
+  readonly specificationVersion: SpecificationVersion
+  /** The provider and its API: `anthropic.messages`, `google.generative-ai`, … */
+  readonly provider: string
+  /** The model, as the provider names it. */
+  readonly modelId: string
+  /** By media type, the addresses that the provider fetches by itself. */
+  readonly supportedUrls?: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>
+  /** One answer, whole. Its types differ from version to version. */
+  doGenerate(options: never): PromiseLike<unknown>
+  /** One answer in pieces. */
+  doStream(options: never): PromiseLike<unknown>
+}
+
+/** @throws ConfigError for whatever is no language model of a known specification, with what to do about it. */
+export function checkModel(model: unknown): asserts model is AiSdkModel {
+  if (typeof model === 'string') {
+    throw invalid(
+      'invalid_model',
+      `'${model}' is a name. Pass the model that a provider package makes: languageModel(anthropic('claude-…')).`,
+    )
+  }
+  if (typeof model === 'function') {
+    throw invalid(
+      'invalid_model',
+      "this is a provider, not yet a model. Call it with a model's name: languageModel(anthropic('claude-…')).",
+    )
+  }
+  if (typeof model !== 'object' || model === null)
+    throw invalid('invalid_model', `it must be a language model of the AI SDK, but is ${String(model)}.`)
+  const given: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = { ...methodsOf(model) }
+  if (given['then'] !== undefined)
+    throw invalid('invalid_model', 'this is a promise of a model: await it first.')
+  const { specificationVersion: version, provider, modelId, doGenerate, doStream } = given
+  const isKnown = versions.some((one) => one === version)
+  if (isKnown && typeof doGenerate === 'function' && typeof doStream === 'function') {
+    if (typeof provider === 'string' && typeof modelId === 'string') return
+    throw invalid('invalid_model', 'it has no provider and modelId, which every model of the AI SDK has.')
+  }
+  if (version === 'v1') {
+    throw invalid(
+      'unsupported_model_version',
+      `${named(given)} was written for 'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest.`,
+    )
+  }
+  if (version !== undefined && !isKnown) {
+    throw invalid(
+      'unsupported_model_version',
+      `${named(given)} was written for ${shown(version)}, and this version of Statewright knows ${versions.join(', ')}. Update statewright, or install a version of the provider's package that is written for one of these.`,
+    )
+  }
+  if (isKnown) {
+    throw invalid(
+      'invalid_model',
+      `${named(given)} is of another kind (embeddings, images, speech): pass a language model, such as anthropic('claude-…').`,
+    )
+  }
+  throw invalid(
+    'invalid_model',
+    "this object is no model of the AI SDK: it has no specificationVersion. Pass what a provider package makes: languageModel(anthropic('claude-…')).",
+  )
+}
+
+/** What is asked about, also where a class keeps it on its prototype. */
+function methodsOf(model: object): Record<string, unknown> {
+  const keys = ['specificationVersion', 'provider', 'modelId', 'doGenerate', 'doStream', 'then']
+  return Object.fromEntries(keys.map((key) => [key, Reflect.get(model, key)]))
+}
+
+function named({ provider, modelId }: { provider?: unknown; modelId?: unknown }): string {
+  return typeof modelId === 'string' ? `the model ${modelId} (${shown(provider)})` : 'this model'
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : typeof value
+}
+
+function invalid(code: string, what: string): ConfigError {
+  return new ConfigError(code, `languageModel: ${what}`, 'model')
+}

@@ -1,0 +1,77 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import { ConfigError } from '../core/base/errors.js'
+import type { StructuredOutputSupport } from '../core/models/provider.js'
+
+/**
+ * What goes with every request to a model of the AI SDK.
+ *
+ * @example
+ * import { anthropic } from '@ai-sdk/anthropic'
+ *
+ * languageModel(anthropic('claude-sonnet-4-5'), {
+ *   providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 4_000 } } },
+ *   cache: '1h',
+ * })
+ */
+export interface LanguageModelOptions {
+  /** Options of the provider's own, by its name, as its package documents them. */
+  providerOptions?: Record<string, JsonObject> | undefined
+  /**
+   * Tools that the provider carries out itself, by name: `{ web_search: anthropic.tools.webSearch_20250305() }`. Their calls
+   * and results stay with the answer and go back with it; the agent's own tools, guards and approvals see none of them.
+   */
+  providerTools?: Record<string, object> | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+  /**
+   * Whether the stable part of each request is marked for the provider's cache, where it wants marks (Anthropic); `'1h'`
+   * keeps it an hour instead of five minutes. Default true. Other providers need none.
+   */
+  cache?: boolean | '5m' | '1h' | undefined
+  /** The provider, for people and for prices. Default: known from the model. */
+  provider?: string | undefined
+  /**
+   * Whether an output schema can be left to the model, also `beside_tools` or only `alone`; `'none'` asks for the answer by
+   * a tool. Default: what is known of the provider.
+   */
+  structuredOutput?: StructuredOutputSupport | 'none' | undefined
+}
+
+/** @throws ConfigError for options that no request could be made with. */
+export function checkOptions(options: LanguageModelOptions): void {
+  const { providerOptions, providerTools, headers, cache, provider, structuredOutput } = options
+  if (!isRecordOf(providerOptions, isRecord))
+    throw invalid('providerOptions', "must hold objects by a provider's name: { anthropic: { … } }.")
+  if (!isRecordOf(providerTools, hasId))
+    throw invalid(
+      'providerTools',
+      "must hold tools of the provider's package by name: { web_search: anthropic.tools.webSearch_20250305() }.",
+    )
+  if (!isRecordOf(headers, (value) => typeof value === 'string'))
+    throw invalid('headers', 'must hold texts by the name of the header.')
+  if (![undefined, true, false, '5m', '1h'].includes(cache))
+    throw invalid('cache', "must be true, false, '5m' or '1h'.")
+  if (provider !== undefined && (typeof provider !== 'string' || provider.trim() === ''))
+    throw invalid('provider', "must be a provider's name, such as 'anthropic'.")
+  if (![undefined, 'beside_tools', 'alone', 'none'].includes(structuredOutput))
+    throw invalid('structuredOutput', "must be 'beside_tools', 'alone' or 'none'.")
+}
+
+function isRecordOf(value: unknown, fits: (item: unknown) => boolean): boolean {
+  return value === undefined || (isRecord(value) && Object.values(value as object).every(fits))
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function hasId(value: unknown): boolean {
+  return (
+    (typeof value === 'object' || typeof value === 'function') &&
+    typeof Reflect.get(value ?? {}, 'id') === 'string'
+  )
+}
+
+function invalid(option: string, what: string): ConfigError {
+  return new ConfigError('invalid_option', `languageModel: ${option} ${what}`, option)
+}

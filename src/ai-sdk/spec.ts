@@ -1,0 +1,88 @@
+import type { Json, JsonObject } from '../../machines/agent/json.js'
+
+/**
+ * What is sent to a model of the AI SDK, in the words that its specifications v2, v3 and v4 share. Where they differ, a
+ * value has the form of the model's own version.
+ */
+export interface CallOptions {
+  prompt: PromptMessage[]
+  maxOutputTokens?: number
+  temperature?: number
+  topP?: number
+  presencePenalty?: number
+  frequencyPenalty?: number
+  stopSequences?: string[]
+  seed?: number
+  responseFormat?: { type: 'json'; schema: JsonObject; name: string }
+  tools?: CallTool[]
+  toolChoice?: { type: 'auto' | 'none' | 'required' } | { type: 'tool'; toolName: string }
+  /** v4 alone: how long it thinks. */
+  reasoning?: string
+  headers?: Record<string, string>
+  providerOptions?: ProviderData
+  abortSignal?: AbortSignal
+}
+
+/** Options and metadata of providers, by the provider's name. */
+export type ProviderData = Record<string, JsonObject>
+
+export type CallTool =
+  | { type: 'function'; name: string; description: string; inputSchema: JsonObject }
+  | { type: 'provider' | 'provider-defined'; id: string; name: string; args: JsonObject }
+
+export type PromptMessage =
+  | { role: 'system'; content: string; providerOptions?: ProviderData }
+  | { role: 'user'; content: PromptPart[] }
+  | { role: 'assistant'; content: PromptPart[] }
+  | { role: 'tool'; content: PromptPart[] }
+
+export type PromptPart =
+  | { type: 'text'; text: string; providerOptions?: ProviderData }
+  | { type: 'reasoning'; text: string; providerOptions?: ProviderData }
+  | {
+      type: 'file' | 'reasoning-file'
+      mediaType: string
+      data: FileData
+      filename?: string
+      providerOptions?: ProviderData
+    }
+  | { type: 'custom'; kind: string; providerOptions?: ProviderData }
+  | {
+      type: 'tool-call'
+      toolCallId: string
+      toolName: string
+      input: Json
+      providerExecuted?: true
+      providerOptions?: ProviderData
+    }
+  | {
+      type: 'tool-result'
+      toolCallId: string
+      toolName: string
+      output: Json | ToolOutput
+      providerOptions?: ProviderData
+    }
+
+/** v2 and v3 have the bare data, v4 says which kind it is. */
+export type FileData =
+  | string
+  | URL
+  | { type: 'data'; data: string }
+  | { type: 'url'; url: URL }
+  | { type: 'reference'; reference: Record<string, string> }
+
+export type ToolOutput =
+  | { type: 'text'; value: string }
+  | { type: 'json'; value: Json }
+  | { type: 'error-json'; value: Json }
+  | { type: 'content'; value: ToolOutputPart[] }
+
+export type ToolOutputPart =
+  | { type: 'text'; text: string }
+  /** v2 */
+  | { type: 'media'; data: string; mediaType: string }
+  /** v3 */
+  | { type: 'image-data' | 'file-data'; data: string; mediaType: string; filename?: string }
+  | { type: 'image-url' | 'file-url'; url: string }
+  /** v4 */
+  | { type: 'file'; data: FileData; mediaType: string; filename?: string }

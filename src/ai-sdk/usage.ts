@@ -1,0 +1,83 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import type { TokenUsage } from '../../machines/agent/usage.js'
+import { asObject, asText } from '../core/models/as-json.js'
+
+/** How an answer ended, in the words that the loop knows; `complete`: whether the provider said that it had. */
+export function finishOf(given: unknown): { finishReason: string | null; complete: boolean } {
+  const nested = asObject(given)
+  const unified = nested === null ? asText(given) : asText(nested.unified)
+  const raw = asText(nested?.raw)
+  // Packages put these in where a stream closed without an end; of v2, `other` is a reason that was given.
+  const missing = nested === null ? ['', 'unknown'] : ['', 'unknown', 'other', 'error', 'interrupted']
+  if (missing.includes(unified) && raw === '') return { finishReason: null, complete: false }
+  // A filter is not the only thing that packages call so: the model itself may have declined.
+  if (raw.toLowerCase() === 'refusal') return { finishReason: 'refusal', complete: true }
+  const known = words[unified]
+  return { finishReason: known ?? (raw || unified), complete: true }
+}
+
+const words: Readonly<Record<string, string>> = {
+  stop: 'stop',
+  length: 'length',
+  'tool-calls': 'tool_calls',
+  'content-filter': 'content_filter',
+}
+
+interface Source {
+  version: string
+  provider: string
+  /** Of the whole answer. */
+  metadata: unknown
+}
+
+/** The usage of an answer; null when nothing was counted. */
+export function usageOf(given: unknown, source: Source): TokenUsage | null {
+  const usage = asObject(given)
+  if (usage === null) return null
+  const counted = asObject(usage.inputTokens) === null ? flat(usage, source) : nested(usage)
+  return counted.inputTokens + counted.outputTokens === 0 ? null : counted
+}
+
+/** v3 and v4: cached tokens are part of the input, reasoning is part of the output. */
+function nested(usage: JsonObject): TokenUsage {
+  const input = asObject(usage.inputTokens) ?? {}
+  const output = asObject(usage.outputTokens) ?? {}
+  const cachedInputTokens = count(input['cacheRead'])
+  const parts = count(input['noCache']) + cachedInputTokens + count(input['cacheWrite'])
+  const reasoningTokens = count(output['reasoning'])
+  const inputTokens = count(input['total']) || parts
+  const outputTokens = count(output['total']) || count(output['text']) + reasoningTokens
+  return whole({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens })
+}
+
+/** v2: what is part of what was up to the package. Anthropic's leaves the cached tokens out, others the reasoning. */
+function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
+  const [input, output] = [count(usage.inputTokens), count(usage.outputTokens)]
+  const cachedInputTokens = count(usage.cachedInputTokens)
+  const anthropic = asObject(asObject(metadata)?.anthropic)
+  const isAnthropic = provider.includes('anthropic')
+  const beside = isAnthropic ? cachedInputTokens + count(anthropic?.cacheCreationInputTokens) : 0
+  const inputTokens = input + beside
+  const apart = isAnthropic ? 0 : Math.max(0, count(usage.totalTokens) - input - output)
+  return whole({
+    inputTokens,
+    outputTokens: output + apart,
+    cachedInputTokens,
+    reasoningTokens: count(usage.reasoningTokens),
+  })
+}
+
+function whole(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    cachedInputTokens: Math.min(cachedInputTokens, inputTokens),
+    reasoningTokens: Math.min(reasoningTokens, outputTokens),
+  }
+}
+
+function count(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0
+}

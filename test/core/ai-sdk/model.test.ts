@@ -1,0 +1,69 @@
+import { languageModel, type AiSdkModel, type LanguageModelOptions } from '../../../src/ai-sdk/index.js'
+import { ConfigError } from '../../../src/index.js'
+import { sdkModel } from './sdk-model.js'
+
+const functions = { doGenerate: () => Promise.reject(), doStream: () => Promise.reject() }
+const whole = { specificationVersion: 'v3', provider: 'mine', modelId: 'm-1', ...functions }
+
+const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
+  ['a name', 'anthropic/claude', 'invalid_model', /is a name\. Pass the model that a provider package makes/],
+  ['a provider', () => whole, 'invalid_model', /a provider, not yet a model\. Call it with a model's name/],
+  ['nothing', undefined, 'invalid_model', /but is undefined/],
+  ['null', null, 'invalid_model', /but is null/],
+  ['a promise', Promise.resolve(whole), 'invalid_model', /await it first/],
+  ['any object', { model: 'gpt' }, 'invalid_model', /it has no specificationVersion/],
+  [
+    'one of AI SDK 4',
+    { ...whole, specificationVersion: 'v1' },
+    'unsupported_model_version',
+    /npm install @ai-sdk\/NAME@latest/,
+  ],
+  [
+    'one of the future',
+    { ...whole, specificationVersion: 'v9' },
+    'unsupported_model_version',
+    /'v9', and this version of Statewright knows v2, v3, v4/,
+  ],
+  ['a version that is no text', { ...whole, specificationVersion: 3 }, 'unsupported_model_version', /number/],
+  [
+    'one for embeddings',
+    { specificationVersion: 'v3', provider: 'mine', modelId: 'e-1', doEmbed() {} },
+    'invalid_model',
+    /e-1 \('mine'\) is of another kind/,
+  ],
+  ['one without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider and modelId/],
+]
+
+it.each(wrong)('%s is refused, with what to do', (_what, model, code, says) => {
+  const make = () => languageModel(model as AiSdkModel)
+  expect(make).toThrow(ConfigError)
+  expect(make).toThrow(
+    expect.objectContaining({ code, subject: 'model', message: expect.stringMatching(says) }),
+  )
+})
+
+const options: [option: string, value: unknown][] = [
+  ['providerOptions', { anthropic: true }],
+  ['providerOptions', []],
+  ['providerTools', { search: {} }],
+  ['headers', { a: 1 }],
+  ['cache', 'forever'],
+  ['provider', ''],
+  ['structuredOutput', true],
+]
+
+it.each(options)('the option %s is refused as %j', (option, value) => {
+  const make = () => languageModel(sdkModel([]), { [option]: value } as LanguageModelOptions)
+  expect(make).toThrow(expect.objectContaining({ code: 'invalid_option', subject: option }))
+})
+
+it.each([
+  ['anthropic.messages', 'anthropic'],
+  ['vertex.anthropic.messages', 'anthropic'],
+  ['google.generative-ai', 'google'],
+  ['openai.responses', 'openai'],
+  ['xai.chat', 'x-ai'],
+  ['amazon-bedrock', 'aws'],
+])('the prices of %s are those of %s', (origin, provider) => {
+  expect(languageModel(sdkModel([], { provider: origin }))).toMatchObject({ provider, model: 'm-1' })
+})

@@ -1,0 +1,25 @@
+import { languageModel } from '../../../src/ai-sdk/index.js'
+import { createAgent } from '../../../src/index.js'
+import { tool } from '../../support/tools.js'
+import { sdkModel } from './sdk-model.js'
+
+test('what a provider warns of is told once a run', async () => {
+  const parts = [
+    { type: 'stream-start', warnings: [{ type: 'unsupported', feature: 'seed' }] },
+    { type: 'tool-call', toolCallId: 'c1', toolName: 'wait', input: '{}' },
+  ]
+  const agent = createAgent({
+    model: languageModel(sdkModel(parts)),
+    tools: [tool('wait')],
+    limits: { maxSteps: 3 },
+  })
+  for (const session of ['a', 'b']) {
+    const run = agent.run('Go.', { session })
+    const told: string[] = []
+    run.events$.subscribe((event) => {
+      if (event.type === 'warning' && event.code === 'unsupported_setting') told.push(event.message)
+    })
+    expect((await run.result).steps).toBe(3)
+    expect(told).toEqual(['seed is not heeded by the provider'])
+  }
+})
