@@ -2,7 +2,7 @@
 // hundreds, which is what makes importing it cheap. Packages stay outside: apps share them with us, and have the same
 // classes.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -33,6 +33,7 @@ await build({
     'src/stores/index.ts',
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',
+    'src/studio/index.ts',
     'src/cli/main.ts',
   ],
   outdir: 'dist',
@@ -50,3 +51,29 @@ await build({
   sourcesContent: false,
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
+
+// The page of the studio: all of it in one file of each kind, which the studio serves itself.
+const page = 'src/studio/client/main.tsx'
+if (existsSync(new URL(`../${page}`, import.meta.url))) {
+  await build({
+    absWorkingDir: root,
+    entryPoints: [page],
+    outfile: 'dist/src/studio/client.js',
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    platform: 'browser',
+    legalComments: 'none',
+  })
+}
+
+// What generated tests take of the chart, for the studio: the rest of that file is for whoever works on the chart.
+const { states, transitions } = JSON.parse(
+  readFileSync(new URL('../visualizations/agent.coverage.json', import.meta.url), 'utf8'),
+)
+const tested = {
+  states: states.map(({ id, reached }) => ({ id, reached })),
+  transitions: transitions.map(({ id, taken }) => ({ id, taken })),
+}
+writeFileSync(new URL('../dist/src/studio/tested.json', import.meta.url), JSON.stringify(tested))

@@ -5,7 +5,7 @@ import { defineTool } from '../core/tools/define-tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import { evaluate } from './arithmetic.js'
 import { codeOf } from './load-file.js'
-import { packageRoot } from './package-info.js'
+import { packageRoot } from '../studio/package-root.js'
 
 const maxFileBytes = 100_000
 

@@ -1,11 +1,10 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
-import { StatewrightError } from '../core/base/errors.js'
 import { loadPeer } from '../core/base/load.js'
+import { isSecret, listenHere, newSecret } from './loopback.js'
 import { inspectorPage, pageHeaders } from './page.js'
 import { redacted, type RedactOptions } from './redact.js'
 
@@ -63,13 +62,13 @@ const farewellMs = 2000
 export async function startInspector(options: LocalInspectorOptions = {}): Promise<LocalInspector> {
   const { createInspector } = await loadPeer<StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
   const { WebSocketServer } = await loadPeer<Ws>('ws', 'Inspecting runs from Node')
-  const token = randomBytes(24).toString('base64url')
+  const token = newSecret()
   const nonce = randomBytes(16).toString('base64')
   const server = createServer(answer)
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 })
   const log = new EventLog()
 
-  const port = await listen(server, options.port ?? 0)
+  const port = await listenHere(server, options.port ?? 0, 'The inspector')
   server.unref()
   const origin = `http://127.0.0.1:${port}`
   const socketOrigin = `ws://127.0.0.1:${port}`
@@ -85,9 +84,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   }
 
   function isAllowed({ url = '' }: IncomingMessage): boolean {
-    const given = Buffer.from(url.startsWith('/?token=') ? url.slice('/?token='.length) : '')
-    const expected = Buffer.from(token)
-    return given.length === expected.length && timingSafeEqual(given, expected)
+    return url.startsWith('/?token=') && isSecret(url.slice('/?token='.length), token)
   }
 
   const viewed = new Promise<void>((resolve) => {
@@ -150,18 +147,6 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
   for (const socket of sockets.clients) socket.terminate()
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      const text = `The inspector cannot listen on 127.0.0.1:${port}: ${error.message}. Name another port, or 0 for any.`
-      reject(new StatewrightError('cannot_listen', text, 'port', { cause: error }))
-    })
-    server.listen(port, '127.0.0.1', () => {
-      resolve((server.address() as AddressInfo).port)
-    })
-  })
 }
 
 /** What was sent so far. The first message describes the machine: it stays, whatever is forgotten. */

@@ -7,6 +7,8 @@ const lists = ['transcript', 'guards', 'budget', 'pending', 'actions'] as const
 export class Packer {
   readonly #parts: unknown[] = []
   readonly #places = new Map<string, number>()
+  /** The same object is the same part. */
+  readonly #known = new WeakMap<object, number>()
   readonly #moments: PackedMoments['moments'] = []
 
   add(moment: MomentView): void {
@@ -28,6 +30,13 @@ export class Packer {
   }
 
   #place(part: unknown): number {
+    if (typeof part !== 'object' || part === null) return this.#placeOf(part)
+    const place = this.#known.get(part) ?? this.#placeOf(part)
+    this.#known.set(part, place)
+    return place
+  }
+
+  #placeOf(part: unknown): number {
     const text = JSON.stringify(part) ?? 'null'
     const known = this.#places.get(text)
     if (known !== undefined) return known

@@ -10,7 +10,8 @@ import type { Message } from '../../machines/agent/messages.js'
  * GET  /api/sessions/ID/moments/SEQ     → MomentView
  * GET  /api/sessions/ID/moments?from=&to= → PackedMoments, read with `unpackMoment`; at most 256 of them
  * GET  /api/compare?a=ID&b=ID           → CompareView
- * GET  /api/live?session=ID             → server-sent events, each a LiveMessage (without `session`: the list alone)
+ * GET  /api/live?session=ID&after=SEQ   → server-sent events, each a LiveMessage: of the list, and of this session what
+ *                                         comes after record SEQ (without `session`: of the list alone)
  * POST /api/sessions/ID/answers         Answer → Done
  * POST /api/sessions/ID/fork            ForkRequest → Done
  *
@@ -38,7 +39,8 @@ export interface SessionRow {
   reason: string | null
   /** The latest user message, cut. */
   title: string
-  steps: number
+  /** Of the latest run; null until its log has been read. */
+  steps: number | null
   tokens: number
   /** USD; null where it is not known. */
   cost: number | null
@@ -91,6 +93,8 @@ export interface RecordRow {
 
 /** A bar of the timeline. */
 export interface Bar {
+  /** Of its session: a bar that comes again replaces the one before. */
+  id: number
   lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
   label: string
   from: number
@@ -127,7 +131,8 @@ export interface GuardView {
 
 export interface GaugeView {
   name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  used: number
+  /** Null: it is not known. */
+  used: number | null
   /** Null: no limit. */
   limit: number | null
   /** Of it, spent by sub-agents. */
@@ -229,7 +234,8 @@ export interface Done {
 export type LiveMessage =
   | { type: 'session'; row: SessionRow }
   | { type: 'gone'; sessionId: string }
-  | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[] }
+  /** Rows that are new, and bars that are new or have changed. `reset`: the session begins anew, forget all others. */
+  | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; reset?: true }
   /** Text that streams in, of the answer that is being written; a new attempt begins anew. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
   /** The store cannot be read at the moment; null when it can again. */
@@ -249,9 +255,9 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** How often stored sessions were in it, and whether generated tests enter it. */
+  /** How often stored sessions were in it, and whether generated tests enter it; null: nobody knows. */
   visits: number
-  isTested: boolean
+  isTested: boolean | null
 }
 
 export interface ChartTransition {
@@ -263,7 +269,7 @@ export interface ChartTransition {
   actions: string[]
   description: string
   visits: number
-  isTested: boolean
+  isTested: boolean | null
 }
 
 export interface CompareView {

@@ -9,8 +9,11 @@ export const paths = {
   answers: (id: string): string => `${paths.session(id)}/answers`,
   fork: (id: string): string => `${paths.session(id)}/fork`,
   compare: (a: string, b: string): string => `/api/compare?${new URLSearchParams({ a, b }).toString()}`,
-  live: (session?: string): string =>
-    session === undefined ? '/api/live' : `/api/live?${new URLSearchParams({ session }).toString()}`,
+  /** `after`: the last record that the page has. */
+  live: (session?: string, after = 0): string =>
+    session === undefined
+      ? '/api/live'
+      : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
 /** What an address asks for. */
@@ -20,7 +23,7 @@ export type Route =
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
   | { method: 'GET'; to: 'moments'; id: string; first: number; last: number }
   | { method: 'GET'; to: 'compare'; a: string; b: string }
-  | { method: 'GET'; to: 'live'; id: string | null }
+  | { method: 'GET'; to: 'live'; id: string | null; after: number }
   | { method: 'POST'; to: 'answers' | 'fork'; id: string }
 
 /** Null for an address that means nothing here; whether there is such a session is not looked at. */
@@ -42,7 +45,12 @@ function common(subject: string | undefined, given: URLSearchParams): Route | nu
       return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
     }
     case 'live':
-      return { method: 'GET', to: 'live', id: given.get('session') }
+      return {
+        method: 'GET',
+        to: 'live',
+        id: given.get('session'),
+        after: Number(given.get('after') ?? 0) || 0,
+      }
     default:
       return null
   }

@@ -1,7 +1,7 @@
 import { PathError, messageOf } from './errors.js'
 import type { Vertex } from './path.js'
 import { describeState } from '../core/chart/labels.js'
-import type { ObservedMachine } from './observe.js'
+import type { ObservedMachine } from '../core/chart/observe.js'
 import { pathTo, printPath } from './path.js'
 import type { NamedEvent, NamedInput } from './space.js'
 import { createWriter } from './state-key.js'

@@ -1,5 +1,5 @@
 import type { Exploration } from './explore.js'
-import type { ObservedMachine } from './observe.js'
+import type { ObservedMachine } from '../core/chart/observe.js'
 import type { MachinePath } from './path.js'
 import {
   allStateNodes,

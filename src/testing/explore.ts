@@ -1,6 +1,11 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { breakdown, stateLimit } from './breakdown.js'
-import { activeStates, type Macrostep, type MachineAction, type ObservedMachine } from './observe.js'
+import {
+  activeStates,
+  type Macrostep,
+  type MachineAction,
+  type ObservedMachine,
+} from '../core/chart/observe.js'
 import type { Edge, Vertex } from './path.js'
 import type { NamedEvent, NamedInput, Space } from './space.js'
 import { stateName, type DefinedTransition } from '../core/chart/transitions.js'

@@ -20,7 +20,7 @@ export {
   type InvariantReport,
 } from './invariants.js'
 export { machineHarness } from './machine-harness.js'
-export type { MachineAction } from './observe.js'
+export type { MachineAction } from '../core/chart/observe.js'
 export { printPath, type MachinePath, type PathStep } from './path.js'
 export { anyState, canReach, isFinal, type Reach, type Where } from './reach.js'
 export {

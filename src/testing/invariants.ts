@@ -2,7 +2,7 @@ import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { PathError, messageOf } from './errors.js'
 import { explore, type Visit } from './explore.js'
-import { observe, type MachineAction } from './observe.js'
+import { observe, type MachineAction } from '../core/chart/observe.js'
 import { pathAlong, pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 

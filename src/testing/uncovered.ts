@@ -1,7 +1,7 @@
 import type { AnyStateNode } from 'xstate'
 import type { Exploration } from './explore.js'
 import { describeEventType } from '../core/chart/labels.js'
-import type { ObservedMachine } from './observe.js'
+import type { ObservedMachine } from '../core/chart/observe.js'
 import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 /**

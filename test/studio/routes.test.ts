@@ -14,8 +14,8 @@ describe('the addresses of the studio', () => {
     [paths.answers(id), { method: 'POST', to: 'answers', id }],
     [paths.fork(id), { method: 'POST', to: 'fork', id }],
     [paths.compare(id, 'b'), { method: 'GET', to: 'compare', a: id, b: 'b' }],
-    [paths.live(), { method: 'GET', to: 'live', id: null }],
-    [paths.live(id), { method: 'GET', to: 'live', id }],
+    [paths.live(), { method: 'GET', to: 'live', id: null, after: 0 }],
+    [paths.live(id, 12), { method: 'GET', to: 'live', id, after: 12 }],
   ])('%s is read as it is written', (address, route) => {
     expect(routeOf(route.method, address)).toEqual(route)
     expect(routeOf(route.method === 'GET' ? 'POST' : 'GET', address)).toBeNull()

@@ -47,6 +47,7 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkedInspector } from '../run/safe-inspector.js'
 import { featuresOf } from './features-of.js'
+import { madeOf } from './made-of.js'
 import {
   type GivenConversation,
   readConversation,
@@ -284,7 +285,7 @@ export function createAgent(options: AgentOptions): Agent {
     run,
   }
 
-  return {
+  const agent: Agent = {
     machine,
     config: parts.config,
     asTool: (how) => asTool(host, how),
@@ -385,6 +386,8 @@ export function createAgent(options: AgentOptions): Agent {
       return fork(kept, id, seq, parts.clock, (standing) => editFork(parts, standing, edit, context))
     },
   }
+  madeOf.set(agent, { tools: set, store: given })
+  return agent
 }
 
 /** Without a store no sub-agent has a log from which a call of it could go on. */

@@ -54,7 +54,7 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /** The tool of a call, which may be that of a sub-agent. */
-function toolOf({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
+export function toolOf({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
   let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
   return known?.get(name)

@@ -1,6 +1,7 @@
 import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
+import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import { StatewrightError } from '../base/errors.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
@@ -32,6 +33,20 @@ export interface Standing {
   tailSize: number
 }
 
+/** How the machine takes what a log says. */
+export interface Folding {
+  start(input: AgentInput): FoldedRun
+  step(run: FoldedRun, event: AgentMachineEvent): FoldedRun
+  revive(state: MachineState & { context: AgentContext }): FoldedRun
+}
+
+const pure: Folding = {
+  start: (input) => initialTransition(agentMachine, input)[0],
+  step: (run, event) => transition(agentMachine, run, event)[0],
+  revive: (state) =>
+    createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
+}
+
 /** What records come to, with nothing but the pure machine: the log of a run's events is the run. */
 export function standingAfter(records: readonly LogRecord[], sessionId: string): Standing {
   const standing = before(records)
@@ -42,7 +57,8 @@ export function standingAfter(records: readonly LogRecord[], sessionId: string):
   return standing
 }
 
-function before(records: readonly LogRecord[]): Standing {
+/** Where a session stands before the first of these records. */
+export function before(records: readonly LogRecord[]): Standing {
   return {
     // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
     head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
@@ -68,17 +84,39 @@ function lastSound(records: readonly LogRecord[], sessionId: string): number {
   return standing.head
 }
 
-function faultIn({ name, runs, told, run, state }: Standing): string | null {
+/** What keeps a session from going on from there; null when nothing does. */
+export function faultIn({ name, runs, told, run, state }: Standing): string | null {
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
   if (![runs, told ?? 0].every(Number.isSafeInteger))
     return 'the number of its runs, or of their events, is none'
   return run ? faultOf(run.context) : faultOfState(state)
 }
 
-function apply(standing: Standing, record: LogRecord, sessionId: string): void {
+/**
+ * One record more; what it says. `standing` itself changes.
+ * @throws {StoreError} `corrupt_log`, `newer_log`, `unknown_state`
+ */
+export function apply(
+  standing: Standing,
+  record: LogRecord,
+  sessionId: string,
+  folding: Folding = pure,
+): RecordContent {
   const entry = openRecord(record, standing.head, sessionId)
+  applyOpened(standing, record, entry, sessionId, folding)
+  return entry
+}
+
+/** The same for a record that was opened before. */
+export function applyOpened(
+  standing: Standing,
+  record: LogRecord,
+  entry: RecordContent,
+  sessionId: string,
+  folding: Folding,
+): void {
   try {
-    take(standing, record, entry, sessionId)
+    take(standing, record, entry, sessionId, folding)
   } catch (error) {
     if (error instanceof StatewrightError) throw error
     throw damaged(sessionId, standing.head, `record ${record.seq} says what none can say`, error)
@@ -87,7 +125,13 @@ function apply(standing: Standing, record: LogRecord, sessionId: string): void {
   standing.check = record.check
 }
 
-function take(standing: Standing, record: LogRecord, entry: RecordContent, sessionId: string): void {
+function take(
+  standing: Standing,
+  record: LogRecord,
+  entry: RecordContent,
+  sessionId: string,
+  folding: Folding,
+): void {
   standing.tailSize += record.data.length
   switch (entry.type) {
     case 'opened':
@@ -96,20 +140,19 @@ function take(standing: Standing, record: LogRecord, entry: RecordContent, sessi
       break
     case 'start': {
       if (standing.run) standing.state = sessionStateOf(standing.run.context)
-      const [run] = initialTransition(agentMachine, { ...standing.state, ...wholeInput(entry.input) })
-      standing.run = run
+      standing.run = folding.start({ ...standing.state, ...wholeInput(entry.input) })
       standing.runs += 1
       standing.told = null
       break
     }
     case 'event':
       if (!standing.run) throw new Error('No run has started.')
-      ;[standing.run] = transition(agentMachine, standing.run, entry.event)
+      standing.run = folding.step(standing.run, entry.event)
       break
     case 'snapshot':
       standing.name = entry.name
       standing.runs = entry.runs
-      standing.run = revived(entry.state, record.seq, sessionId)
+      standing.run = revived(entry.state, record.seq, sessionId, folding)
       standing.snapshotSize = record.data.length
       standing.tailSize = 0
       break
@@ -133,13 +176,15 @@ export function toldBefore({ run, told }: Standing): number {
 const roomAfterKill = 1_000_000
 
 /** A snapshot brought back, if this machine has the state that it stands in. */
-function revived(stored: MachineState, seq: number, sessionId: string): FoldedRun {
+function revived(
+  stored: MachineState,
+  seq: number,
+  sessionId: string,
+  { revive }: Pick<Folding, 'revive'>,
+): FoldedRun {
   const state = { ...placed(stored), context: wholeContext(stored.context as AgentContext) }
   try {
-    const run = createActor(agentMachine, {
-      snapshot: state as never,
-      input: undefined as never,
-    }).getSnapshot()
+    const run = revive(state)
     // What cannot be restored is not thrown.
     if (run.status === 'error') throw run.error
     return run

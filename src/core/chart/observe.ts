@@ -10,11 +10,7 @@ import {
   type AnyStateNode,
   type AnyTransitionDefinition,
 } from 'xstate'
-import {
-  declaredTransitions,
-  type DeclaredTransition,
-  type DefinedTransition,
-} from '../core/chart/transitions.js'
+import { declaredTransitions, type DeclaredTransition, type DefinedTransition } from './transitions.js'
 
 /**
  * An action that the machine would have executed. Nothing is executed while exploring.

@@ -1,0 +1,48 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { StatewrightError } from '../core/base/errors.js'
+
+/** What pages that are served to this machine alone have in common. */
+
+/** A secret that nobody guesses, fit for an address. */
+export function newSecret(): string {
+  return randomBytes(24).toString('base64url')
+}
+
+/** Compared in a time that tells nothing about where they differ. */
+export function isSecret(given: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/**
+ * Whether a request names this server as its host: by an address of this machine, and no name that somebody else can let
+ * point here (DNS rebinding).
+ */
+export function isForHere({ headers: { host = '' } }: IncomingMessage, port: number): boolean {
+  return hosts.some((name) => host === `${name}:${port}`)
+}
+
+/** Whether a request comes from a page of this server, as far as its browser says; programs say nothing. */
+export function isFromHere({ headers: { origin } }: IncomingMessage, port: number): boolean {
+  return origin === undefined || hosts.some((name) => origin === `http://${name}:${port}`)
+}
+
+const hosts = ['127.0.0.1', 'localhost']
+
+/**
+ * Listens on 127.0.0.1 alone; resolves with the port.
+ * @throws {StatewrightError} `cannot_listen`
+ */
+export function listenHere(server: Server, port: number, who: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => {
+      const text = `${who} cannot listen on 127.0.0.1:${port}: ${error.message}. Name another port, or 0 for any.`
+      reject(new StatewrightError('cannot_listen', text, 'port', { cause: error }))
+    })
+    server.listen(port, '127.0.0.1', () => {
+      resolve((server.address() as AddressInfo).port)
+    })
+  })
+}

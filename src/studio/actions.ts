@@ -1,0 +1,178 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import { madeOf } from '../core/agent/made-of.js'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { awaitedCall } from '../core/run/awaited-call.js'
+import { editedArguments } from '../core/run/edited-arguments.js'
+import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
+import type { AnyRun, AttachedRuns } from './attached.js'
+import type { Library } from './library.js'
+import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
+
+/** An agent of any output, tools and context. */
+export type AnyAgent = Pick<Agent, 'config' | 'fork'> & {
+  /** What it wants as options depends on what its tools want as `context`. */
+  resume(sessionId: string, options: never): Promise<AnyRun>
+}
+
+/** What people do with sessions, by way of the agent; every refusal is a StatewrightError. */
+export class Actions {
+  readonly #agent: AnyAgent | undefined
+  readonly #library: Library
+  readonly #runs: AttachedRuns
+
+  readonly #context: unknown
+
+  constructor(agent: AnyAgent | undefined, context: unknown, library: Library, runs: AttachedRuns) {
+    this.#agent = agent
+    this.#context = context
+    this.#library = library
+    this.#runs = runs
+  }
+
+  /** Why nothing can be done here; null where it can. */
+  get readOnly(): string | null {
+    if (this.#agent) return null
+    return 'Without an agent nothing can be answered here: startStudio({ store, agent }), or statewright studio --agent MODULE.'
+  }
+
+  get tools() {
+    return this.#agent && madeOf.get(this.#agent)?.tools
+  }
+
+  /** What a person may do about a run that stands so; `isHeld`: some process works on it. */
+  possible(
+    context: AgentContext | null,
+    { id, isHeld }: { id: string; isHeld: boolean },
+  ): MomentView['actions'] {
+    if (context === null || (!this.#agent && !this.#runs.has(id))) return []
+    switch (context.state) {
+      case 'WAITING_FOR_INPUT':
+        if (context.reason === 'message') return ['reply', 'cancel']
+        return context.reason === 'approval' ? ['approve', 'reject', 'cancel'] : ['tool_output', 'cancel']
+      case 'PAUSED':
+        return ['resume', 'steer', 'cancel']
+      case null:
+      case 'RUNNING':
+      case 'WAITING_FOR_TOOL':
+        if (this.#runs.has(id)) return ['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel']
+        return isHeld ? [] : ['resume', 'cancel']
+      default:
+        return []
+    }
+  }
+
+  async answer(id: string, answer: Answer): Promise<Done> {
+    const { standing } = (await this.#library.fold(id)).now
+    const context = standing.run?.context
+    // Before anything is resumed: an answer that comes late must not set a run going.
+    this.#check(context, answer)
+    await this.#checkEdit(context, answer)
+    const run = this.#runs.get(id) ?? (await this.#resumed(id))
+    // A run that was interrupted goes on by being brought back.
+    if (answer.type !== 'resume' || run.state === 'PAUSED') say(run, answer)
+    return { sessionId: id }
+  }
+
+  #check(context: AgentContext | undefined, answer: Answer): void {
+    switch (answer.type) {
+      case 'approve':
+      case 'reject':
+      case 'tool_output': {
+        const { callId, fingerprint } = answer
+        awaitedCall(context, callId, answer.type === 'tool_output' ? 'client' : 'approval', { fingerprint })
+        return
+      }
+      case 'reply':
+        if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
+        throw wrongState('it waits for no message', context)
+      case 'resume':
+        if (context?.state !== 'WAITING_FOR_INPUT' && !isOver(context)) return
+        throw wrongState('there is nothing to resume', context)
+      case 'pause':
+        if (context && this.#runs.has(context.sessionId) && !isOver(context)) return
+        throw wrongState('only a run of this process can be paused', context)
+      default:
+        if (isOver(context)) throw wrongState('it has ended', context)
+    }
+  }
+
+  /** A schema may take its time: whoever edits is told here what does not fit. */
+  async #checkEdit(context: AgentContext | undefined, answer: Answer): Promise<void> {
+    const { tools } = this
+    if (answer.type !== 'approve' || answer.arguments === undefined || !tools) return
+    const call = awaitedCall(context, answer.callId, 'approval', answer)
+    const problem = await editedArguments(answer.arguments, call, tools).problem
+    if (problem) throw problem
+  }
+
+  async #resumed(id: string): Promise<AnyRun> {
+    const run = await this.#mustHave().resume(id, { context: this.#context } as never)
+    this.#runs.attach(run, { isOurs: true })
+    await run.started
+    return run
+  }
+
+  async fork(id: string, { at, edit, run }: ForkRequest): Promise<Done> {
+    const agent = this.#mustHave()
+    const changed = edit && (await this.#editOf(id, at, edit))
+    const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
+    if (run) await this.#resumed(sessionId)
+    return { sessionId }
+  }
+
+  /** The words of a message change; what else is in it, pictures for example, stays. */
+  async #editOf(id: string, at: number, edit: ForkEdit): Promise<Edit> {
+    if (!('message' in edit)) return edit
+    const { standing } = (await this.#library.fold(id)).at(at)?.after ?? {}
+    const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
+    const message = messages.find((one) => one.id === edit.message)
+    const parts = message?.role === 'user' && Array.isArray(message.content) ? message.content : []
+    const others = parts.filter((part) => part.type !== 'text')
+    const content = others.length === 0 ? edit.text : [{ type: 'text' as const, text: edit.text }, ...others]
+    return { message: edit.message, content }
+  }
+
+  #mustHave(): AnyAgent {
+    if (this.#agent) return this.#agent
+    throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
+  }
+}
+
+function say(run: AnyRun, answer: Answer): void {
+  switch (answer.type) {
+    case 'approve':
+      run.approve(answer, answer.arguments)
+      return
+    case 'reject':
+      run.reject(answer, answer.why)
+      return
+    case 'tool_output':
+      run.toolOutput(answer, answer.value)
+      return
+    case 'reply':
+      run.reply(answer.text)
+      return
+    case 'steer':
+      run.steer(answer.text)
+      return
+    case 'pause':
+      run.pause()
+      return
+    case 'resume':
+      run.resume()
+      return
+    default:
+      run.cancel(answer.why)
+  }
+}
+
+function isOver(context: AgentContext | undefined): boolean {
+  if (context === undefined) return true
+  return !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', null].includes(context.state)
+}
+
+function wrongState(why: string, context: AgentContext | undefined): UsageError {
+  const state = context?.state ?? 'not begun'
+  return new UsageError('wrong_state', `The run is ${state}: ${why}.`, context?.sessionId)
+}

@@ -1,0 +1,128 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { AnyStateMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { StatewrightError } from '../core/base/errors.js'
+import { chartOf, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
+import type { SessionFold } from './fold.js'
+import { packageRoot } from './package-root.js'
+import type { ChartView } from './protocol.js'
+
+/** How often something was taken or entered, by its id. */
+export type Visits = ReadonlyMap<string, number>
+
+/** What of the chart is the same for all sessions. */
+export interface DrawnChart {
+  chart: Chart
+  sheets: ChartView['sheets']
+  /** Ids of the transitions that generated tests take, and paths of the states that they enter; null: nobody knows. */
+  tested: ReadonlySet<string> | null
+}
+
+/** The machine as a picture: as the package has it, or drawn now where it is somebody's own. */
+export async function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
+  const chart = chartOf(machine)
+  const isOurs = machine === agentMachine
+  const sheets = [{ id: '', title: chart.id, svg: await toOverviewSvg(chart) }]
+  for (const { id, states } of compoundIn(chart.root)) {
+    const hasRegions = states.some((state) => state.states.length > 0)
+    // oxlint-disable-next-line no-await-in-loop -- one picture after the other
+    const svg = await (hasRegions
+      ? toOverviewSvg(chart, undefined, id)
+      : isOurs
+        ? stored(id)
+        : drawn(chart, id))
+    if (svg !== null) sheets.push({ id, title: id, svg })
+  }
+  return { chart, sheets, tested: isOurs ? await testedIn() : null }
+}
+
+/** Without the package that draws there is the outline. */
+async function drawn(chart: Chart, state: string): Promise<string | null> {
+  try {
+    return await toSvg(chart, { state })
+  } catch (error) {
+    if (error instanceof StatewrightError) return null
+    throw error
+  }
+}
+
+const pictures = join(packageRoot, 'visualizations')
+
+async function stored(state: string): Promise<string | null> {
+  return readFile(join(pictures, `agent.${state}.svg`), 'utf8').catch(() => null)
+}
+
+/** Written by the build; in the sources, where `npm run generate` has left it. */
+async function testedIn(): Promise<ReadonlySet<string> | null> {
+  for (const file of [
+    join(packageRoot, 'dist/src/studio/tested.json'),
+    join(pictures, 'agent.coverage.json'),
+  ]) {
+    // oxlint-disable-next-line no-await-in-loop -- the second only where there is no first
+    const text = await readFile(file, 'utf8').catch(() => null)
+    if (text === null) continue
+    const { states, transitions } = JSON.parse(text) as {
+      states: { id: string; reached: boolean }[]
+      transitions: { id: string; taken: number }[]
+    }
+    const taken = transitions.filter((one) => one.taken > 0)
+    return new Set([...states.filter(({ reached }) => reached), ...taken].map(({ id }) => id))
+  }
+  return null
+}
+
+/** States with states in them, the outermost first. */
+function compoundIn({ states }: State): State[] {
+  return states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
+}
+
+/** The chart with what happened on it. */
+export function chartView({ chart, sheets, tested }: DrawnChart, visits: Visits): ChartView {
+  const states = nested(chart.root).slice(1)
+  const isTested = (id: string): boolean | null => tested && tested.has(id)
+  return {
+    id: chart.id,
+    description: chart.root.description,
+    states: states.map(({ id, description, type }) => ({
+      path: id,
+      description,
+      type,
+      visits: visits.get(id) ?? 0,
+      isTested: isTested(id),
+    })),
+    transitions: nested(chart.root).flatMap(({ description, transitions }) =>
+      transitions.map(({ id, source, targets, on, when, actions }) => ({
+        id,
+        source,
+        target: targets[0] ?? null,
+        event: on,
+        guard: when ?? '',
+        actions,
+        description,
+        visits: visits.get(id) ?? 0,
+        isTested: isTested(id),
+      })),
+    ),
+    sheets,
+  }
+}
+
+function nested(state: State): State[] {
+  return [state, ...state.states.flatMap(nested)]
+}
+
+/** What a session took of the chart, added to what others did: transitions, and states with those around them. */
+export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
+  const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
+  for (const { from, to, taken } of rows) {
+    for (const id of taken) add(id)
+    const before = new Set(from.flatMap(around))
+    for (const path of new Set(to.flatMap(around))) if (!before.has(path)) add(path)
+  }
+}
+
+function around(path: string): string[] {
+  const parts = path.split('.')
+  return parts.map((_, i) => parts.slice(0, i + 1).join('.'))
+}

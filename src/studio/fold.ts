@@ -1,0 +1,183 @@
+import { createActor } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
+import { observe } from '../core/chart/observe.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { LogRecord } from '../core/sessions/store/store.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
+import {
+  apply,
+  applyOpened,
+  before,
+  faultIn,
+  type FoldedRun,
+  type Folding,
+  type Standing,
+} from '../core/sessions/standing.js'
+import { Bars } from './bars.js'
+import type { Bar, RecordRow } from './protocol.js'
+import { rowOf } from './rows.js'
+import type { Moment, Step } from './step.js'
+
+/** Every so many records the state is kept: any moment is less than that many folds away. */
+const keptEvery = 64
+
+/**
+ * A session's log through the pure machine, record by record: what each of them did, and the way back to any of them.
+ * What cannot be read ends it, and all before that stays to be looked at.
+ */
+export class SessionFold {
+  readonly rows: RecordRow[] = []
+  readonly #id: string
+  readonly #records: Opened[] = []
+  /** Where somebody looked last: the next moment is one record away. */
+  #last: { seq: number; moment: Moment } | undefined
+  /** How long calls took, by the ids that their results have in the transcript. */
+  readonly durations = new Map<string, number>()
+  readonly #kept: Moment[] = []
+  readonly #bars = new Bars()
+  #now: Moment
+  #problem: StoreError | undefined
+  #origin: Extract<RecordContent, { type: 'opened' }>['forkedFrom']
+
+  constructor(id: string) {
+    this.#id = id
+    this.#now = { standing: before([]), children: noUsage }
+    this.#kept.push(this.#now)
+  }
+
+  get head(): number {
+    return this.#records.length
+  }
+
+  /** Of the last record; a log that begins anew is noticed by it. */
+  get check(): string {
+    return this.#records.at(-1)?.record.check ?? ''
+  }
+
+  get now(): Moment {
+    return this.#now
+  }
+
+  get bars(): readonly Bar[] {
+    return this.#bars.all
+  }
+
+  get gaps(): readonly { from: number; to: number }[] {
+    return this.#bars.gaps
+  }
+
+  /** Where it was forked from, and what is otherwise here. */
+  get origin() {
+    return this.#origin
+  }
+
+  /** Why the log cannot be read on from there. */
+  get problem(): StoreError | null {
+    return this.#problem ?? null
+  }
+
+  /** Takes records that follow. */
+  add(records: readonly LogRecord[]): void {
+    for (const record of records) {
+      if (this.#problem) return
+      this.#add(record)
+    }
+    if (!this.#problem) this.#judge()
+  }
+
+  #add(record: LogRecord): void {
+    const earlier = this.#now
+    const standing: Standing = { ...earlier.standing }
+    try {
+      seen = []
+      const entry = apply(standing, record, this.#id, folding)
+      const taken = seen
+      this.#now = { standing, children: childrenAfter(earlier.children, entry) }
+      this.#records.push({ record, entry })
+      if (record.seq % keptEvery === 0) this.#kept.push(this.#now)
+      if (entry.type === 'opened') this.#origin = entry.forkedFrom
+      const done: Step = { record, entry, before: earlier, after: this.#now, taken }
+      this.rows.push(rowOf(done))
+      this.#bars.add(done)
+      this.#time(done)
+    } catch (error) {
+      this.#problem = asProblem(error, this.#id)
+    }
+  }
+
+  /** Another program may have written what no run can be. */
+  #judge(): void {
+    const fault = faultIn(this.#now.standing)
+    if (fault === null) return
+    const text = `The log of session '${this.#id}' leads nowhere (${fault}).`
+    this.#problem = new StoreError('corrupt_log', text, this.#id)
+  }
+
+  #time({ entry, before: { standing } }: Step): void {
+    if (entry.type !== 'event' || entry.event.type !== 'TOOL_RESULT') return
+    const { callId, result } = entry.event
+    const { calls = [], batchNumber = 0 } = standing.run?.context ?? {}
+    const place = calls.findIndex(({ id }) => id === callId)
+    if (place >= 0) this.durations.set(`m${batchNumber + 1 + place}`, result.durationMs)
+  }
+
+  /** What record `seq` says, and how the session stood before and after it; null: there is no such record. */
+  at(seq: number): Step | null {
+    if (this.#records[seq - 1] === undefined) return null
+    const nearest = Math.floor((seq - 1) / keptEvery)
+    let from = nearest * keptEvery
+    let moment = this.#kept[nearest] ?? this.#now
+    if (this.#last && this.#last.seq >= from && this.#last.seq < seq) ({ seq: from, moment } = this.#last)
+    for (let next = from + 1; next < seq; next += 1) moment = this.#after(moment, next).after
+    const step = this.#after(moment, seq)
+    this.#last = { seq, moment: step.after }
+    return step
+  }
+
+  #after(before: Moment, seq: number): Step {
+    const { record, entry } = this.#records[seq - 1] as Opened
+    const standing: Standing = { ...before.standing }
+    seen = []
+    applyOpened(standing, record, entry, this.#id, folding)
+    const after = { standing, children: childrenAfter(before.children, entry) }
+    return { record, entry, before, after, taken: seen }
+  }
+}
+
+interface Opened {
+  record: LogRecord
+  entry: RecordContent
+}
+
+/** The machine with somebody who sees which transitions it takes. Nothing of it is of one session. */
+const watched = observe(agentMachine)
+let seen: string[] = []
+
+const folding: Folding = {
+  start: (input) => note(watched.start(input)),
+  step: (run, event) => note(watched.step(run, event)),
+  revive: (state) =>
+    createActor(watched.machine, { snapshot: state as never, input: undefined }).getSnapshot() as FoldedRun,
+}
+
+function note({ snapshot, taken }: ReturnType<typeof watched.step>): FoldedRun {
+  seen = taken.map(({ declared }) => declared.id)
+  return snapshot as unknown as FoldedRun
+}
+
+function childrenAfter(children: Usage, entry: RecordContent): Usage {
+  if (entry.type === 'start') return noUsage
+  if (entry.type !== 'event') return children
+  const { event } = entry
+  const isChild = event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE'
+  return isChild && event.usage ? addUsage(children, event.usage) : children
+}
+
+function asProblem(error: unknown, id: string): StoreError {
+  if (error instanceof StoreError) return error
+  const why = error instanceof Error ? error.message : String(error)
+  return new StoreError('corrupt_log', `The log of session '${id}' cannot be read: ${why}`, id, {
+    cause: error,
+  })
+}

@@ -1,0 +1,39 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import { budgetLimits, budgetTotals } from '../../machines/agent/totals.js'
+import type { Usage } from '../../machines/agent/usage.js'
+import type { GaugeView } from './protocol.js'
+
+/** What a run may use, and what it has used; `at`: when that was. */
+export function gaugesOf(context: AgentContext, children: Usage, at: number): GaugeView[] {
+  const totals = budgetTotals(context)
+  const { tokenBudget, outputTokens, costLimit, countCached } = budgetLimits(context.config)
+  const counted = (usage: Usage): number =>
+    usage.inputTokens + usage.outputTokens - (countCached ? 0 : usage.cachedInputTokens)
+  const { maxSteps, timeoutMs } = context.config.limits
+  return [
+    {
+      name: 'tokens',
+      used: counted(totals),
+      limit: limited(tokenBudget),
+      children: counted(children),
+    },
+    {
+      name: 'output tokens',
+      used: totals.outputTokens,
+      limit: limited(outputTokens),
+      children: children.outputTokens,
+    },
+    { name: 'cost', used: totals.cost, limit: limited(costLimit), children: children.cost ?? 0 },
+    { name: 'steps', used: context.steps, limit: maxSteps, children: 0 },
+    { name: 'time', used: timeUsed(context, timeoutMs, at), limit: limited(timeoutMs), children: 0 },
+  ]
+}
+
+const limited = (limit: number): number | null => (limit > 0 ? limit : null)
+
+/** Of the time that counts: it stands still while the run rests. Null without a limit: nobody counts. */
+function timeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number, at: number): number | null {
+  if (timeoutMs === 0) return null
+  const left = timeLeft ?? (deadline === null ? timeoutMs : deadline - at)
+  return Math.min(timeoutMs, Math.max(0, timeoutMs - left))
+}

@@ -1,0 +1,158 @@
+import type { ProgressConfig, StepsWithBlock } from '../../guards/progress-config.js'
+import { findings } from '../../guards/state.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { GuardView } from './protocol.js'
+import { shownText } from './shown.js'
+
+/** Every guard of a run: what it counts, where it acts, what it has seen last, and what comes next. */
+export function guardViews(context: AgentContext): GuardView[] {
+  const { guardrails: state, config, verdict } = context
+  const spoken = findings(state, config.guardrails)
+  const said = (guard: string, rule?: string): string => {
+    const standing = verdict?.guard === guard && verdict.rule === rule ? verdict : undefined
+    const found = standing ?? spoken.find((one) => one.guard === guard && one.rule === rule)
+    return shownText(found?.evidence ?? '')
+  }
+  return [
+    ...progressViews(context, (rule) => said('no_progress', rule) || said('policy_denied', rule)),
+    ...otherViews(context, said),
+    ...limitViews(context),
+    ...Object.entries(state.user).map(([name, remembered]) => ({
+      name,
+      streak: null,
+      threshold: null,
+      evidence:
+        verdict?.userGuard === name
+          ? shownText(verdict.evidence)
+          : shownText(JSON.stringify(remembered), 600),
+      next: 'a guard of your own',
+      isOn: true,
+    })),
+  ]
+}
+
+type Rule = Exclude<keyof ProgressConfig, 'duplicates' | 'waiting' | 'memory' | 'onHalt' | 'lastWords'>
+
+function progressViews(context: AgentContext, said: (rule: string) => string): GuardView[] {
+  const settings = context.config.guardrails.progress
+  const state = context.guardrails.progress
+  const most = (counts: readonly number[]): number => Math.max(0, ...counts)
+  const counts: Record<Rule, number | null> = {
+    stale: state.batch === null ? 0 : state.stale,
+    mixed: state.batch === null ? state.stale : 0,
+    mostly: state.recent.split('').reduce((sum, third) => sum + Number(third) / 3, 0),
+    beside: most(state.beside.map(({ times }) => times)),
+    recurring: null,
+    sameOutput: most(state.tools.map(({ outputs }) => outputs)),
+    failing: state.failing,
+    failingTool: most(state.tools.map(({ failed }) => failed)),
+    sameError: most(state.tools.map(({ errors }) => errors)),
+    unknownTools: state.unknownTools,
+    refused: state.refused,
+    policyDenied: null,
+    transient: state.transient,
+  }
+  return Object.entries(counts).map(([rule, count]) => {
+    const steps = stepsOf(settings, rule as Rule)
+    const streak = count === null ? null : Math.round(count * 10) / 10
+    return {
+      name: `progress.${rule}`,
+      streak,
+      ...nextOf(streak ?? 0, steps),
+      evidence: said(rule),
+      isOn: steps !== null,
+    }
+  })
+}
+
+function stepsOf(settings: ProgressConfig | null, rule: Rule): object | null {
+  if (rule !== 'sameOutput') return settings?.[rule] ?? null
+  // Short outputs of tools that change something may go on for longer.
+  return settings?.sameOutput?.long ?? null
+}
+
+/** The next thing that happens as the count grows. */
+function nextOf(count: number, steps: object | null): Pick<GuardView, 'threshold' | 'next'> {
+  const { nudgeAt, blockAt, haltAt } = (steps ?? {}) as Partial<StepsWithBlock>
+  const all: [string, number | null | undefined][] = [
+    ['nudge', nudgeAt],
+    ['block', blockAt],
+    ['halt', haltAt],
+  ]
+  const next = all.find(([, at]) => at != null && count < at) ?? all.findLast(([, at]) => at != null)
+  if (next === undefined) return { threshold: null, next: '' }
+  return { threshold: next[1] ?? null, next: `${next[0]} at ${next[1]}` }
+}
+
+function otherViews(
+  { guardrails: state, config: { guardrails: config } }: AgentContext,
+  said: (guard: string, rule?: string) => string,
+): GuardView[] {
+  const { repeatedCall, repeatedOutput, cycle, failing, maxRepeatedToolSteps } = config
+  const failures = failing && Math.min(failing.identical, failing.any)
+  return [
+    {
+      name: 'repeatedCall',
+      streak: state.repeatedCall.count,
+      threshold: repeatedCall && maxRepeatedToolSteps,
+      evidence: said('repeated_call'),
+      next: repeatedCall ? `${repeatedCall.onRepeat} at ${maxRepeatedToolSteps}` : '',
+      isOn: repeatedCall !== null,
+    },
+    {
+      name: 'repeatedOutput',
+      streak: state.repeatedOutput.rounds,
+      threshold: repeatedOutput && repeatedOutput.rounds,
+      evidence: said('repeated_output'),
+      next: repeatedOutput ? `halt at ${repeatedOutput.rounds}` : '',
+      isOn: repeatedOutput !== null,
+    },
+    {
+      name: 'cycle',
+      streak: Math.max(0, ...state.cycle.matches),
+      threshold: null,
+      evidence: said('cycle'),
+      next: cycle ? `nudge after ${cycle.nudgeAt} rounds, halt after ${cycle.haltAt}` : '',
+      isOn: cycle !== null,
+    },
+    {
+      name: 'failing',
+      streak: null,
+      threshold: failures,
+      evidence: said('repeated_failure'),
+      next: failing ? `halt at ${failing.identical} equal failures, or ${failing.any} of any kind` : '',
+      isOn: failing !== null,
+    },
+    {
+      name: 'terminalDelegation',
+      streak: null,
+      threshold: null,
+      evidence: said('terminal_delegation'),
+      next: config.terminalDelegation ? 'halt where no second try helps a sub-agent' : '',
+      isOn: config.terminalDelegation !== null,
+    },
+  ]
+}
+
+/** What ends or mends a run by count alone. */
+function limitViews(context: AgentContext): GuardView[] {
+  const { config, attempt, recoveries, reprompts, emptyRetries, outputRepairs, steps } = context
+  const { emptyAnswer, maxTokensRecoveries } = config.guardrails
+  const counter = (name: string, streak: number, threshold: number | null, next: string): GuardView => ({
+    name,
+    streak,
+    threshold,
+    evidence: '',
+    next: threshold === null || threshold === 0 ? '' : next,
+    isOn: threshold !== null && threshold > 0,
+  })
+  const { maxSteps } = config.limits
+  return [
+    counter('steps', steps, maxSteps, `the run ends after ${maxSteps} steps`),
+    counter('attempts', attempt, config.retry.maxAttempts, 'the run ends with the provider’s error'),
+    counter('continuations', recoveries, maxTokensRecoveries, 'a cut answer is taken as it is'),
+    counter('reprompts', reprompts, emptyAnswer?.reprompts ?? null, 'an empty answer ends the run'),
+    counter('empty answers', emptyRetries, emptyAnswer?.retries ?? null, 'an empty answer ends the run'),
+    counter('repairs', outputRepairs, config.completion.maxOutputRepairs, 'an invalid answer ends the run'),
+  ]
+}

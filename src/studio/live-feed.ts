@@ -1,0 +1,164 @@
+import type { ServerResponse } from 'node:http'
+import type { AttachedRuns } from './attached.js'
+import type { SessionFold } from './fold.js'
+import { type Library, problemOf } from './library.js'
+import type { LiveMessage, SessionRow } from './protocol.js'
+
+/** How often the store is looked at, in milliseconds, for what other processes write. */
+const lookMs = 500
+
+/** Milliseconds for reading logs at one look: a list of thousands is told as it is read. */
+const readingMs = 100
+
+/** Between the list of a page and its feed there is at most so much time, in milliseconds. */
+const overlapMs = 5_000
+
+interface Viewer {
+  response: ServerResponse
+  /** The session that it follows record by record. */
+  session: string | null
+  /** The last record that it has, and of which reading of the log. */
+  told: number
+  fold: SessionFold | null
+  /** Bytes that wait to be taken: a page that sleeps is not fed for ever. */
+  isFull: boolean
+}
+
+/** What happens in the store, told to every page that is open: rows of the list, records, text. */
+export class LiveFeed {
+  readonly #library: Library
+  readonly #runs: AttachedRuns
+  readonly #viewers = new Set<Viewer>()
+  /** As they were told last, and when. */
+  readonly #rows = new Map<string, { text: string; at: number }>()
+  #problem: string | null = null
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #isLooking = false
+  #isDue = false
+  #isClosed = false
+
+  constructor(library: Library, runs: AttachedRuns) {
+    this.#library = library
+    this.#runs = runs
+  }
+
+  /** A page that stays connected. `after`: the last record that it has. */
+  add(response: ServerResponse, session: string | null, after: number): void {
+    const viewer: Viewer = { response, session, told: after, fold: null, isFull: false }
+    response.on('drain', () => {
+      viewer.isFull = false
+    })
+    response.on('close', () => this.#viewers.delete(viewer))
+    this.#viewers.add(viewer)
+    // What was told to others between its list and now.
+    for (const [id, { at }] of this.#rows) if (at > performance.now() - overlapMs) this.#rows.delete(id)
+    if (this.#problem !== null) write(viewer, { type: 'store', problem: this.#problem })
+    const text = session === null ? null : this.#runs.textOf(session)
+    if (text) write(viewer, text)
+    this.soon()
+  }
+
+  tell(message: LiveMessage): void {
+    for (const viewer of this.#viewers) if (isFor(viewer, message)) write(viewer, message)
+  }
+
+  /** Looks at the store now: something has happened in this process. */
+  soon(): void {
+    if (this.#isClosed || this.#isDue) return
+    this.#isDue = true
+    setImmediate(() => {
+      this.#isDue = false
+      void this.#look()
+    })
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    for (const { response } of this.#viewers) response.end()
+    this.#viewers.clear()
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking || this.#isClosed || this.#viewers.size === 0) return
+    this.#isLooking = true
+    clearTimeout(this.#timer)
+    const began = performance.now()
+    try {
+      await this.#tellRows()
+      await this.#tellRecords()
+      this.#say(null)
+    } catch (error) {
+      this.#say(problemOf(error))
+    } finally {
+      this.#isLooking = false
+    }
+    if (this.#isClosed) return
+    // A store that is slow to list is asked less often.
+    const pause = Math.max(lookMs, 4 * (performance.now() - began))
+    this.#timer = setTimeout(() => void this.#look(), pause)
+    this.#timer.unref()
+  }
+
+  async #tellRows(): Promise<void> {
+    const rows = await this.#library.rows(readingMs)
+    const ids = new Set(rows.map(({ id }) => id))
+    for (const id of this.#rows.keys()) {
+      if (ids.has(id)) continue
+      this.#rows.delete(id)
+      this.tell({ type: 'gone', sessionId: id })
+    }
+    for (const row of rows) this.#tellRow(row)
+  }
+
+  /** What a page has got as a list need not be told to it again. */
+  listed(rows: readonly SessionRow[]): void {
+    for (const row of rows) this.#tellRow(row, 0)
+  }
+
+  #tellRow(row: SessionRow, at = performance.now()): void {
+    const text = JSON.stringify(row)
+    if (this.#rows.get(row.id)?.text === text) return
+    this.#rows.set(row.id, { text, at })
+    this.tell({ type: 'session', row })
+  }
+
+  async #tellRecords(): Promise<void> {
+    for (const viewer of this.#viewers) {
+      const { session: sessionId } = viewer
+      if (sessionId === null || !this.#rows.has(sessionId)) continue
+      // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+      const fold = await this.#library.fold(sessionId)
+      const reset = viewer.fold !== null && viewer.fold !== fold
+      const told = reset ? 0 : viewer.told
+      viewer.fold = fold
+      viewer.told = fold.head
+      const rows = fold.rows.slice(told)
+      if (rows.length === 0 && !reset) continue
+      const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > told || (toSeq ?? 0) > told)
+      write(viewer, { type: 'rows', sessionId, rows, bars, ...(reset && { reset: true as const }) })
+    }
+  }
+
+  #say(problem: string | null): void {
+    if (problem === this.#problem) return
+    this.#problem = problem
+    this.tell({ type: 'store', problem })
+  }
+}
+
+function isFor({ session }: Viewer, message: LiveMessage): boolean {
+  return (message.type !== 'rows' && message.type !== 'text') || message.sessionId === session
+}
+
+function write(viewer: Viewer, message: LiveMessage): void {
+  // It asks anew when it is connected again; text that is left out comes with its message.
+  if (viewer.isFull && message.type === 'text') return
+  if (viewer.isFull && viewer.response.writableLength > mostWaiting) {
+    viewer.response.destroy()
+    return
+  }
+  viewer.isFull = !viewer.response.write(`data: ${JSON.stringify(message)}\n\n`)
+}
+
+const mostWaiting = 16_000_000

@@ -1,0 +1,215 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { StatewrightError } from '../core/base/errors.js'
+import { describeError } from '../core/base/describe-error.js'
+import { isForHere, isFromHere, isSecret, listenHere, newSecret } from '../inspect/loopback.js'
+import type { Actions } from './actions.js'
+import type { LiveFeed } from './live-feed.js'
+import { type Client, commonHeaders, page, pagePolicy, readClient, unbuiltPage } from './page.js'
+import { readAnswer, readForkRequest } from './read-body.js'
+import type { Refusal } from './protocol.js'
+import { type Route, routeOf } from './routes.js'
+import { shownText } from './shown.js'
+import type { Views } from './views.js'
+
+/** The longest body of a request, in bytes. */
+const longestBody = 1_000_000
+
+export interface ServerParts {
+  views: Views
+  actions: Actions
+  feed: LiveFeed
+}
+
+/** What listens. */
+export interface StudioServer {
+  url: string
+  close(): Promise<void>
+}
+
+/**
+ * Serves the studio to the browsers of this machine's user alone: on 127.0.0.1, to whoever has opened the address with its
+ * token, under no other name, and from no other page.
+ *
+ * @throws {StatewrightError} `cannot_listen`
+ */
+export async function serveStudio(parts: ServerParts, wanted: number): Promise<StudioServer> {
+  const [token, visitor] = [newSecret(), newSecret()]
+  const client = await readClient()
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      refuse(response, error)
+    })
+  })
+  const port = await listenHere(server, wanted, 'The studio')
+  // Cookies know no ports: several studios would take each other's.
+  const cookie = `statewright-${port}`
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '' } = request
+    if (!isForHere(request, port) || !isFromHere(request, port)) return forbid(response)
+    if (method === 'GET' && url.startsWith('/?token=')) {
+      if (!isSecret(url.slice('/?token='.length), token)) return forbid(response)
+      const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=/`
+      response.writeHead(303, { ...commonHeaders, location: '/', 'set-cookie': given }).end()
+      return
+    }
+    if (!isSecret(cookieOf(request, cookie), visitor)) return forbid(response)
+    const file = method === 'GET' ? fileOf(url, client) : null
+    if (file) {
+      response.writeHead(200, { ...commonHeaders, ...file.headers }).end(file.body)
+      return
+    }
+    const route = routeOf(method, url)
+    if (route === null)
+      throw new StatewrightError('not_found', `There is nothing at ${method} ${shownText(url, 200)}.`)
+    if (route.to === 'live') {
+      openFeed(parts, route, response)
+      return
+    }
+    const body = route.method === 'POST' ? await readBody(request) : undefined
+    const value = await valueOf(parts, route, body)
+    if (route.method === 'POST') parts.feed.soon()
+    response
+      .writeHead(200, { ...commonHeaders, 'content-type': 'application/json; charset=utf-8' })
+      .end(JSON.stringify(value))
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}/?token=${token}`,
+    close: () => close(server, parts.feed),
+  }
+}
+
+function valueOf(
+  { views, actions, feed }: ServerParts,
+  route: Exclude<Route, { to: 'live' }>,
+  body: unknown,
+): Promise<object> {
+  switch (route.to) {
+    case 'chart':
+      return views.chart()
+    case 'sessions':
+      return views.sessions().then((view) => {
+        feed.listed(view.sessions)
+        return view
+      })
+    case 'session':
+      return views.session(route.id)
+    case 'moment':
+      return views.moment(route.id, route.seq)
+    case 'moments':
+      return views.moments(route.id, route.first, route.last)
+    case 'compare':
+      return views.compare(route.a, route.b)
+    case 'answers':
+      return actions.answer(route.id, readAnswer(body))
+    default:
+      return actions.fork(route.id, readForkRequest(body))
+  }
+}
+
+function openFeed(
+  { feed }: ServerParts,
+  route: Extract<Route, { to: 'live' }>,
+  response: ServerResponse,
+): void {
+  response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
+  // Browsers try again after so many milliseconds.
+  response.write('retry: 1000\n\n')
+  feed.add(response, route.id, route.after)
+}
+
+function fileOf(
+  url: string,
+  client: Client | null,
+): { headers: Record<string, string>; body: string } | null {
+  const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': pagePolicy }
+  switch (url) {
+    case '/':
+      return { headers: html, body: client ? page : unbuiltPage }
+    case '/client.js':
+      return client && { headers: { 'content-type': 'text/javascript; charset=utf-8' }, body: client.script }
+    case '/client.css':
+      return client && { headers: { 'content-type': 'text/css; charset=utf-8' }, body: client.style }
+    default:
+      return null
+  }
+}
+
+function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string {
+  const all = cookie.split(';').map((one) => one.trim())
+  return all.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1) ?? ''
+}
+
+/** What comes from a page of ours is JSON, and says where it comes from. */
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const { origin, 'content-type': type = '' } = request.headers
+  if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {
+    throw new StatewrightError('forbidden', 'Only a page of the studio may post, and only JSON.')
+  }
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > longestBody) {
+      throw new StatewrightError('too_large', `A request may have ${longestBody} bytes.`)
+    }
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch (cause) {
+    throw new StatewrightError('invalid_input', 'The request is no JSON.', undefined, { cause })
+  }
+}
+
+function forbid(response: ServerResponse): void {
+  response
+    .writeHead(403, { ...commonHeaders, 'content-type': 'text/plain; charset=utf-8' })
+    .end('Open the address that the studio has printed, with its token.\n')
+}
+
+const statuses: Record<string, number> = {
+  forbidden: 403,
+  read_only: 403,
+  not_found: 404,
+  unknown_session: 404,
+  too_large: 413,
+  invalid_input: 400,
+  invalid_option: 400,
+  store_unavailable: 503,
+}
+
+/** What was refused, in words: never where in the code that was. */
+function refuse(response: ServerResponse, error: unknown): void {
+  const isTyped = error instanceof StatewrightError
+  const code = isTyped ? error.code : 'internal'
+  const refusal: Refusal = {
+    error: {
+      code,
+      message: shownText(isTyped ? error.message : describeError(error), 2_000),
+      ...(isTyped && error.subject !== undefined && { key: shownText(error.subject, 200) }),
+    },
+  }
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  // The rest of a body that is too long is not read.
+  const closing = code === 'too_large' ? { connection: 'close' } : {}
+  response
+    .writeHead(statuses[code] ?? (isTyped ? 409 : 500), {
+      ...commonHeaders,
+      ...closing,
+      'content-type': 'application/json; charset=utf-8',
+    })
+    .end(JSON.stringify(refusal))
+}
+
+async function close(server: Server, feed: LiveFeed): Promise<void> {
+  feed.close()
+  const closed = new Promise((resolve) => server.close(resolve))
+  server.closeIdleConnections()
+  server.closeAllConnections()
+  await closed
+}

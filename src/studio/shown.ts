@@ -1,0 +1,149 @@
+import { cut } from '../../guards/lib/cut.js'
+import { scrub } from '../../guards/lib/evidence.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { Message } from '../../machines/agent/messages.js'
+import type { BatchCall } from '../../machines/agent/results.js'
+import { withheldResult } from '../../machines/agent/screening.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
+import { messageText } from '../core/format/message-text.js'
+import type { WrittenEdit } from '../core/sessions/fork-edit.js'
+import { redact } from '../inspect/redact.js'
+import type { ShownMessage } from './protocol.js'
+import type { Moment } from './step.js'
+
+/** The longest text of a view, in characters: what a tool has returned may be megabytes. */
+const longestText = 20_000
+
+/** A text as it may be shown: without secrets, and cut. */
+export function shownText(text: string, length = longestText): string {
+  return scrub(cut(text, length))
+}
+
+/** Any value as it may be shown: plain JSON, without secrets, its texts and lists cut. */
+export function shownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
+  return redact({ event: value }, options).event
+}
+
+/** The transcript of a session as it stood, each call with its result. */
+export function transcriptOf(
+  { standing }: Moment,
+  edit: WrittenEdit | undefined,
+  durations: ReadonlyMap<string, number>,
+): ShownMessage[] {
+  const context = standing.run?.context ?? null
+  const messages = context ? shownMessages(context) : standing.state.messages
+  const shown: ShownMessage[] = []
+  for (const [i, message] of messages.entries()) {
+    const asked = shown.at(-1)
+    if (message.role === 'tool') {
+      if (asked) shown[shown.length - 1] = withResult(asked, message, edit, durations)
+      continue
+    }
+    const plain = marked(plainly(message), edit)
+    shown.push(context !== null && i === context.batchAt ? withBatch(plain, context) : plain)
+  }
+  return shown
+}
+
+/** A message is looked at once: it stands in every moment from the one that brought it. */
+const known = new WeakMap<Message, ShownMessage>()
+
+function plainly(message: Exclude<Message, { role: 'tool' }>): ShownMessage {
+  const before = known.get(message)
+  if (before) return before
+  const { role, id, createdAt: at, internal, data = {} } = message
+  const said = role === 'assistant' ? message : null
+  const refusal = said?.refusal ?? ''
+  const marks = [
+    ...(internal ? ['internal'] : []),
+    ...(data['partial'] === true ? ['partial'] : []),
+    ...(data['withheld'] === true ? ['withheld'] : []),
+    ...(refusal === '' ? [] : ['refusal']),
+    ...(typeof data['reason'] === 'string' ? [data['reason']] : []),
+  ]
+  const text = messageText({ content: message.content ?? '' } as Message)
+  const shown: ShownMessage = {
+    role,
+    id,
+    at,
+    text: shownText(text === '' ? refusal : text),
+    reasoning: shownText(said?.reasoning ?? ''),
+    calls: (said?.tool_calls ?? []).map((call) => ({
+      id: call.id,
+      name: shownText(call.function.name, 200),
+      arguments: shownText(call.function.arguments),
+      result: null,
+      status: null,
+      durationMs: null,
+    })),
+    marks,
+  }
+  known.set(message, shown)
+  return shown
+}
+
+function marked(message: ShownMessage, edit: WrittenEdit | undefined): ShownMessage {
+  const isMeant = edit !== undefined && 'message' in edit && edit.message === message.id
+  return isMeant ? { ...message, marks: [...message.marks, 'edited'] } : message
+}
+
+const results = new WeakMap<object, string>()
+
+function resultText(of: object, content: string): string {
+  const text = results.get(of) ?? shownText(content)
+  results.set(of, text)
+  return text
+}
+
+/** With the result before it, a message is the same in every moment from there. */
+const joined = new WeakMap<Message, { asked: ShownMessage; shown: ShownMessage }>()
+
+function withResult(
+  asked: ShownMessage,
+  message: Extract<Message, { role: 'tool' }>,
+  edit: WrittenEdit | undefined,
+  durations: ReadonlyMap<string, number>,
+): ShownMessage {
+  const before = joined.get(message)
+  if (before?.asked === asked) return before.shown
+  const status = message.data?.['status']
+  const isEdited = edit !== undefined && 'call' in edit && edit.call === message.tool_call_id
+  const outcome = {
+    result: resultText(message, message.content),
+    status: typeof status === 'string' ? status : 'ok',
+    durationMs: durations.get(message.id) ?? null,
+  }
+  const shown = {
+    ...asked,
+    ...(isEdited && { marks: [...asked.marks, 'edited'] }),
+    calls: asked.calls.map((call) => (call.id === message.tool_call_id ? { ...call, ...outcome } : call)),
+  }
+  joined.set(message, { asked, shown })
+  return shown
+}
+
+/** What has come of the calls at hand: results are in the transcript only when the whole batch is. */
+function withBatch(asked: ShownMessage, { calls }: AgentContext): ShownMessage {
+  const byId = new Map(calls.map((call) => [call.id, call]))
+  return {
+    ...asked,
+    calls: asked.calls.map((call) => {
+      const now = byId.get(call.id)
+      return now ? { ...call, ...outcomeOf(now) } : call
+    }),
+  }
+}
+
+function outcomeOf({
+  result,
+  unscreened,
+  started,
+  needs,
+}: BatchCall): Partial<ShownMessage['calls'][number]> {
+  if (result === undefined) {
+    const waits = needs === 'nobody' || needs === 'child' ? 'waits' : `waits for ${needs}`
+    return { status: started ? 'running' : waits }
+  }
+  if (unscreened) return { status: 'withheld', result: withheldResult, durationMs: result.durationMs }
+  return { status: result.status, result: resultText(result, result.content), durationMs: result.durationMs }
+}

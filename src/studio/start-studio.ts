@@ -1,0 +1,106 @@
+import type { AnyStateMachine } from 'xstate'
+import { madeOf } from '../core/agent/made-of.js'
+import { ConfigError } from '../core/base/errors.js'
+import { checkedStore } from '../core/sessions/store/checked-store.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import { Actions, type AnyAgent } from './actions.js'
+import { type AnyRun, AttachedRuns } from './attached.js'
+import { Library } from './library.js'
+import { LiveFeed } from './live-feed.js'
+import { serveStudio } from './server.js'
+import { Views } from './views.js'
+
+/**
+ * What the studio shows, and who answers in it.
+ *
+ * @example
+ * const options: StudioOptions = { store: memoryStore(), port: 4111 } // default: any free port
+ * const studio = await startStudio(options)
+ * await studio.close()
+ */
+export interface StudioOptions {
+  /** Whose sessions are shown. Default: the agent's. */
+  store?: SessionStore
+  /** Who goes on with a session when somebody answers it. Default: nobody; then the studio shows, and changes nothing. */
+  agent?: AnyAgent
+  /** The app's own object, handed to tools when a run goes on from here. */
+  context?: unknown
+  /** In place of the agent's chart: a machine of your own, as documentation. */
+  machine?: AnyStateMachine
+  /** The port on 127.0.0.1. Default 0: any that is free. */
+  port?: number
+  /** What the store is called on the page. */
+  title?: string
+}
+
+/**
+ * @example
+ * const studio: Studio = await startStudio({ store: memoryStore() })
+ * console.log(studio.url)
+ * await studio.close()
+ */
+export interface Studio {
+  /** The page to open in a browser on this machine. Whoever knows it can read the sessions, and answer them. */
+  url: string
+  /**
+   * Shows a run of this process live, text included. Returns at once; a run that is over shows as its log does.
+   *
+   * @example studio.attach(agent.run('What changed?', { session: 'ann' }))
+   */
+  attach(run: AnyRun): void
+  /** Stops listening. Runs go on. May be called more than once. */
+  close(): Promise<void>
+}
+
+/**
+ * A page on 127.0.0.1, behind a token, over the sessions of a store: what each run did, record by record, on the chart
+ * that it ran on; and, with an agent, answers to those that wait and forks from any of their records. Secrets are
+ * scrubbed, and what shields have not cleared is not shown. It keeps the process alive until it is closed.
+ *
+ * @example
+ * const store = memoryStore()
+ * const studio = await startStudio({ store })
+ * console.log(studio.url)
+ * await studio.close()
+ * @throws {ConfigError} `invalid_config` for what is no store
+ * @throws {StatewrightError} `cannot_listen`
+ */
+export async function startStudio({
+  store: given,
+  agent,
+  context,
+  machine,
+  port = 0,
+  title,
+}: StudioOptions): Promise<Studio> {
+  const store = given ?? (agent && madeOf.get(agent)?.store)
+  checkedStore(store)
+  if (store === undefined) {
+    throw new ConfigError(
+      'invalid_config',
+      'The studio shows the sessions of a store: startStudio({ store }), or an agent that has one.',
+      'store',
+    )
+  }
+  const runs: AttachedRuns = new AttachedRuns(
+    (text) => {
+      feed.tell(text)
+    },
+    () => {
+      feed.soon()
+    },
+  )
+  const library = new Library(store, (id) => runs.has(id))
+  const feed = new LiveFeed(library, runs)
+  const actions = new Actions(agent, context, library, runs)
+  const views = new Views(library, actions, { store: title ?? 'sessions', machine })
+  const server = await serveStudio({ views, actions, feed }, port)
+  let closing: Promise<void> | undefined
+  return {
+    url: server.url,
+    attach: (run) => {
+      runs.attach(run)
+    },
+    close: () => (closing ??= server.close()),
+  }
+}

@@ -1,0 +1,229 @@
+import type { StateValue } from 'xstate'
+import { memoryStore } from '../../src/index.js'
+import { declaredTransitions } from '../../src/core/chart/transitions.js'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { unpackMoment } from '../../src/studio/packed.js'
+import type {
+  ChartView,
+  CompareView,
+  MomentView,
+  PackedMoments,
+  SessionsView,
+  SessionView,
+} from '../../src/studio/protocol.js'
+import { paths } from '../../src/studio/routes.js'
+import { damage, eventful, playLong, rehearsedAgent } from './rehearsed.js'
+import { visit } from './visitor.js'
+
+function leaves(value: StateValue | undefined, above = ''): string[] {
+  if (value === undefined) return []
+  if (typeof value === 'string') return [above + value]
+  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${above}${key}.`))
+}
+
+const circling = [{ toolCalls: [{ name: 'poll_nothing', arguments: {} }] }]
+
+test.each([
+  ['a retry, a sub-agent and an approval', eventful],
+  ['a guard that nudges, refuses and halts', circling],
+])('at every record of a run with %s the API says what replay says', async (_, turns) => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, turns)
+  await agent.run('Pay the invoice.', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const { rows, session } = await visitor.get<SessionView>(paths.session('s'))
+  const known = new Set(declaredTransitions(agentMachine).map(({ declared }) => declared.id))
+  expect(rows).toHaveLength(store.read('s').length)
+  for (const { seq, to, from, state, taken, tokens, cost } of rows) {
+    const then = await agent.replay('s', { to: seq })
+    expect(to).toEqual(leaves(then.snapshot?.value as StateValue | undefined))
+    expect(from).toEqual(seq === 1 ? [] : rows[seq - 2]?.to)
+    expect({ state: state || null, tokens, cost }).toEqual({
+      state: then.run?.state ?? null,
+      tokens: then.usage.totalTokens,
+      cost: then.usage.cost,
+    })
+    expect(taken.filter((id) => !known.has(id))).toEqual([])
+    const moment = await visitor.get<MomentView>(paths.moment('s', seq))
+    const said = then.messages.filter(({ role }) => role !== 'tool')
+    expect(moment.transcript.map(({ id }) => id)).toEqual(said.map(({ id }) => id))
+    const pending = then.run?.pending ?? []
+    expect(moment.pending.map(({ callId }) => callId)).toEqual(pending.map(({ callId }) => callId))
+    expect(moment.record).toMatchObject({ seq, type: store.read('s')[seq - 1]?.type })
+  }
+  // Each transition taken leads from where the one before has led.
+  expect(rows.flatMap(({ taken }) => taken).length).toBeGreaterThan(rows.length)
+  expect(session).toMatchObject({ id: 's', standing: 'waiting', records: rows.length })
+  await close()
+})
+
+test('the flags, bars and labels of a run tell what happened in it', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay the invoice.', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const { rows, bars } = await visitor.get<SessionView>(paths.session('s'))
+  expect(rows.map(({ label, flags }) => [label, ...flags].join(' · '))).toEqual([
+    'opened',
+    'run 1: Pay the invoice.',
+    'model failed: server_error · retry · error',
+    'the wait is over',
+    'answer: 1 call',
+    'look_up ok',
+    'answer: 1 call',
+    'research ok',
+    'answer: 1 call · wait',
+  ])
+  expect(
+    bars.map(({ lane, label, status, fromSeq, toSeq }) => [lane, label, status, fromSeq, toSeq]),
+  ).toEqual([
+    ['model', 'request', 'failed', 2, 3],
+    ['waits', 'retry', 'waiting', 3, 4],
+    ['model', 'request', 'ok', 4, 5],
+    ['tools', 'look_up', 'ok', 5, 6],
+    ['model', 'request', 'ok', 6, 7],
+    ['children', 'research', 'ok', 7, 8],
+    ['model', 'request', 'ok', 8, 9],
+    ['waits', 'approval', 'waiting', 9, null],
+  ])
+  const child = bars.find(({ lane }) => lane === 'children')?.sessionId ?? ''
+  expect((await visitor.get<SessionView>(paths.session(child))).session.state).toBe('COMPLETED')
+  const moment = await visitor.get<MomentView>(paths.moment('s', rows.length))
+  expect(moment.budget.find(({ name }) => name === 'tokens')).toMatchObject({ children: 15 })
+  expect(moment.pending).toMatchObject([{ name: 'pay', schema: { required: ['amount', 'to'] } }])
+  expect(moment.changed).toContain('usage.run.totalTokens')
+  await close()
+})
+
+test('a guard shows what it counts, and what it has said', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, circling)
+  await agent.run('Wait.', { session: 's' }).result
+  const visitor = await visit({ store })
+  const { rows } = await visitor.get<SessionView>(paths.session('s'))
+  const flagged = (flag: string) => rows.find(({ flags }) => flags.includes(flag as never))?.seq ?? 0
+  expect(flagged('nudge')).toBeGreaterThan(0)
+  expect(flagged('block')).toBeGreaterThan(flagged('nudge'))
+  expect(flagged('halt')).toBeGreaterThan(flagged('block'))
+  const guardAt = async (seq: number) =>
+    (await visitor.get<MomentView>(paths.moment('s', seq))).guards.find(
+      ({ name }) => name === 'progress.stale',
+    )
+  expect(await guardAt(flagged('nudge'))).toMatchObject({
+    streak: 2,
+    next: 'block at 4',
+    evidence: expect.stringContaining('poll_nothing') as string,
+    isOn: true,
+  })
+  expect((await guardAt(flagged('halt')))?.next).toBe('halt at 20')
+  await close()
+})
+
+test('moments that come together are those that come one by one', async () => {
+  const store = memoryStore()
+  await playLong(store, 's', 40)
+  const visitor = await visit({ store })
+  const { rows } = await visitor.get<SessionView>(paths.session('s'))
+  const packed = await visitor.get<PackedMoments>(paths.moments('s', 1, 1_000))
+  expect(packed.moments).toHaveLength(rows.length)
+  for (const seq of [1, 2, 40, 64, 65, 66, rows.length]) {
+    expect(unpackMoment(packed, seq)).toEqual(await visitor.get<MomentView>(paths.moment('s', seq)))
+  }
+  const refused = await visitor.raw(paths.moment('s', 999))
+  expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('there is no 999')])
+})
+
+test('a damaged session, one of a newer version and one that is gone are shown as such, and others work', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
+  await agent.run('Which colour?', { session: 'short' }).result
+  await close()
+  await damage(store, 'damaged')
+  const lease = store.acquire('newer', { holder: 'a later version', ttlMs: 1_000 })
+  const { sealRecord } = await import('../../src/core/sessions/log/log-record.js')
+  store.append(lease, [sealRecord(1, 0, { type: 'opened', version: 99 })])
+  const visitor = await visit({ store })
+  const { sessions, readOnly } = await visitor.get<SessionsView>(paths.sessions)
+  expect(sessions.map(({ id, standing }) => `${id}: ${standing}`).toSorted()).toEqual([
+    'damaged: damaged',
+    'newer: damaged',
+    'short: ended',
+  ])
+  expect(sessions[0]?.id).toBe('short')
+  expect(readOnly).toContain('--agent')
+  const damaged = await visitor.get<SessionView>(paths.session('damaged'))
+  expect(damaged.rows).toHaveLength(2)
+  expect(damaged.session.problem).toContain('record 3 is damaged')
+  const newer = await visitor.get<SessionView>(paths.session('newer'))
+  expect(newer.session.problem).toContain('newer Statewright')
+  expect((await visitor.raw(paths.session('nobody'))).status).toBe(404)
+  store.delete('short')
+  expect((await visitor.raw(paths.session('short'))).status).toBe(404)
+})
+
+test('what a tool returned is cut, secrets are scrubbed, and what shields have not cleared is not there', async () => {
+  const store = memoryStore()
+  const key = 'sk-abcdefghijklmnopqrstuvwx'
+  const { defineTool, defineShield } = await import('../../src/index.js')
+  const big = defineTool({
+    name: 'big',
+    description: 'Returns much.',
+    input: { type: 'object' },
+    execute: () => `${key} ${'x'.repeat(5_000_000)}`,
+  })
+  const { agent, close } = await rehearsedAgent(
+    store,
+    [{ toolCalls: [{ name: 'big', arguments: {} }] }, { text: 'So.' }],
+    {
+      tools: [big],
+      toolCalls: { maxResultChars: 6_000_000 },
+    },
+  )
+  await agent.run(`Use ${key}.`, { session: 's' }).result
+  await close()
+  const hidden = await rehearsedAgent(store, [{ text: 'falcon' }], {
+    shields: { input: [defineShield({ name: 'slow', check: () => new Promise(() => undefined) })] },
+  })
+  const run = hidden.agent.run('My secret bird is a falcon.', { session: 'hidden' })
+  await run.started
+  const visitor = await visit({ store })
+  const all: string[] = []
+  for (const id of ['s', 'hidden']) {
+    const view = await visitor.raw(paths.session(id))
+    const { rows } = JSON.parse(view.body) as SessionView
+    all.push(view.body, (await visitor.raw(paths.moments(id, 1, 200))).body)
+    for (const { seq } of rows) all.push((await visitor.raw(paths.moment(id, seq))).body)
+  }
+  all.push((await visitor.raw(paths.sessions)).body)
+  const text = all.join('\n')
+  expect(text).not.toContain(key)
+  expect(text).not.toContain('falcon')
+  expect(Math.max(...all.map((each) => each.length))).toBeLessThan(500_000)
+  expect(text).toContain('[redacted]')
+  run.cancel()
+  await hidden.close()
+})
+
+test('a chart tells where sessions have been, and two sessions where they part', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [...eventful, { text: 'Another.' }])
+  await agent.run('Pay the invoice.', { session: 's' }).result
+  const forked = await agent.fork('s', 4, { edit: { message: 'm1', content: 'Pay the other one.' } })
+  await (await agent.resume(forked)).result
+  const visitor = await visit({ store, agent })
+  const chart = await visitor.get<ChartView>(paths.chart)
+  const requesting = chart.states.find(({ path }) => path === 'RUNNING.asking.requesting')
+  expect(requesting).toMatchObject({ type: 'atomic', isTested: true })
+  expect(requesting?.visits).toBeGreaterThanOrEqual(5)
+  expect(chart.transitions.every(({ isTested }) => isTested)).toBe(true)
+  expect(chart.sheets.map(({ id }) => id)).toContain('WAITING_FOR_TOOL')
+  const { commonRecords, commonMessages, steps } = await visitor.get<CompareView>(paths.compare('s', forked))
+  expect({ commonRecords, commonMessages }).toEqual({ commonRecords: 4, commonMessages: 0 })
+  expect(steps.length).toBe(3)
+  expect(steps[0]).toMatchObject({ a: { text: 'First I look it up.' }, isSame: false })
+  const view = await visitor.get<SessionView>(paths.session('s'))
+  expect(view.forks).toEqual([{ sessionId: forked, seq: 4 }])
+  const { transcript } = await visitor.get<MomentView>(paths.moment(forked, 1))
+  expect(transcript).toMatchObject([{ text: 'Pay the other one.', marks: ['edited'] }])
+  await close()
+})

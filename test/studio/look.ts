@@ -1,0 +1,26 @@
+import { memoryStore } from '../../src/index.js'
+import { startStudio } from '../../src/studio/index.js'
+import { eventful, fillStore, rehearsedAgent } from './rehearsed.js'
+
+/** `npm run studio`: the studio over a session of every kind, and one that begins when somebody presses Enter. */
+const store = memoryStore()
+const { agent } = await fillStore(store)
+const studio = await startStudio({
+  store,
+  agent,
+  port: Number(process.argv[2] ?? 0),
+  title: 'rehearsed sessions',
+})
+console.log(`${studio.url}\nEnter begins another run, Ctrl-C ends it.`)
+
+let count = 0
+process.stdin.on('data', () => {
+  void live()
+})
+
+async function live(): Promise<void> {
+  count += 1
+  const streamed = eventful.map((turn) => ({ ...turn, chunkSize: 4, chunkDelayMs: 80 }))
+  const another = await rehearsedAgent(store, streamed)
+  studio.attach(another.agent.run('Pay the invoice, slowly.', { session: `live-${count}` }))
+}

@@ -1,0 +1,137 @@
+import { z } from 'zod'
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  defineTool,
+  openaiChat,
+  type SessionStore,
+} from '../../src/index.js'
+import { startRehearsal, type Turn } from '../../src/rehearsal/index.js'
+
+/** Sessions of every kind that a studio has to show, played by a rehearsal: for its tests, and for whoever looks at it. */
+export interface Rehearsed {
+  agent: Agent
+  /** What the tool that pays was called with. */
+  paid: number[]
+  close: () => Promise<void>
+}
+
+const call = (name: string, input: object, id?: string) => ({
+  name,
+  arguments: input as never,
+  ...(id && { id }),
+})
+
+/** An agent whose model is a script, which begins anew with each session. */
+export async function rehearsedAgent(
+  store: SessionStore,
+  turns: readonly Turn[],
+  options: Partial<AgentOptions> = {},
+): Promise<Rehearsed> {
+  const rehearsal = await startRehearsal({ scenario: { turns, onExhausted: 'repeatLast' } })
+  const model = openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, apiKey: 'none' })
+  const paid: number[] = []
+  const look = defineTool({
+    name: 'look_up',
+    description: 'Looks something up.',
+    input: z.object({ what: z.string() }),
+    readOnly: true,
+    execute: ({ what }) => `About ${what}: ${what.length} letters.`,
+  })
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays an invoice.',
+    input: z.object({ amount: z.number().positive().describe('In euros.'), to: z.string() }),
+    needsApproval: true,
+    execute: ({ amount, to }) => {
+      paid.push(amount)
+      return { paid: amount, to }
+    },
+  })
+  const stuck = defineTool({
+    name: 'poll_nothing',
+    description: 'Never brings anything new.',
+    input: z.object({}),
+    execute: () => 'nothing new',
+  })
+  const child = createAgent({ model, prices: null }).asTool({
+    name: 'research',
+    description: 'Finds things out.',
+  })
+  const agent = createAgent({
+    model,
+    store,
+    prices: { rehearsal: { inputPerMillion: 1, outputPerMillion: 4 } },
+    tools: [look, pay, stuck, child],
+    retry: { baseDelayMs: 5 },
+    ...options,
+  })
+  return { agent: agent as Agent, paid, close: () => rehearsal.close() }
+}
+
+/** A failed attempt, a call, a sub-agent, and an approval at which it rests. */
+export const eventful: readonly Turn[] = [
+  { status: 503, error: { message: 'Overloaded.' } },
+  { text: 'First I look it up.', toolCalls: [call('look_up', { what: 'the invoice' })] },
+  { toolCalls: [call('research', { task: 'Who is to be paid?' })] },
+  { text: 'Ada is.' },
+  { text: 'It is Ada.', toolCalls: [call('pay', { amount: 120, to: 'Ada' }, 'call_pay')] },
+  { text: 'Ada has **120 euros** <img src=x onerror="alert(1)">.' },
+]
+
+/** A guard that halts: the same call over and over. */
+const circling: readonly Turn[] = [{ toolCalls: [call('poll_nothing', {})] }]
+
+/** Plays `steps` calls and then an answer. */
+export async function playLong(store: SessionStore, session: string, steps: number): Promise<void> {
+  const turns = Array.from(
+    { length: steps },
+    (_, i): Turn => ({
+      text: `Step ${i + 1}.`,
+      toolCalls: [call('look_up', { what: `thing number ${i + 1}` })],
+    }),
+  )
+  const { agent, close } = await rehearsedAgent(store, [...turns, { text: 'All is looked up.' }], {
+    limits: { maxSteps: null },
+  })
+  await agent.run('Look up everything.', { session }).result
+  await close()
+}
+
+async function play(store: SessionStore, session: string, turns: readonly Turn[], prompt: string) {
+  const { agent, close } = await rehearsedAgent(store, turns)
+  await agent.run(prompt, { session }).result
+  return { agent, close }
+}
+
+/**
+ * Fills a store with a session of every kind. The agent that comes back goes on with those that wait: it answers whatever
+ * it is asked with the same words.
+ */
+export async function fillStore(store: SessionStore): Promise<Rehearsed> {
+  const short = await play(store, 'short', [{ text: 'Blue, mostly.' }], 'Which colour is the sky?')
+  await short.close()
+  await playLong(store, 'long', 330)
+  const halted = await play(store, 'halted', circling, 'Wait for something new.')
+  await halted.close()
+  const waiting = await play(store, 'waiting', eventful, 'Pay the invoice of May.')
+  const forked = await waiting.agent.fork('waiting', 4, {
+    edit: { message: 'm1', content: 'Pay the invoice of June.' },
+  })
+  await (await waiting.agent.resume(forked)).result
+  await waiting.close()
+  await damage(store, 'damaged')
+  return rehearsedAgent(store, [{ text: 'It is done.' }])
+}
+
+/** A log with a record that somebody has changed. */
+export async function damage(store: SessionStore, session: string): Promise<void> {
+  const records = await store.read('short')
+  const broken = records.map((record) =>
+    record.seq === 3 ? { ...record, data: record.data.replace('Blue', 'Green') } : record,
+  )
+  const lease = await store.acquire(session, { holder: 'somebody', ttlMs: 10_000 })
+  await store.append(lease, broken)
+  await store.release(lease)
+}

@@ -1,0 +1,133 @@
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { type Studio, startStudio, type StudioOptions } from '../../src/studio/index.js'
+import type { LiveMessage, Refusal } from '../../src/studio/protocol.js'
+import { paths } from '../../src/studio/routes.js'
+
+const open: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((close) => close()))
+})
+
+/** A studio that ends with the test, and a browser that has opened its address. */
+export async function visit(options: StudioOptions): Promise<Visitor> {
+  const studio = await startStudio(options)
+  open.push(() => studio.close())
+  const { headers } = await ask(studio.url)
+  return new Visitor(studio, headers['set-cookie']?.[0]?.split(';')[0] ?? '')
+}
+
+interface Asked {
+  method?: string
+  headers?: Record<string, string>
+  body?: string
+}
+
+export interface Answered {
+  status: number
+  headers: IncomingMessage['headers']
+  body: string
+}
+
+/** A request with any headers at all, which `fetch` would not send. */
+export async function ask(
+  url: string,
+  { method = 'GET', headers = {}, body }: Asked = {},
+): Promise<Answered> {
+  const sent = request(url, { method, headers, agent: false })
+  sent.on('error', () => undefined)
+  sent.end(body)
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const chunks: Buffer[] = []
+  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    body: Buffer.concat(chunks).toString('utf8'),
+  }
+}
+
+export class Visitor {
+  readonly studio: Studio
+  readonly cookie: string
+  readonly origin: string
+
+  constructor(studio: Studio, cookie: string) {
+    this.studio = studio
+    this.cookie = cookie
+    this.origin = new URL(studio.url).origin
+  }
+
+  raw(path: string, asked: Asked = {}): Promise<Answered> {
+    return ask(this.origin + path, { ...asked, headers: { cookie: this.cookie, ...asked.headers } })
+  }
+
+  async get<View>(path: string): Promise<View> {
+    const { status, body } = await this.raw(path)
+    if (status !== 200) throw new Error(`${status}: ${body}`)
+    return JSON.parse(body) as View
+  }
+
+  /** What was done, or why it was refused. */
+  async post(
+    path: string,
+    body: unknown,
+  ): Promise<{ sessionId?: string; error?: Refusal['error']; status: number }> {
+    const headers = { origin: this.origin, 'content-type': 'application/json' }
+    const answered = await this.raw(path, { method: 'POST', headers, body: JSON.stringify(body) })
+    return { ...(JSON.parse(answered.body) as object), status: answered.status }
+  }
+
+  /** Listens until the test ends. */
+  live(session?: string, after = 0): Feed {
+    return new Feed(this.origin + paths.live(session, after), this.cookie)
+  }
+}
+
+/** What the page hears. */
+export class Feed {
+  readonly messages: LiveMessage[] = []
+  readonly #waiting = new Set<() => void>()
+
+  constructor(url: string, cookie: string) {
+    const sent = request(url, { headers: { cookie }, agent: false }, (response) => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk: string) => {
+        const events = (text + chunk).split('\n\n')
+        text = events.pop() ?? ''
+        for (const event of events) {
+          if (event.startsWith('data: ')) this.messages.push(JSON.parse(event.slice(6)) as LiveMessage)
+        }
+        for (const look of this.#waiting) look()
+      })
+    })
+    sent.on('error', () => undefined)
+    sent.end()
+    open.push(() => {
+      sent.destroy()
+      return Promise.resolve()
+    })
+  }
+
+  /** The first message like this, also one that has come. */
+  heard<Type extends LiveMessage['type']>(
+    type: Type,
+    matches: (message: Extract<LiveMessage, { type: Type }>) => boolean = () => true,
+  ): Promise<Extract<LiveMessage, { type: Type }>> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        const found = this.messages.find(
+          (message): message is Extract<LiveMessage, { type: Type }> =>
+            message.type === type && matches(message as Extract<LiveMessage, { type: Type }>),
+        )
+        if (found === undefined) return
+        this.#waiting.delete(look)
+        resolve(found)
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+}
