@@ -1,5 +1,12 @@
 import type { ConfigFile } from '../core/config/file.js'
-import type { OpenAIChatOptions } from '../core/models/openai/options.js'
+import { keysOfApi, type ModelApi } from '../core/config/model-section.js'
+import { ConfigError } from '../core/base/errors.js'
+import { openaiChat, type OpenAIChatOptions } from '../core/models/openai/openai-chat.js'
+import {
+  openaiResponses,
+  type OpenAIResponsesOptions,
+} from '../core/models/openai/responses/openai-responses.js'
+import type { ModelProvider } from '../core/models/provider.js'
 import { badUsage, CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
 import { checkedURL, type CommonOptions } from './commands/common-options.js'
@@ -18,8 +25,8 @@ export function modelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,
   file: ConfigFile,
   env: CliIO['env'],
-): OpenAIChatOptions | null {
-  const { apiKeyEnv, model: fileModel, baseURL: fileURL, ...rest } = file.model ?? {}
+): (OpenAIChatOptions & OpenAIResponsesOptions) | null {
+  const { api: _api, apiKeyEnv, model: fileModel, baseURL: fileURL, ...rest } = file.model ?? {}
   const baseURL = options.baseURL ?? fileURL ?? urlFrom(env)
   const isOfFile = options.baseURL === undefined && fileURL !== undefined
   const apiKey =
@@ -35,6 +42,26 @@ export function modelOptions(
     throw badUsage(`Which model of ${baseURL}? Give --model NAME, or set OPENAI_MODEL.`, '--model')
   }
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
+}
+
+/** The API that the options, else the configuration file, name. */
+export function apiOf({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
+  return api ?? file.model?.api ?? 'chat'
+}
+
+/** The model, over that API. Throws a ConfigError for what the file says that has no meaning there. */
+export function modelOver(api: ModelApi, options: OpenAIChatOptions & OpenAIResponsesOptions): ModelProvider {
+  const other = api === 'chat' ? 'responses' : 'chat'
+  const foreign = keysOfApi[other].find((key) => options[key as keyof typeof options] !== undefined)
+  if (foreign !== undefined) {
+    const key = `model.${foreign}`
+    throw new ConfigError(
+      'invalid_config',
+      `${key} is for the API '${other}' only, and '${api}' is asked for.`,
+      key,
+    )
+  }
+  return api === 'chat' ? openaiChat(options) : openaiResponses(options)
 }
 
 function keyFrom(name: string, env: CliIO['env']): string {

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path'
 import type { ConfigFile } from '../core/config/file.js'
-import { openaiChat } from '../core/models/openai/openai-chat.js'
+import type { ModelApi } from '../core/config/model-section.js'
 import type { ModelProvider } from '../core/models/provider.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import type { PriceOverrides } from '../core/prices/prices.js'
 import { CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
-import { modelOptions } from './model-options.js'
+import { apiOf, modelOptions, modelOver } from './model-options.js'
 
 /** What a run is played with: a real model, or a rehearsal. */
 export interface Stage {
@@ -42,13 +42,14 @@ export function refuseUnaskedRehearsal(options: CommonOptions, file: ConfigFile,
 
 /** Throws a CliError or ConfigError when the model is not fully said, a RehearsalError for a bad scenario. */
 export async function openStage(options: CommonOptions, file: ConfigFile, io: CliIO): Promise<Stage> {
-  if (options.rehearsal !== false) return openRehearsal(options.rehearsal, io)
+  const api = apiOf(options, file)
+  if (options.rehearsal !== false) return openRehearsal(options.rehearsal, api, io)
   const model = modelOptions(options, file, io.env)
   if (model === null) {
-    const stage = await openRehearsal(true, io)
+    const stage = await openRehearsal(true, api, io)
     return { ...stage, opening: `There is no OPENAI_API_KEY and no base URL. ${stage.opening}` }
   }
-  return { model: openaiChat(model), tools: [], close: () => Promise.resolve() }
+  return { model: modelOver(api, model), tools: [], close: () => Promise.resolve() }
 }
 
 /** How to go on from the demo. */
@@ -56,7 +57,7 @@ const realModel =
   'To ask a real model:  OPENAI_API_KEY=… statewright run "Your question"\n' +
   'or a local one:       statewright run --base-url http://localhost:11434/v1 --model NAME "Your question"'
 
-async function openRehearsal(scenario: true | string, io: CliIO): Promise<Stage> {
+async function openRehearsal(scenario: true | string, api: ModelApi, io: CliIO): Promise<Stage> {
   const { largestExpense, loadScenario, startRehearsal } = await import('../rehearsal/index.js')
   const { demoTools } = await import('./demo-tools.js')
   const name = 'rehearsal'
@@ -64,7 +65,7 @@ async function openRehearsal(scenario: true | string, io: CliIO): Promise<Stage>
   const script = isBuiltIn ? largestExpense : await loadScenario(resolve(io.cwd, scenario))
   const rehearsal = await startRehearsal({ scenario: script, strict: true })
   return {
-    model: openaiChat({ model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
+    model: modelOver(api, { model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
     tools: demoTools(),
     prices: { [name]: { inputPerMillion: 0, outputPerMillion: 0 } },
     prompt: isBuiltIn ? 'What was the largest expense of the quarter? It is all in the notes.' : 'Begin.',

@@ -31,7 +31,7 @@ function eventsOf(turn: Turn, request: ChatRequest, envelope: Envelope, stop: nu
 }
 
 /** What OpenAI sends with a status when the scenario does not say. */
-function usualError(status: number) {
+export function usualError(status: number) {
   if (status === 429)
     return errorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')
   if (status === 401)

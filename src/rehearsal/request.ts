@@ -56,8 +56,8 @@ export interface ChatRequest extends z.infer<typeof chatRequest> {}
 export interface RecordedRequest {
   /** What was sent; what came to another API than Chat Completions, in the words of that one. */
   body: ChatRequest
-  /** The API that it came to: `chat`, Anthropic's `messages`, or `gemini`. */
-  api: 'chat' | 'messages' | 'gemini'
+  /** The API that it came to: `chat`, OpenAI's `responses`, Anthropic's `messages`, or `gemini`. */
+  api: 'chat' | 'responses' | 'messages' | 'gemini'
   /** The body as it came. */
   sent: unknown
   /** Names in lower case. */

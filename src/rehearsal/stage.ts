@@ -13,6 +13,7 @@ import { type Cue, Playback } from './playback.js'
 import { Refusal } from './refusal.js'
 import { readBody, type RecordedRequest } from './request.js'
 import { responseTo } from './response.js'
+import { responsesApi } from './responses/api.js'
 import { parseTurn } from './scenario.js'
 import { strictProblem } from './strict.js'
 import type { Turn } from './turn.js'
@@ -20,6 +21,7 @@ import type { Turn } from './turn.js'
 /** The API that a path belongs to. */
 function apiAt(path: string): Api | undefined {
   if (path === '/v1/chat/completions') return chatApi
+  if (path === '/v1/responses') return responsesApi
   if (path === '/v1/messages') return messagesApi
   return isGeminiPath(path) ? geminiApi : undefined
 }
@@ -68,7 +70,7 @@ export class Stage {
     throw new Refusal(
       404,
       'unknown_url',
-      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
+      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
     )
   }
 
@@ -122,7 +124,7 @@ export class Stage {
 
   /** The next turn for a request that deserves one. */
   #cueFor({ body, sent, conversation, scenario }: RecordedRequest, api: Api): Cue {
-    const found = this.#settings.strict ? (strictProblem(body) ?? api.strictProblem(sent)) : null
+    const found = this.#settings.strict ? (api.strictProblem(sent) ?? strictProblem(body, api.limits)) : null
     if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
     const problem = this.#settings.strictHistory ? historyProblem(body.messages) : null
     if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')

@@ -14,8 +14,13 @@ export interface Problem {
 /** The longest text and the longest lists that OpenAI takes. */
 const longestText = 10_485_760
 const mostTools = 128
-const mostCalls = 128
-const longestId = 40
+const ofChats = { calls: 128, id: 40 }
+
+/** How many calls a message may have, and how long their ids may be. */
+export interface Limits {
+  calls: number
+  id: number
+}
 
 /**
  * What some provider would refuse in a request, or null: each rule is one that OpenAI, Mistral, Anthropic's or Google's
@@ -23,12 +28,17 @@ const longestId = 40
  * Besides what `historyProblem` asks for: valid names of calls and tools, arguments that are JSON objects, unique ids, no
  * blank content, whole surrogate pairs, the system first, users and answers in turns, a user or results last, and sizes.
  */
-export function strictProblem(request: ChatRequest): Problem | null {
+export function strictProblem(request: ChatRequest, limits: Limits = ofChats): Problem | null {
   const { messages, tools } = request
+  // Others are the provider's own, whose form it knows itself.
+  const functions = (tools ?? []).filter(({ type }) => type === 'function')
   return (
     requestProblem(request) ??
-    first(tools ?? [], (tool, i) => toolProblem(tool, i, tools ?? [])) ??
-    first(messages, (message, i) => messageProblem(message, `messages[${i}]`) ?? turnProblem(messages, i)) ??
+    first(functions, (tool, i) => toolProblem(tool, i, functions)) ??
+    first(
+      messages,
+      (message, i) => messageProblem(message, `messages[${i}]`, limits) ?? turnProblem(messages, i),
+    ) ??
     unpaired(messages)
   )
 }
@@ -56,19 +66,19 @@ function toolProblem(tool: Tool, i: number, tools: readonly Tool[]): Problem | n
   return type === 'object' ? null : problem(`${at}.function.parameters`, "must be a schema of type 'object'.")
 }
 
-function messageProblem(message: WireMessage, at: string): Problem | null {
+function messageProblem(message: WireMessage, at: string, limits: Limits): Problem | null {
   const { role, content, tool_calls: calls } = message
   const isCalling = calls != null && calls.length > 0
   // Within the message, its parts or calls, and what is in them.
   if (isDeeper(message, deepest + 4)) return problem(at, tooDeep)
   if (!isWellFormed(message)) return problem(at, torn)
   if (role === 'tool' && !message.tool_call_id) return problem(`${at}.tool_call_id`, 'is missing.')
-  if (calls && calls.length > mostCalls)
-    return problem(`${at}.tool_calls`, `has ${calls.length} calls of at most ${mostCalls}.`)
+  if (calls && calls.length > limits.calls)
+    return problem(`${at}.tool_calls`, `has ${calls.length} calls of at most ${limits.calls}.`)
   if (content == null && role !== 'assistant') return problem(`${at}.content`, 'is missing.')
   if (content == null && !isCalling) return problem(at, 'must have either content or tool_calls.')
   const blank = content == null ? null : textProblem(content, role, `${at}.content`)
-  return blank ?? first(calls ?? [], (call, i) => callProblem(call, `${at}.tool_calls[${i}]`))
+  return blank ?? first(calls ?? [], (call, i) => callProblem(call, `${at}.tool_calls[${i}]`, limits.id))
 }
 
 function textProblem(content: NonNullable<WireMessage['content']>, role: string, at: string): Problem | null {
@@ -87,7 +97,11 @@ function textProblem(content: NonNullable<WireMessage['content']>, role: string,
   })
 }
 
-function callProblem({ id, function: { name, arguments: text } }: Call, at: string): Problem | null {
+function callProblem(
+  { id, function: { name, arguments: text } }: Call,
+  at: string,
+  longestId: number,
+): Problem | null {
   if (id === '' || id.length > longestId)
     return problem(`${at}.id`, `must have 1 to ${longestId} characters, but has ${id.length}.`)
   if (!isName(name)) return problem(`${at}.function.name`, whyNoName(name))

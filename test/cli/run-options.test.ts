@@ -10,7 +10,7 @@ describe('the options of run', () => {
 
   test('every option reaches its place', () => {
     const args =
-      '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 -i Be --max-steps 3 --timeout 0 --no-stream --json hi'
+      '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 --api responses -i Be --max-steps 3 --timeout 0 --no-stream --json hi'
     expect(readRunOptions(args.split(' '))).toEqual({
       prompt: 'hi',
       config: 'c.json',
@@ -20,6 +20,7 @@ describe('the options of run', () => {
       session: 's',
       model: 'gpt',
       baseURL: 'http://h/v1',
+      api: 'responses',
       instructions: 'Be',
       limits: { maxSteps: 3, timeoutMs: 0 },
       stream: false,
@@ -62,6 +63,7 @@ describe('the options of run', () => {
     [['--max-steps', '9'.repeat(30)], '--max-steps must be'],
     [['--timeout', '5s'], '--timeout must be a whole number of at least 0'],
     [['--base-url', 'localhost:1234'], '--base-url must be an http(s) URL'],
+    [['--api', 'assistants'], "--api must be chat or responses (is 'assistants')"],
     [['--base-url', 'file:///etc/passwd'], '--base-url must be an http(s) URL'],
   ])('%j is refused in one sentence', (args, message) => {
     expect(() => readRunOptions(args)).toThrow(expect.objectContaining({ code: 'bad_usage' }))

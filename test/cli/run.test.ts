@@ -50,6 +50,32 @@ describe('statewright run', () => {
     expect(out).not.toContain('\u001b')
   })
 
+  test.each([[[]], [['--no-stream']]])('--api responses plays the same over that API: %j', async (more) => {
+    const cwd = await folder({ 'demo.json': demo })
+    const { code, out, err } = await cli(
+      ['run', '--rehearsal', 'demo.json', '--api', 'responses', '--events', ...more, 'What cost most?'],
+      { cwd },
+    )
+    expect([code, err]).toEqual([0, expect.stringContaining('no model is called')])
+    const events = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as AgentEvent)
+    expect(events.filter(({ type }) => type === 'retry')).toHaveLength(1)
+    expect(events.filter(({ type }) => type === 'tool_result')).toHaveLength(7)
+    const said = events.flatMap((event) => (event.type === 'assistant_message' ? [event.message] : []))
+    expect(said.every(({ provider_items: items }) => items?.from === 'responses/rehearsal')).toBe(true)
+    expect(events.at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' })
+  })
+
+  test('--api needs no option of the other API: what the file says for that is refused by name', async () => {
+    const model = { model: 'm', baseURL: 'http://127.0.0.1:9/v1', maxTokensField: 'max_tokens' }
+    const cwd = await folder({ 'c.json': { model } })
+    const { code, err } = await cli(['run', '-c', 'c.json', '--api', 'responses', 'Go'], { cwd })
+    expect(code).toBe(2)
+    expect(err).toContain("model.maxTokensField is for the API 'chat' only")
+  })
+
   test('--json prints exactly one line, the result', async () => {
     const cwd = await folder({ 'demo.json': demo })
     const { code, out, err } = await cli(['run', '--rehearsal', 'demo.json', '--json', '--session', 'mine'], {

@@ -170,9 +170,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/models.md › The Responses API': {
+    turns: [{ reasoning: 'I look.', text: 'It is 4.' }],
     shows: ['agent'],
-    expect: ({ values }) => {
-      expect(values.agent).toHaveProperty('machine')
+    expect: async ({ values, bodies }) => {
+      expect(await ask(values.agent)).toMatchObject({ state: 'COMPLETED', output: 'It is 4.' })
+      expect(bodies()[0]).toContain('"tools":[{"type":"web_search"}]')
     },
   },
   'docs/models.md › Models of the AI SDK': {

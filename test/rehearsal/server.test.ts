@@ -66,7 +66,8 @@ describe('requests', () => {
     for (const [method, path] of [
       ['GET', '/nothing'],
       ['GET', '/chat/completions'],
-      ['POST', '/responses'],
+      ['POST', '/embeddings'],
+      ['GET', '/responses'],
     ] as const) {
       expect(await errorOf(await fetch(`${url}${path}`, { method }))).toMatchObject({
         status: 404,

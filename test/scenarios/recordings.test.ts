@@ -19,9 +19,18 @@ interface Recorded {
   tool_call_id?: string
 }
 
+/** An item of the Responses API's input. */
+interface Item {
+  type?: string
+  role?: string
+  content?: string
+  call_id?: string
+  output?: string
+}
+
 interface Tape {
   interactions: {
-    request: { body: { messages: Recorded[] } }
+    request: { body: { messages: Recorded[]; input?: Item[] } }
     response: { status: number; headers: Record<string, string>; body: string }
     expected: { text: string; toolCalls: { name: string }[] }
   }[]
@@ -54,6 +63,51 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
     expect(played).toBe(loops.length)
   })
 })
+
+;(found ? describe : describe.skip)('recorded loops of the Responses API', () => {
+  const loops = found ? (read('LOOPS.json') as Loop[]).filter(({ api }) => api === 'responses') : []
+  let played = 0
+
+  it.each(loops.map(({ file, finalText }) => [file.split('/').at(-1), file, finalText]))(
+    'end as they were recorded, with requests that a strict server takes: %s',
+    async (_name, file, finalText) => {
+      const { interactions } = read(file) as Tape
+      const inputs = interactions.flatMap(({ request }) => request.body.input ?? [])
+      const results = inputs.flatMap(({ type, output }) =>
+        type === 'function_call_output' ? [output ?? ''] : [],
+      )
+      const outputs = [...new Set(results)]
+      const names = new Set(
+        interactions.flatMap(({ expected }) => expected.toolCalls.map(({ name }) => name)),
+      )
+      // A result is sent again with every later request: the calls are answered in their order.
+      const theatre = await stage(interactions.map(asTurn), {
+        tools: [...names].map((name) => tool(name, () => outputs.shift() ?? 'ok')),
+        api: 'responses',
+      })
+      const ask = inputs.find(({ role }) => role === 'user')?.content ?? 'Go.'
+      const result = await theatre.run(ask).end(interactions.length)
+      expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn' })
+      expect(result.output.startsWith(finalText)).toBe(true)
+      const { input } = (theatre.requests.at(-1)?.sent ?? {}) as { input?: unknown }
+      expect(sentItems(input)).toEqual(sentItems(interactions.at(-1)?.request.body.input))
+      played++
+    },
+  )
+
+  it('are all replayed', () => {
+    console.log(`responses loops: ${played} of ${loops.length}`)
+    expect(loops.length).toBe(5)
+    expect(played).toBe(loops.length)
+  })
+})
+
+/** What the model was sent, as far as two clients would send the same: which calls were made, and what came of them. */
+function sentItems(input: unknown): unknown[] {
+  return ((input ?? []) as Item[])
+    .filter(({ type }) => type === 'function_call' || type === 'function_call_output')
+    .map(({ type, output = null }) => [type, output])
+}
 
 /** Plays the runs of one conversation in one session; returns its last words. */
 async function replay(conversation: Conversation): Promise<string> {

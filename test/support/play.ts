@@ -9,6 +9,7 @@ import {
   type AgentOptions,
   createAgent,
   openaiChat,
+  openaiResponses,
   type Run,
   type RunOptions,
   type RunInput,
@@ -35,10 +36,13 @@ afterEach(async () => {
   await Promise.all(stages.splice(0).map((stage) => stage.close()))
 })
 
+/** An agent's options, and the API that its model is asked over. */
+export type StageOptions = Partial<AgentOptions> & { api?: 'chat' | 'responses' }
+
 /** An agent whose model is played over real HTTP. Ends with the test. */
 export async function stage(
   turns: readonly (Turn | TurnFunction)[],
-  options: Partial<AgentOptions> = {},
+  options: StageOptions = {},
   onExhausted: 'error' | 'repeatLast' | 'loop' = 'error',
 ): Promise<Stage> {
   const opened = new Stage(await startRehearsal({ scenario: { turns, onExhausted }, strict: true }), options)
@@ -49,7 +53,7 @@ export async function stage(
 /** One run of such an agent from its beginning to its end. */
 export async function played(
   turns: readonly (Turn | TurnFunction)[],
-  options: Partial<AgentOptions> = {},
+  options: StageOptions = {},
 ): Promise<Play & { result: RunResult; stage: Stage }> {
   const opened = await stage(turns, options)
   const play = opened.run()
@@ -63,9 +67,10 @@ export class Stage {
   readonly agent: Agent
   readonly plays: Play[] = []
 
-  constructor(rehearsal: Rehearsal, options: Partial<AgentOptions>) {
+  constructor(rehearsal: Rehearsal, { api = 'chat', ...options }: StageOptions) {
     this.rehearsal = rehearsal
-    const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
+    const speak = api === 'chat' ? openaiChat : openaiResponses
+    const model = speak({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
     this.agent = createAgent({ model, clock: this.clock, ...options })
   }
 

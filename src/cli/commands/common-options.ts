@@ -1,3 +1,4 @@
+import { type ModelApi, modelApis } from '../../core/config/model-section.js'
 import { isHttp } from '../../core/models/openai/options.js'
 import { badUsage } from '../cli-error.js'
 import type { GivenOptions, OptionSpecs } from '../options.js'
@@ -15,6 +16,7 @@ export const agentOptionSpecs = {
   mcp: { value: 'SERVER', about: 'an MCP server, as a command line or URL; may be repeated' },
   model: { short: 'm', value: 'NAME', about: 'the model (OPENAI_MODEL)' },
   'base-url': { value: 'URL', about: 'an OpenAI-compatible API, up to and including /v1 (OPENAI_BASE_URL)' },
+  api: { value: 'NAME', about: 'the API that it is asked over: chat (the default) or responses' },
   instructions: { short: 'i', value: 'TEXT', about: 'the system prompt' },
   rehearsal: { value: 'FILE', optional: true, about: 'play a scenario instead of calling a model' },
 } satisfies OptionSpecs
@@ -47,6 +49,7 @@ export interface CommonOptions {
   mcp: readonly string[]
   model: string | undefined
   baseURL: string | undefined
+  api: ModelApi | undefined
   instructions: string | undefined
   /** True: the built-in scenario; a string: a scenario file; false: not asked for. */
   rehearsal: boolean | string
@@ -72,12 +75,19 @@ export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>
     mcp: all('mcp'),
     model: text('model'),
     baseURL,
+    api: apiFrom(text('api')),
     instructions: text('instructions'),
     rehearsal: text('rehearsal') ?? has('rehearsal'),
     store: text('store'),
     output: has('json') ? 'json' : has('events') ? 'events' : 'human',
     inspect: has('inspect'),
   }
+}
+
+function apiFrom(given: string | undefined): ModelApi | undefined {
+  const api = modelApis.find((name) => name === given)
+  if (given === undefined || api !== undefined) return api
+  throw badUsage(`--api must be ${modelApis.join(' or ')} (is '${given}').`, '--api')
 }
 
 /** `--rehearsal FILE.json` is `--rehearsal=FILE.json`; after `--rehearsal`, anything else is the prompt. */
@@ -95,7 +105,7 @@ export function scenarioInline(args: readonly string[]): string[] {
  * secret is left to the person: output ends up in logs.
  */
 export function carriedOptions(options: Partial<CommonOptions>): string {
-  const { store, config, tools, mcp = [], model, baseURL, instructions, rehearsal } = options
+  const { store, config, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
   const given: [string, string | undefined][] = [
     ['store', store],
     ['config', config],
@@ -103,6 +113,7 @@ export function carriedOptions(options: Partial<CommonOptions>): string {
     ...mcp.map((server): [string, string] => ['mcp', server]),
     ['model', model],
     ['base-url', baseURL],
+    ['api', api],
     ['instructions', instructions],
     ['rehearsal', rehearsal === true ? '' : rehearsal || undefined],
   ]

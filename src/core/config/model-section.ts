@@ -1,11 +1,14 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
 import { type ReasoningForm, reasoningForms } from '../models/openai/echo-reasoning.js'
-import { either, map, optional, where } from './kind.js'
+import { either, list, map, optional, that, where } from './kind.js'
 import { anyText, choice, count, flag, record, text } from './values.js'
 
-/** The model of a configuration file: `openaiChat`'s options, as far as they are plain data and no secret. */
+/** The model of a configuration file: the options of `openaiChat` or `openaiResponses`, as far as they are plain data and no secret. */
 export interface ModelSection {
   /** The model, as the provider names it. With Azure, the deployment. */
   model: string
+  /** The API that the model is spoken to over: Chat Completions, or Responses. Default: `chat`. */
+  api?: ModelApi | undefined
   /** The provider, for people and for prices. Default: known from the base URL. */
   provider?: string | undefined
   /** Where the API is, up to and including `/v1`. */
@@ -26,6 +29,22 @@ export interface ModelSection {
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /** Whether, or as what, earlier reasoning is sent back. */
   echoReasoning?: boolean | ReasoningForm | undefined
+  /** With `responses`: tools that the provider itself runs. */
+  hostedTools?: JsonObject[] | undefined
+  /** With `responses`: how long the model sums up what it thinks. */
+  reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
+  /** With `responses`: whether reasoning is asked for in its encrypted form. */
+  encryptedReasoning?: boolean | undefined
+}
+
+export type ModelApi = (typeof modelApis)[number]
+
+export const modelApis = ['chat', 'responses'] as const
+
+/** Keys that one of the APIs alone has. */
+export const keysOfApi: Readonly<Record<ModelApi, readonly (keyof ModelSection)[]>> = {
+  chat: ['maxTokensField', 'echoReasoning'],
+  responses: ['hostedTools', 'reasoningSummary', 'encryptedReasoning'],
 }
 
 const noSecret = 'put the key into an environment variable and name that in model.apiKeyEnv'
@@ -44,8 +63,11 @@ const variable =
 
 const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 
+const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
+
 export const modelSection = record({
   model: text("the provider's name of a model"),
+  api: optional(choice(...modelApis)),
   provider: optional(text()),
   baseURL: optional(where(anyText(url), isPlainUrl, url)),
   apiKeyEnv: optional(where(anyText(variable), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variable)),
@@ -56,11 +78,19 @@ export const modelSection = record({
   timeoutMs: optional(count(1)),
   maxTokensField: optional(choice('max_tokens', 'max_completion_tokens')),
   echoReasoning: optional(either([flag(), choice(...reasoningForms)], echoPhrase)),
+  hostedTools: optional(
+    list(
+      that<JsonObject>((tool) => typeof (tool as { type?: unknown } | null)?.type === 'string', toolsPhrase),
+      toolsPhrase,
+    ),
+  ),
+  reasoningSummary: optional(choice('auto', 'concise', 'detailed')),
+  encryptedReasoning: optional(flag()),
 })
 
 /** Whether what stands here may be a secret that somebody put into the wrong place: it is not to be shown. */
 export function mayBeSecret(path: string): boolean {
-  return /^model\.(baseURL|apiKeyEnv|headers|query)/.test(path)
+  return /^model\.(baseURL|apiKeyEnv|headers|query|hostedTools)/.test(path)
 }
 
 function namesSecret(name: string): boolean {

@@ -4,7 +4,16 @@ import { defaultConfig, resolveConfig } from '../../../src/core/config/schema.js
 import { createPriceBook } from '../../../src/core/prices/prices.js'
 
 const folder = new URL('../../../config/samples/', import.meta.url)
-const cloud = ['openai', 'azure', 'deepseek', 'groq', 'mistral', 'openrouter']
+const cloud = [
+  'openai',
+  'azure',
+  'deepseek',
+  'groq',
+  'mistral',
+  'openrouter',
+  'openai-responses',
+  'xai-responses',
+]
 const local = ['ollama', 'vllm']
 
 const read = (name: string) => readFileSync(new URL(`${name}.json`, folder), 'utf8')

@@ -1,0 +1,111 @@
+import * as z from 'zod'
+import { checked, type ChatRequest, type WireMessage } from '../request.js'
+
+const item = z.looseObject({
+  type: z.string().optional(),
+  role: z.enum(['system', 'developer', 'user', 'assistant']).optional(),
+  content: z.unknown().optional(),
+  call_id: z.string().nullish(),
+  name: z.string().optional(),
+  arguments: z.unknown().optional(),
+  output: z.unknown().optional(),
+})
+
+const responsesRequest = z.looseObject({
+  model: z.string().min(1),
+  input: z.union([z.string(), z.array(item).min(1)], 'expected a text or a list of items'),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  store: z.boolean().nullish(),
+  include: z.array(z.string()).nullish(),
+  tools: z.array(z.looseObject({ type: z.string(), name: z.string().optional() })).nullish(),
+  user: z.string().nullish(),
+})
+
+export type ResponsesRequest = z.infer<typeof responsesRequest>
+export type InputItem = z.infer<typeof item>
+
+/** Checks the body of a request. @throws Refusal */
+export function readResponsesRequest(sent: unknown): ResponsesRequest {
+  return checked(responsesRequest, sent)
+}
+
+/** The items of a request; a bare text is what the user says. */
+export function itemsOf({ input }: ResponsesRequest): readonly InputItem[] {
+  return typeof input === 'string' ? [{ role: 'user', content: input } as InputItem] : input
+}
+
+/**
+ * The request as a chat would have it, so that it is looked at by the same eyes: what the model said, thought and called
+ * between two messages of others is one message.
+ */
+export function asChat(request: ResponsesRequest): ChatRequest {
+  const { input: _input, instructions, tools, ...rest } = request
+  const messages: WireMessage[] = instructions ? [{ role: 'system', content: instructions }] : []
+  let answer: WireMessage | null = null
+  for (const item of itemsOf(request)) {
+    if (isOfModel(item)) {
+      if (answer === null) messages.push((answer = { role: 'assistant' }))
+      extend(answer, item)
+      continue
+    }
+    answer = null
+    messages.push(
+      item.type === 'function_call_output'
+        ? { role: 'tool', tool_call_id: item.call_id ?? '', content: partsOf(item.output) }
+        : { role: item.role ?? 'user', content: partsOf(item.content) },
+    )
+  }
+  return {
+    ...rest,
+    messages,
+    ...(tools && {
+      tools: tools.map(({ type, name, description, parameters, ...others }) =>
+        type === 'function'
+          ? { type, function: { name: name ?? '', description, parameters } }
+          : { type, name, ...others },
+      ),
+    }),
+  }
+}
+
+/** Everything but what others say: messages of theirs, and outputs of functions. */
+export function isOfModel({ type = 'message', role }: InputItem): boolean {
+  return type === 'message' ? role === 'assistant' : type !== 'function_call_output'
+}
+
+function extend(
+  answer: WireMessage,
+  { type = 'message', call_id, name, arguments: input, content }: InputItem,
+): void {
+  if (type === 'function_call') {
+    const call = {
+      id: call_id ?? '',
+      function: { name: name ?? '', arguments: typeof input === 'string' ? input : '' },
+    }
+    answer.tool_calls = [...(answer.tool_calls ?? []), { type: 'function', ...call }]
+  } else if (type === 'message') {
+    const parts = typeof content === 'string' ? [{ type: 'output_text', text: content }] : listOf(content)
+    const refusal = parts.find((part) => part['type'] === 'refusal')?.['refusal']
+    if (typeof refusal === 'string') answer['refusal'] = refusal
+    const text = parts.map((part) => (typeof part['text'] === 'string' ? part['text'] : '')).join('')
+    const before = typeof answer.content === 'string' ? `${answer.content}\n\n` : ''
+    if (text !== '') answer.content = before + text
+  }
+}
+
+/** Content in the form that chats have. */
+function partsOf(content: unknown): WireMessage['content'] {
+  if (typeof content === 'string') return content
+  return listOf(content).map(({ type, ...part }) => {
+    if (type === 'input_text' || type === 'output_text') return { type: 'text', ...part }
+    if (type === 'input_image')
+      return { type: 'image_url', image_url: { url: part['image_url'], detail: part['detail'] } }
+    if (type === 'input_file') return { type: 'file', file: part }
+    return { type: String(type), ...part }
+  })
+}
+
+function listOf(content: unknown): Record<string, unknown>[] {
+  return Array.isArray(content) ? (content as Record<string, unknown>[]) : []
+}

@@ -1,0 +1,58 @@
+import { isOfModel, itemsOf, type InputItem, type ResponsesRequest } from './request.js'
+
+/** Parameters of chats, which OpenAI refuses by name. */
+const ofChats = [
+  'messages',
+  'max_tokens',
+  'max_completion_tokens',
+  'reasoning_effort',
+  'response_format',
+  'seed',
+  'stop',
+  'stream_options',
+]
+
+/**
+ * What OpenAI refuses in the items of a request, besides what it refuses in any history: calls without their outputs, and
+ * reasoning that has lost its own half.
+ */
+export function itemsProblem(request: ResponsesRequest): { message: string; param: string } | null {
+  const unknown = ofChats.find((key) => Object.hasOwn(request, key))
+  if (unknown !== undefined) return { message: `Unknown parameter: '${unknown}'.`, param: unknown }
+  const items = itemsOf(request)
+  const calls = new Map<string, boolean>()
+  for (const [i, item] of items.entries()) {
+    const at = `input[${i}]`
+    const found = problemOf(item, items[i + 1], request, calls)
+    if (found !== null) return { message: `${at} ${found}`, param: at }
+  }
+  const open = [...calls].find(([, isAnswered]) => !isAnswered)
+  return open === undefined
+    ? null
+    : { message: `No tool output found for function call ${open[0]}.`, param: 'input' }
+}
+
+function problemOf(
+  { type, id, call_id: callId, content, ...item }: InputItem,
+  next: InputItem | undefined,
+  { store }: ResponsesRequest,
+  calls: Map<string, boolean>,
+): string | null {
+  if (type === 'reasoning') {
+    const isBare = !item['encrypted_content'] && !(Array.isArray(content) && content.length > 0)
+    if (store === false && isBare)
+      return `is the item '${String(id)}', which is not found: items are not persisted when store is false.`
+    if (next === undefined || !isOfModel(next))
+      return `is the reasoning '${String(id)}', which was provided without its required following item.`
+  }
+  if (type === 'function_call') {
+    if (!callId || callId.length > 64) return 'must have a call_id of 1 to 64 characters.'
+    if (calls.has(callId)) return `has the call_id '${callId}', like another call.`
+    calls.set(callId, false)
+  }
+  if (type === 'function_call_output') {
+    if (!calls.has(callId ?? '')) return `is the output of '${callId}', and no such call was made.`
+    calls.set(callId ?? '', true)
+  }
+  return null
+}
