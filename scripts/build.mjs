@@ -50,6 +50,22 @@ await build({
   // The sources are in the package.
   sourcesContent: false,
 })
+// What the studio shows in a browser: one script and one sheet, with all that they need in them.
+await build({
+  absWorkingDir: root,
+  entryPoints: [
+    { in: 'src/studio/client/main.tsx', out: 'client' },
+    { in: 'src/studio/client/client.css', out: 'client' },
+  ],
+  outdir: 'dist/src/studio',
+  bundle: true,
+  minify: true,
+  format: 'esm',
+  target: 'es2022',
+  platform: 'browser',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+})
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
 // The page of the studio: all of it in one file of each kind, which the studio serves itself.

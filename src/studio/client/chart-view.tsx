@@ -1,0 +1,173 @@
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ChartTransition, ChartView, RecordRow } from '../protocol.js'
+import { Outline } from './outline.js'
+import { type Lit, Picture } from './picture.js'
+import { statePath } from './words.js'
+
+export type Overlay = 'run' | 'stored' | 'tests' | 'never'
+
+const overlays: Record<Overlay, string> = {
+  run: 'This run',
+  stored: 'All sessions',
+  tests: 'Tests',
+  never: 'Never',
+}
+
+interface ChartProps {
+  chart: ChartView
+  /** Where the machine is; null on the screen of the chart alone. */
+  row: RecordRow | null
+  /** The first place at which a state was entered, or a transition taken. */
+  first: ReadonlyMap<string, number>
+  place: number
+  /** Milliseconds for the token's way; 0 to jump. */
+  ms: number
+  overlays: readonly Overlay[]
+  onState: (path: string) => void
+  onTransition: (ids: readonly string[]) => void
+}
+
+/** The chart as a picture or as an outline, with the state that is active lit. */
+export function ChartPane(props: ChartProps) {
+  const { chart, row, first, place, onState, onTransition } = props
+  const [sheet, setSheet] = useState('overview')
+  const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
+  const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
+  const active = row?.to ?? []
+  const followed = sheet === 'follow' ? (sheetOf(chart, active[0]) ?? chart.sheets[0]) : undefined
+  const shown = followed ?? chart.sheets.find(({ id }) => id === sheet) ?? chart.sheets[0]
+  const markOf = useMemo(() => marker(chart, overlay, first, place), [chart, overlay, first, place])
+  return (
+    <section class="chart" aria-label="Chart">
+      <div class="chart-bar">
+        <label>
+          <span class="sr">Picture</span>
+          <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
+            <option value="overview">Overview</option>
+            {row && <option value="follow">Follow the active state</option>}
+            <option value="outline">Outline</option>
+            <optgroup label="Sheets">
+              {chart.sheets.slice(1).map(({ id, title }) => (
+                <option key={id} value={id}>
+                  {title}
+                </option>
+              ))}
+            </optgroup>
+          </select>
+        </label>
+        <div class="segments" role="group" aria-label="What is marked">
+          {props.overlays.map((one) => (
+            <button key={one} type="button" aria-pressed={overlay === one} onClick={() => setOverlay(one)}>
+              {overlays[one]}
+            </button>
+          ))}
+        </div>
+      </div>
+      {sheet === 'outline' || !shown ? (
+        <Outline chart={chart} active={active} markOf={markOf} onState={onState} />
+      ) : (
+        <Sheet
+          key={shown.id}
+          svg={shown.svg}
+          lit={{ active, taken: row?.taken ?? [], markOf }}
+          row={row}
+          ms={props.ms}
+          transitions={transitions}
+          onState={onState}
+          onTransition={onTransition}
+        />
+      )}
+    </section>
+  )
+}
+
+interface SheetProps {
+  svg: string
+  lit: Lit
+  row: RecordRow | null
+  ms: number
+  transitions: ReadonlyMap<string, ChartTransition>
+  onState: (path: string) => void
+  onTransition: (ids: readonly string[]) => void
+}
+
+export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }: SheetProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const picture = useMemo(() => new Picture(svg), [svg])
+  useLayoutEffect(() => {
+    box.current?.replaceChildren(picture.svg)
+  }, [picture])
+  useLayoutEffect(() => {
+    picture.light(lit)
+    picture.svg.setAttribute('aria-label', `The chart. Active: ${statePath(lit.active) || 'nothing'}.`)
+  }, [picture, lit.active, lit.taken, lit.markOf])
+  useLayoutEffect(() => {
+    picture.move(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
+    const [state] = row?.to ?? []
+    const frame = box.current
+    if (state === undefined || !frame || picture.isOverview) return
+    const [around, at] = [frame.getBoundingClientRect(), picture.boxOf(state)]
+    if (!at) return
+    frame.scrollBy({
+      left: at.left + at.width / 2 - around.left - around.width / 2,
+      top: at.top + at.height / 2 - around.top - around.height / 2,
+      behavior: ms > 0 ? 'smooth' : 'instant',
+    })
+    // Where the token goes depends on the record alone: a new overlay moves nothing.
+  }, [picture, row])
+  const click = ({ target }: MouseEvent): void => {
+    if (!(target instanceof Element)) return
+    const way = target.closest('[data-transition]')
+    const state = target.closest('[data-state]')
+    if (way) onTransition((way.getAttribute('data-transition') ?? '').split('\n'))
+    else if (state) onState(state.getAttribute('data-state') ?? '')
+  }
+  return <div class={picture.isOverview ? 'picture fits' : 'picture'} ref={box} onClick={click} />
+}
+
+/** The smallest sheet that shows a state. */
+function sheetOf(chart: ChartView, state: string | undefined): ChartView['sheets'][number] | undefined {
+  for (let at = state ?? ''; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
+    const sheet = chart.sheets.find(({ id }) => id === at)
+    if (sheet) return sheet
+  }
+  return undefined
+}
+
+/** How often stored sessions were in a state; of one that is only passed, how often it was. */
+export function visitsOf(
+  { transitions }: Pick<ChartView, 'transitions'>,
+  { path, visits }: ChartView['states'][number],
+): number {
+  const into = transitions.filter(({ target, source }) => target === path && source !== path)
+  return Math.max(
+    visits,
+    into.reduce((sum, one) => sum + one.visits, 0),
+  )
+}
+
+function marker(
+  { states, transitions }: ChartView,
+  overlay: Overlay,
+  first: ReadonlyMap<string, number>,
+  place: number,
+): Lit['markOf'] {
+  if (overlay === 'run') return (id) => ((first.get(id) ?? Infinity) <= place ? 'was' : '')
+  const known = new Map<string, { visits: number; isTested: boolean | null }>([
+    ...states.map(
+      (state) =>
+        [state.path, { visits: visitsOf({ transitions }, state), isTested: state.isTested }] as const,
+    ),
+    ...transitions.map((transition) => [transition.id, transition] as const),
+  ])
+  const most = Math.max(1, ...transitions.map(({ visits }) => visits))
+  return (id) => {
+    const one = known.get(id)
+    if (!one) return ''
+    if (overlay === 'tests') return one.isTested ? 'tested' : ''
+    if (overlay === 'never') return one.visits === 0 && first.get(id) === undefined ? 'never' : ''
+    if (one.visits === 0) return ''
+    const heat = Math.ceil((Math.log(one.visits + 1) / Math.log(most + 1)) * 4)
+    return heat <= 1 ? 'heat1' : heat === 2 ? 'heat2' : heat === 3 ? 'heat3' : 'heat4'
+  }
+}

@@ -1,0 +1,102 @@
+import { useState } from 'preact/hooks'
+
+interface JsonProps {
+  value: unknown
+  /** Paths of what has changed, dotted. */
+  changed?: readonly string[]
+  path?: string
+  name?: string
+  depth?: number
+}
+
+const shownItems = 40
+const shownText = 2000
+
+/** A JSON value, set out to be read: what has changed is marked and open. */
+export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: JsonProps) {
+  const isChanged = path !== '' && changed.some((one) => one === path || path.startsWith(`${one}.`))
+  const holdsChange = changed.some((one) => path === '' || one === path || one.startsWith(`${path}.`))
+  const [opened, open] = useState<boolean | null>(null)
+  const [limit, setLimit] = useState(shownItems)
+  const label = name === undefined ? null : <span class="json-key">{name}</span>
+  const mark = isChanged ? ' changed' : ''
+  if (typeof value !== 'object' || value === null) {
+    return (
+      <div class={`json-leaf${mark}`}>
+        {label}
+        <Leaf value={value} />
+      </div>
+    )
+  }
+  const entries = Object.entries(value)
+  if (entries.length === 0) {
+    return (
+      <div class={`json-leaf${mark}`}>
+        {label}
+        <span class="json-empty">{Array.isArray(value) ? 'empty list' : 'empty'}</span>
+      </div>
+    )
+  }
+  const isOpen = opened ?? (depth < 1 || (holdsChange && depth < 3) || entries.length < 4)
+  return (
+    <div class={`json-branch${mark}`}>
+      {name !== undefined && (
+        <button type="button" class="json-fold" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+          {label}
+          <span class="json-count">
+            {Array.isArray(value)
+              ? `${entries.length} in a list`
+              : `${entries.length} ${entries.length === 1 ? 'key' : 'keys'}`}
+          </span>
+        </button>
+      )}
+      {isOpen && (
+        <div class={name === undefined ? 'json-root' : 'json-inside'}>
+          {entries.slice(0, limit).map(([key, inner]) => (
+            <JsonTree
+              key={key}
+              name={key}
+              value={inner}
+              changed={changed}
+              path={path === '' ? key : `${path}.${key}`}
+              depth={depth + 1}
+            />
+          ))}
+          {entries.length > limit && (
+            <button type="button" class="quiet-button" onClick={() => setLimit(limit + 200)}>
+              {entries.length - limit} more
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  )
+}
+
+function Leaf({ value }: { value: unknown }) {
+  if (typeof value === 'string') return <LongText text={value} class="json-text" />
+  return <span class="json-value">{String(value)}</span>
+}
+
+/** A text of any length: its beginning, and more on demand. */
+export function LongText({
+  text,
+  class: kind = '',
+  first = shownText,
+}: {
+  text: string
+  class?: string
+  first?: number
+}) {
+  const [limit, setLimit] = useState(first)
+  return (
+    <span class={kind}>
+      {text.slice(0, limit)}
+      {text.length > limit && (
+        <button type="button" class="quiet-button" onClick={() => setLimit(limit + 20_000)}>
+          … {(text.length - limit).toLocaleString('en')} more characters
+        </button>
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,87 @@
+import type { ComponentChildren } from 'preact'
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import { SourceError } from './source.js'
+
+export interface Loaded<T> {
+  value: T | null
+  error: unknown
+  reload: () => void
+  set: (change: (value: T) => T) => void
+}
+
+/** What is asked for, anew whenever `key` changes or `reload` is called; what is there stays while it is. */
+export function useLoaded<T>(key: string, load: () => Promise<T>): Loaded<T> {
+  const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
+    key,
+    value: null,
+    error: null,
+  })
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    let isOver = false
+    load().then(
+      (value) => isOver || setState({ key, value, error: null }),
+      (error: unknown) =>
+        isOver || setState((before) => ({ key, value: before.key === key ? before.value : null, error })),
+    )
+    return () => {
+      isOver = true
+    }
+    // `load` is another function each time; its meaning is in the key.
+  }, [key, round])
+  const set = useCallback(
+    (change: (value: T) => T) =>
+      setState((before) => (before.value === null ? before : { ...before, value: change(before.value) })),
+    [],
+  )
+  const isCurrent = state.key === key
+  return {
+    value: isCurrent ? state.value : null,
+    error: isCurrent ? state.error : null,
+    reload: useCallback(() => setRound((before) => before + 1), []),
+    set,
+  }
+}
+
+/** What cannot be shown, why, and what to do. */
+export function Trouble({
+  error,
+  onRetry,
+  children,
+}: {
+  error: unknown
+  onRetry?: () => void
+  children?: ComponentChildren
+}) {
+  const code = error instanceof SourceError ? error.code : ''
+  return (
+    <div class="trouble" role="alert">
+      <h2>{titles[code] ?? 'This cannot be shown'}</h2>
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      <div class="buttons">
+        {onRetry && (
+          <button type="button" onClick={onRetry}>
+            Try again
+          </button>
+        )}
+        {children}
+      </div>
+    </div>
+  )
+}
+
+const titles: Record<string, string> = {
+  unreachable: 'The studio is away',
+  no_session: 'There is no such session',
+  corrupt_log: 'This session is damaged',
+  newer_log: 'A newer Statewright wrote this session',
+  stale_answer: 'Somebody was faster',
+}
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <p class="loading" role="status">
+      {what} …
+    </p>
+  )
+}

@@ -1,0 +1,126 @@
+import { Component, type ComponentChildren, render } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { ChartScreen } from './chart-screen.js'
+import { CompareScreen } from './compare.js'
+import { Trouble } from './loading.js'
+import { RunScreen } from './run.js'
+import { SessionsScreen } from './sessions.js'
+import { fileSource, serverSource, type Source } from './source.js'
+
+/** The parts of the address: `#/session/ID/12` is `['session', 'ID', '12']`. */
+function routeOf(hash: string): string[] {
+  return hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decoded)
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+function useRoute(): string[] {
+  const [hash, setHash] = useState(location.hash)
+  useEffect(() => {
+    const listen = (): void => setHash(location.hash)
+    addEventListener('hashchange', listen)
+    return () => removeEventListener('hashchange', listen)
+  }, [])
+  return routeOf(hash)
+}
+
+function App({ source, onlySession }: { source: Source; onlySession: string | null }) {
+  const [screen, a = '', b = ''] = useRoute()
+  const [problem, setProblem] = useState<string | null>(null)
+  const [readOnly, setReadOnly] = useState<string | null>(source.isFile ? 'This is a file.' : null)
+  useEffect(() => {
+    source.sessions().then(
+      (view) => setReadOnly(view.readOnly),
+      () => undefined,
+    )
+  }, [source])
+  const seq = /^\d+$/.test(b) ? Number(b) : null
+  const run = (id: string) => (
+    <RunScreen key={id} source={source} id={id} seq={seq} readOnly={readOnly} onProblem={setProblem} />
+  )
+  return (
+    <>
+      <header class="top">
+        <a class="brand" href="#/">
+          <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+            <rect x="2" y="4" width="9" height="7" rx="2" />
+            <rect x="13" y="13" width="9" height="7" rx="2" class="lit" />
+            <path d="M11 7.5h4.5a2 2 0 0 1 2 2V13" />
+          </svg>
+          Statewright
+        </a>
+        <nav aria-label="Screens">
+          <a href="#/" {...(screen !== 'chart' && { 'aria-current': 'page' as const })}>
+            {source.isFile ? 'Run' : 'Sessions'}
+          </a>
+          <a href="#/chart" {...(screen === 'chart' && { 'aria-current': 'page' as const })}>
+            Chart
+          </a>
+        </nav>
+        {screen === 'session' && <Keys />}
+      </header>
+      {problem !== null && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      <Fence key={`${screen ?? ''} ${a}`}>
+        {screen === 'chart' ? (
+          <ChartScreen source={source} state={a === '' ? null : a} />
+        ) : onlySession !== null ? (
+          run(onlySession)
+        ) : screen === 'session' ? (
+          run(a)
+        ) : screen === 'compare' ? (
+          <CompareScreen source={source} a={a} b={b} />
+        ) : (
+          <SessionsScreen source={source} onProblem={setProblem} />
+        )}
+      </Fence>
+    </>
+  )
+}
+
+function Keys() {
+  return (
+    <p class="keys" aria-label="Keys">
+      <kbd>←</kbd> <kbd>→</kbd> record · <kbd>Shift</kbd> step · <kbd>Space</kbd> play · <kbd>1</kbd>–
+      <kbd>5</kbd> tabs
+    </p>
+  )
+}
+
+/** What goes wrong in a screen is told in its place; the rest of the page stays. */
+class Fence extends Component<{ children: ComponentChildren }, { error: unknown }> {
+  override state: { error: unknown } = { error: null }
+
+  static override getDerivedStateFromError(error: unknown): { error: unknown } {
+    return { error }
+  }
+
+  override render(): ComponentChildren {
+    if (this.state.error !== null) {
+      return <Trouble error={this.state.error} onRetry={() => this.setState({ error: null })} />
+    }
+    return this.props.children
+  }
+}
+
+async function start(): Promise<void> {
+  const file = fileSource(document.querySelector('#statewright[type="application/json"]'))
+  const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'))
+  root.id = 'app'
+  const held = file ? await file.sessions() : null
+  render(
+    <App source={file ?? serverSource()} onlySession={held ? (held.sessions[0]?.id ?? '') : null} />,
+    root,
+  )
+}
+
+void start()

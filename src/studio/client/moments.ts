@@ -1,0 +1,83 @@
+import { unpackMoment } from '../packed.js'
+import type { MomentView, PackedMoments } from '../protocol.js'
+import type { Source } from './source.js'
+
+/** Moments are asked for in blocks of so many records. */
+const block = 128
+
+/** The moments of one session: those that are here, and the blocks that are on their way. */
+export class Moments {
+  readonly #source: Source
+  readonly #id: string
+  readonly #blocks = new Map<number, Promise<PackedMoments>>()
+  readonly #kept = new Map<number, PackedMoments>()
+  readonly #read = new Map<number, MomentView>()
+
+  constructor(source: Source, id: string) {
+    this.#source = source
+    this.#id = id
+  }
+
+  /** Null while it is on its way. */
+  at(seq: number): MomentView | null {
+    const known = this.#read.get(seq)
+    if (known) return known
+    const packed = this.#kept.get(blockOf(seq))
+    const moment = packed ? unpackMoment(packed, seq) : null
+    if (moment) this.#read.set(seq, moment)
+    return moment
+  }
+
+  /** Asks for the block of this record, and quietly for the next and the one before; the first time for it alone, too. */
+  async load(seq: number, last: number): Promise<MomentView | null> {
+    const known = this.at(seq)
+    if (known) {
+      this.#near(seq, last)
+      return known
+    }
+    if (this.#blocks.size === 0) {
+      const moment = unpackMoment(await this.#source.moments(this.#id, seq, seq), seq)
+      if (moment) this.#read.set(seq, moment)
+      this.#near(seq, last)
+      return moment
+    }
+    await this.#fetch(blockOf(seq), last)
+    this.#near(seq, last)
+    return this.at(seq)
+  }
+
+  #near(seq: number, last: number): void {
+    for (const near of [blockOf(seq), blockOf(seq) + 1, blockOf(seq) - 1]) {
+      if (near >= 0 && near * block < last) this.#fetch(near, last).catch(() => undefined)
+    }
+  }
+
+  /** The last record may have become another moment, or there are more records in its block. */
+  forgetFrom(seq: number): void {
+    for (const at of this.#blocks.keys()) {
+      if (at < blockOf(seq)) continue
+      this.#blocks.delete(at)
+      this.#kept.delete(at)
+    }
+    for (const known of this.#read.keys()) if (known >= seq) this.#read.delete(known)
+  }
+
+  async #fetch(at: number, last: number): Promise<void> {
+    let asked = this.#blocks.get(at)
+    if (!asked) {
+      asked = this.#source.moments(this.#id, at * block + 1, Math.min(last, (at + 1) * block))
+      this.#blocks.set(at, asked)
+    }
+    try {
+      const packed = await asked
+      if (this.#blocks.get(at) === asked) this.#kept.set(at, packed)
+    } catch (error) {
+      if (this.#blocks.get(at) === asked) this.#blocks.delete(at)
+      throw error
+    }
+  }
+}
+
+function blockOf(seq: number): number {
+  return Math.floor((seq - 1) / block)
+}

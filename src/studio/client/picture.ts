@@ -1,0 +1,219 @@
+import type { ChartTransition } from '../protocol.js'
+import { withAncestors } from './layout.js'
+import { type Point, pathOf, walk } from './token.js'
+
+const kept = new Set([
+  'g',
+  'path',
+  'rect',
+  'circle',
+  'ellipse',
+  'polygon',
+  'polyline',
+  'line',
+  'text',
+  'tspan',
+  'title',
+])
+const svgSpace = 'http://www.w3.org/2000/svg'
+
+/** What is to be seen in a picture of the chart. */
+export interface Lit {
+  /** Paths of the states that are active: those that contain them are lit, too. */
+  active: readonly string[]
+  /** Ids of the transitions that were taken just now. */
+  taken: readonly string[]
+  /** How a state or a transition is marked otherwise. */
+  markOf: (id: string) => Mark | ''
+}
+
+export type Mark =
+  | 'was'
+  | 'heat1'
+  | 'heat2'
+  | 'heat3'
+  | 'heat4'
+  | 'tested'
+  | 'never'
+  | 'only-a'
+  | 'only-b'
+  | 'both'
+
+const marks: readonly Mark[] = [
+  'was',
+  'heat1',
+  'heat2',
+  'heat3',
+  'heat4',
+  'tested',
+  'never',
+  'only-a',
+  'only-b',
+  'both',
+]
+
+/** A picture of the chart in the page, whose states, rows and lines can be lit. */
+export class Picture {
+  readonly svg: SVGSVGElement
+  /** Whether a state that a run can be in is a small box in those that contain it. */
+  readonly isOverview: boolean
+  readonly #states = new Map<string, Element[]>()
+  readonly #ways = new Map<Element, string[]>()
+  readonly #layer: Element
+  readonly #trail: SVGPathElement
+  readonly #token: SVGElement
+  #stop: (() => void) | null = null
+
+  constructor(text: string) {
+    const [style = '', css = ''] = /<style>([^]*?)<\/style>/.exec(text) ?? []
+    const parsed = new DOMParser().parseFromString(text.replace(style, ''), 'image/svg+xml').documentElement
+    this.svg = document.importNode(parsed, true) as unknown as SVGSVGElement
+    adopt(css)
+    // Our own machine's pictures have none of these; those of another could.
+    for (const element of this.svg.querySelectorAll('*')) {
+      if (!kept.has(element.localName)) element.remove()
+      else
+        for (const { name } of element.attributes) if (/^on|href$/.test(name)) element.removeAttribute(name)
+    }
+    this.isOverview = this.svg.getAttribute('aria-label')?.endsWith(', overview') ?? false
+    const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
+    // The page says itself which machine this is.
+    if (this.isOverview) {
+      for (const heading of this.svg.querySelectorAll(':scope > text')) heading.remove()
+      this.svg.setAttribute('viewBox', `8 52 ${width - 16} ${height - 56}`)
+    }
+    this.svg.removeAttribute('width')
+    this.svg.removeAttribute('height')
+    for (const element of this.svg.querySelectorAll('[data-state]')) {
+      const id = element.getAttribute('data-state') ?? ''
+      this.#states.set(id, [...(this.#states.get(id) ?? []), element])
+    }
+    for (const element of this.svg.querySelectorAll('[data-transition]')) {
+      this.#ways.set(element, (element.getAttribute('data-transition') ?? '').split('\n'))
+    }
+    this.#layer = this.svg.querySelector('.graph') ?? this.svg
+    this.#trail = document.createElementNS(svgSpace, 'path')
+    this.#trail.setAttribute('class', 'trail')
+    this.#token = document.createElementNS(svgSpace, 'g')
+    this.#token.setAttribute('class', 'token')
+    for (const [kind, radius] of [
+      ['halo', 13],
+      ['core', 6.5],
+    ] as const) {
+      const circle = document.createElementNS(svgSpace, 'circle')
+      circle.setAttribute('class', kind)
+      circle.setAttribute('r', String(radius))
+      this.#token.append(circle)
+    }
+    this.#layer.append(this.#trail, this.#token)
+  }
+
+  has(state: string): boolean {
+    return this.#states.has(state)
+  }
+
+  light({ active, taken, markOf }: Lit): void {
+    const around = new Set(active.flatMap(withAncestors))
+    const inner = new Set(active.map((path) => this.#shown(path)))
+    for (const [id, elements] of this.#states) {
+      for (const element of elements) {
+        const { classList } = element
+        classList.toggle('around', around.has(id))
+        classList.toggle('active', inner.has(id))
+        setMark(classList, markOf(id))
+      }
+    }
+    const now = new Set(taken)
+    for (const [{ classList }, ids] of this.#ways) {
+      classList.toggle(
+        'taken',
+        ids.some((id) => now.has(id)),
+      )
+      setMark(
+        classList,
+        ids
+          .map(markOf)
+          .reduce(
+            (one, other) => (marks.indexOf(other as Mark) > marks.indexOf(one as Mark) ? other : one),
+            '',
+          ),
+      )
+    }
+  }
+
+  /** Moves the token to where the machine is, along what it took; at once where nothing is to move. */
+  move(
+    { from, to, taken }: { from: readonly string[]; to: readonly string[]; taken: readonly string[] },
+    { transitions, ms }: { transitions: ReadonlyMap<string, ChartTransition>; ms: number },
+  ): void {
+    this.#stop?.()
+    this.#stop = null
+    const end = this.#place(to[0])
+    this.#token.toggleAttribute('hidden', end === null)
+    if (!end) {
+      this.#trail.setAttribute('d', '')
+      return
+    }
+    const points = [this.#place(from[0]), ...taken.flatMap((id) => this.#along(id, transitions)), end].filter(
+      (point) => point !== null,
+    )
+    this.#trail.setAttribute('d', pathOf(points))
+    this.#stop = walk({ trail: this.#trail, token: this.#token, end, ms })
+  }
+
+  /** The middle of a state in pixels of the page. */
+  boxOf(state: string): DOMRect | null {
+    return this.#states.get(this.#shown(state))?.[0]?.getBoundingClientRect() ?? null
+  }
+
+  /** The innermost one of it and those that contain it that is drawn. */
+  #shown(path: string): string {
+    for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.'))))
+      if (this.#states.has(at)) return at
+    return path
+  }
+
+  #place(path: string | undefined): Point | null {
+    const element = path === undefined ? undefined : this.#states.get(this.#shown(path))?.[0]
+    const shape = element?.querySelector<SVGGraphicsElement>('rect, path, polygon')
+    if (!element || !shape) return null
+    const { x, y, width, height } = shape.getBBox()
+    return element.classList.contains('chip') ? [x + width - 15, y + height / 2] : [x + width - 18, y + 18]
+  }
+
+  #along(id: string, transitions: ReadonlyMap<string, ChartTransition>): (Point | null)[] {
+    const points: (Point | null)[] = []
+    for (const [element, ids] of this.#ways) {
+      if (!ids.includes(id) || !element.classList.contains('way') || element.classList.contains('told'))
+        continue
+      const line = element.querySelector<SVGPathElement>('path')
+      if (!line) continue
+      const length = line.getTotalLength()
+      for (let at = 0; at <= 12; at++) {
+        const { x, y } = line.getPointAtLength((length * at) / 12)
+        points.push([x, y])
+      }
+      break
+    }
+    const target = transitions.get(id)?.target
+    const element = typeof target === 'string' ? this.#states.get(target)?.[0] : undefined
+    if (target && element && (!this.isOverview || element.classList.contains('chip')))
+      points.push(this.#place(target))
+    return points
+  }
+}
+
+function setMark(classList: DOMTokenList, mark: Mark | ''): void {
+  for (const other of marks) classList.toggle(other, other === mark)
+}
+
+const adopted = new Set<string>()
+
+/** The colours of a picture, as a sheet of the page: a strict policy lets no style element in. */
+function adopt(css: string): void {
+  if (adopted.has(css)) return
+  adopted.add(css)
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(css)
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
+}

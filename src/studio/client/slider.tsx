@@ -1,0 +1,119 @@
+import type { RecordRow } from '../protocol.js'
+import { clock, number, statePath } from './words.js'
+
+interface SliderProps {
+  rows: readonly RecordRow[]
+  place: number
+  isPlaying: boolean
+  /** Null where nothing can come any more. */
+  isLive: boolean | null
+  onPlace: (place: number) => void
+  onPlay: () => void
+  onLive: () => void
+  areLanesShown: boolean
+  onLanes: () => void
+}
+
+/** A native range over the records. */
+export function Slider({
+  rows,
+  place,
+  isPlaying,
+  isLive,
+  onPlace,
+  onPlay,
+  onLive,
+  areLanesShown,
+  onLanes,
+}: SliderProps) {
+  const row = rows[place]
+  const last = rows.length - 1
+  return (
+    <div class="slider">
+      <div class="slider-buttons">
+        <button
+          type="button"
+          class="icon"
+          aria-label="First record"
+          disabled={place === 0}
+          onClick={() => onPlace(0)}
+        >
+          <Icon path="M5 5v14M19 5 9 12l10 7z" />
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Record before"
+          disabled={place === 0}
+          onClick={() => onPlace(place - 1)}
+        >
+          <Icon path="m15 5-7 7 7 7" />
+        </button>
+        <button
+          type="button"
+          class="icon play"
+          aria-label={isPlaying ? 'Stop playing' : 'Play'}
+          onClick={onPlay}
+        >
+          <Icon path={isPlaying ? 'M8 5v14M16 5v14' : 'M8 5l11 7-11 7z'} />
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Next record"
+          disabled={place === last}
+          onClick={() => onPlace(place + 1)}
+        >
+          <Icon path="m9 5 7 7-7 7" />
+        </button>
+        <button
+          type="button"
+          class="icon"
+          aria-label="Last record"
+          disabled={place === last}
+          onClick={() => onPlace(last)}
+        >
+          <Icon path="M19 5v14M5 5l10 7-10 7z" />
+        </button>
+      </div>
+      <input
+        type="range"
+        min={0}
+        max={Math.max(0, last)}
+        step={1}
+        value={place}
+        aria-label="Record"
+        aria-valuetext={
+          row ? `Record ${row.seq} of ${rows.length}: ${row.label}. ${statePath(row.to)}` : 'No record'
+        }
+        onInput={(event) => onPlace(Number(event.currentTarget.value))}
+      />
+      <output>
+        {row ? `${number(place + 1)} / ${number(rows.length)}` : ''}
+        {row && <small>{clock(row.at)}</small>}
+      </output>
+      <button
+        type="button"
+        class="icon lanes-button"
+        aria-label="Lanes of the timeline"
+        aria-pressed={areLanesShown}
+        onClick={onLanes}
+      >
+        <Icon path="M4 6h9M8 12h12M4 18h7" />
+      </button>
+      {isLive !== null && (
+        <button type="button" class="live" aria-pressed={isLive} onClick={onLive}>
+          Live
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Icon({ path }: { path: string }) {
+  return (
+    <svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true" class="drawn">
+      <path d={path} />
+    </svg>
+  )
+}

@@ -1,0 +1,143 @@
+import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ForkEdit, ShownMessage } from '../protocol.js'
+import { LongText } from './json-tree.js'
+import { duration, readable } from './words.js'
+
+const shownMessages = 60
+const names: Record<ShownMessage['role'], string> = {
+  user: 'User',
+  assistant: 'Agent',
+  tool: 'Tool',
+  system: 'Loop',
+}
+
+interface TranscriptProps {
+  messages: readonly ShownMessage[]
+  /** Text that streams in and is no message yet. */
+  streaming: string
+  /** Null where nothing can be forked. */
+  onEdit: ((edit: ForkEdit) => void) | null
+}
+
+/** The transcript as it stood: calls with their results. */
+export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
+  const [limit, setLimit] = useState(shownMessages)
+  const end = useRef<HTMLDivElement>(null)
+  const last = messages.at(-1)
+  useEffect(() => {
+    const panel = end.current?.closest('.panel')
+    if (panel) panel.scrollTop = panel.scrollHeight
+  }, [last, streaming])
+  const hidden = Math.max(0, messages.length - limit)
+  if (messages.length === 0 && streaming === '') {
+    return <p class="empty">Nobody has said anything yet.</p>
+  }
+  return (
+    <div class="transcript">
+      {hidden > 0 && (
+        <button type="button" class="quiet-button" onClick={() => setLimit(limit + 200)}>
+          {hidden} earlier messages
+        </button>
+      )}
+      {messages.slice(hidden).map((message) => drawn(message, message === last, onEdit))}
+      {streaming !== '' && (
+        <article class="message assistant streaming" aria-busy="true">
+          <header>Agent</header>
+          <div class="said">{streaming}</div>
+        </article>
+      )}
+      <div ref={end} />
+    </div>
+  )
+}
+
+const kept = new WeakMap<ShownMessage, { isLast: boolean; onEdit: TranscriptProps['onEdit']; node: VNode }>()
+
+/** Messages that are the same are not drawn again: a step of the slider changes few of them. */
+function drawn(message: ShownMessage, isLast: boolean, onEdit: TranscriptProps['onEdit']): VNode {
+  const known = kept.get(message)
+  if (known?.isLast === isLast && known.onEdit === onEdit) return known.node
+  const node = <Message key={message.id} message={message} isLast={isLast} onEdit={onEdit} />
+  kept.set(message, { isLast, onEdit, node })
+  return node
+}
+
+function Message({
+  message,
+  isLast,
+  onEdit,
+}: {
+  message: ShownMessage
+  isLast: boolean
+  onEdit: TranscriptProps['onEdit']
+}) {
+  const { role, text, reasoning, calls, marks, id } = message
+  return (
+    <article class={`message ${role}${isLast ? ' newest' : ''}`}>
+      <header>
+        {names[role]}
+        {marks.map((mark) => (
+          <span key={mark} class={`mark mark-${mark}`}>
+            {mark}
+          </span>
+        ))}
+        {role === 'user' && onEdit && (
+          <button type="button" class="edit" onClick={() => onEdit({ message: id, text })}>
+            Edit in a fork
+          </button>
+        )}
+      </header>
+      {reasoning !== '' && (
+        <details class="reasoning">
+          <summary>Reasoning</summary>
+          <LongText text={reasoning} />
+        </details>
+      )}
+      {text !== '' && (
+        <div class="said">
+          <LongText text={text} first={6000} />
+        </div>
+      )}
+      {calls.map((call) => (
+        <Call key={call.id} call={call} onEdit={onEdit} />
+      ))}
+    </article>
+  )
+}
+
+function Call({ call, onEdit }: { call: ShownMessage['calls'][number]; onEdit: TranscriptProps['onEdit'] }) {
+  const { name, result, status, durationMs } = call
+  return (
+    <div class={`call ${status ?? 'open'}`}>
+      <div class="call-head">
+        <span class="call-name">{name}</span>
+        <span class="call-status">
+          {status ?? 'no result yet'}
+          {durationMs !== null && ` · ${duration(durationMs)}`}
+        </span>
+      </div>
+      <Block text={readable(call.arguments)} />
+      {result !== null && (
+        <Block text={readable(result)} kind="result">
+          {onEdit && (
+            <button type="button" class="edit" onClick={() => onEdit({ call: call.id, result })}>
+              Another result in a fork
+            </button>
+          )}
+        </Block>
+      )}
+    </div>
+  )
+}
+
+function Block({ text, kind = '', children }: { text: string; kind?: string; children?: ComponentChildren }) {
+  return (
+    <div class={`block ${kind}`}>
+      <pre tabIndex={0}>
+        <LongText text={text} first={1200} />
+      </pre>
+      {children}
+    </div>
+  )
+}
