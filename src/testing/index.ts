@@ -24,6 +24,14 @@ export type { MachineAction } from '../core/chart/observe.js'
 export { printPath, type MachinePath, type PathStep } from './path.js'
 export { anyState, canReach, isFinal, type Reach, type Where } from './reach.js'
 export {
+  checkProvider,
+  type CheckProviderOptions,
+  type ProviderCheck,
+  type ProviderReport,
+  providerTable,
+} from './provider/check-provider.js'
+export type { ProviderServer, ProviderTurn, ServedMessage, ServedRequest } from './provider/server.js'
+export {
   replay,
   type ReplayClock,
   type ReplayHarness,

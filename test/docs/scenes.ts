@@ -192,6 +192,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await ask(values.agent)).toMatchObject({ state: 'COMPLETED', output: 'Polly.' })
     },
   },
+  'docs/models.md › A provider of your own (2)': {
+    shows: ['broken'],
+    expect: ({ values }) => {
+      expect(values.broken).toEqual([])
+    },
+  },
   'docs/rehearsals.md › Rehearsals': {
     shows: ['rehearsal', 'model'],
     expect: async ({ values }) => {

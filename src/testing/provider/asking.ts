@@ -1,0 +1,108 @@
+import type { Message } from '../../../machines/agent/messages.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import { checkedResponse } from '../../core/models/checked-response.js'
+import { toModelFailure } from '../../core/models/failures.js'
+import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
+import type { ProviderServer, ProviderTurn } from './server.js'
+
+/** What a check has to work with: a provider, and the server that it asks. */
+export interface Scene {
+  provider: ModelProvider
+  server: ProviderServer
+  /** Whether answers are to be streamed. */
+  stream: boolean
+  /** Aborts when the time of the check is over. */
+  over: AbortSignal
+}
+
+/** What came of a request, and what was told meanwhile. */
+export interface Heard {
+  response: ModelResponse
+  text: string
+  reasoning: string
+  /** Pieces of text. */
+  pieces: number
+  /** How often something of the answer was said to have arrived. */
+  activity: number
+}
+
+const nothing: Omit<ModelRequest, 'stream'> = {
+  instructions: null,
+  messages: [],
+  nudges: [],
+  tools: [],
+  sampling: {},
+  extraBody: {},
+}
+
+export const hello: Message = { role: 'user', id: 'm1', createdAt: 0, content: 'Hello?' }
+
+/** One request, as the loop makes it. */
+export async function ask(
+  { provider, stream }: Scene,
+  request: Partial<ModelRequest> = {},
+  signal: AbortSignal = new AbortController().signal,
+  onText: (text: string) => void = () => undefined,
+): Promise<Heard> {
+  const heard = { text: '', reasoning: '', pieces: 0, activity: 0 }
+  const answer = await provider.request(
+    { ...nothing, messages: [hello], stream, ...request },
+    {
+      signal,
+      onSent: () => undefined,
+      onDelta: (text, reasoning) => {
+        heard.text += text
+        heard.reasoning += reasoning
+        if (text !== '') heard.pieces += 1
+        onText(heard.text)
+      },
+      onActivity: (kind = 'content') => {
+        if (kind === 'content') heard.activity += 1
+      },
+    },
+  )
+  return { response: checkedResponse(answer), ...heard }
+}
+
+/** The failure that a request ends with, as the loop sees it. @throws Broken when it does not fail */
+export async function failureOf(scene: Scene, request: Partial<ModelRequest> = {}): Promise<ModelFailure> {
+  const outcome = await ask(scene, request).then(
+    ({ response }) => ({ response }),
+    (error: unknown) => ({ error }),
+  )
+  if ('error' in outcome) return toModelFailure(outcome.error)
+  throw new Broken(`it should have failed, but answered ${shown(outcome.response.text)}`)
+}
+
+/** A promise of providers that is not kept. */
+export class Broken extends Error {}
+
+/** Whether what is found is what is wanted, compared as JSON. @throws Broken */
+export function same(what: string, found: unknown, wanted: unknown): void {
+  if (JSON.stringify(found) !== JSON.stringify(wanted))
+    throw new Broken(`${what} should be ${shown(wanted)}, but is ${shown(found)}`)
+}
+
+/** @throws Broken */
+export function holds(isSo: boolean, otherwise: string): void {
+  if (!isSo) throw new Broken(otherwise)
+}
+
+/** Waits for something that happens soon, as long as the check has time. */
+export async function soon({ over }: Scene, isSo: () => boolean): Promise<void> {
+  while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+export function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing'
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+/** What a check is called, what it promises, what the server plays for it, and how it is found out. */
+export interface Check {
+  name: string
+  /** Left out: of streams and of whole answers alike. */
+  only?: 'stream' | 'whole'
+  turns: ProviderTurn[]
+  run(scene: Scene): Promise<void>
+}

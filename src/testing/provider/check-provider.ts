@@ -1,0 +1,160 @@
+import { describeError } from '../../core/base/describe-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import { within } from '../../core/base/time-limit.js'
+import type { ModelProvider } from '../../core/models/provider.js'
+import { answerChecks } from './answers.js'
+import { Broken, type Check } from './asking.js'
+import { failureChecks } from './failures.js'
+import type { ProviderServer, ProviderTurn } from './server.js'
+
+/**
+ * What came of one check: whether the promise is kept, of streams and of whole answers.
+ *
+ * @example
+ * const line = ({ name, outcome, problem }: ProviderCheck) => `${outcome} ${name}${problem === null ? '' : `: ${problem}`}`
+ */
+export interface ProviderCheck {
+  /** `text`, `calls in parallel`, …, with `, whole` for an answer that was not streamed. */
+  name: string
+  outcome: 'kept' | 'broken' | 'skipped'
+  /** What is wrong, or why it was skipped; null for what is kept. */
+  problem: string | null
+}
+
+/**
+ * What a provider keeps of what the loop counts on.
+ *
+ * @example
+ * const { checks, broken }: ProviderReport = await checkProvider((url) => openaiChat({ model: 'm', baseURL: url, apiKey: 'none' }), startRehearsal)
+ * console.log(checks.length - broken.length, 'of', checks.length)
+ */
+export interface ProviderReport {
+  provider: string
+  model: string
+  checks: ProviderCheck[]
+  /** Those of them that are broken, each as a sentence: what a test expects to be empty. */
+  broken: string[]
+}
+
+/**
+ * How providers are checked.
+ *
+ * @example
+ * const options: CheckProviderOptions = { skip: { reasoning: 'the API has none' }, withinMs: 5_000 }
+ */
+export interface CheckProviderOptions {
+  /** Checks by name that make no sense for the provider, and why. */
+  skip?: Record<string, string> | undefined
+  /** How long a check may take, in milliseconds. Default 10 000. */
+  withinMs?: number | undefined
+}
+
+/**
+ * Checks a `ModelProvider` against what the loop counts on: text, reasoning, calls, usage, ends, failures, aborts, and histories
+ * that its server takes. `make` is given the address of a server and makes the provider that asks it; `serve` starts a
+ * server that speaks the provider's API and plays turns: `startRehearsal`, or one of your own.
+ *
+ * @example
+ * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })
+ * const { broken } = await checkProvider(make, startRehearsal)
+ * if (broken.length > 0) throw new Error(broken.join('\n'))
+ *
+ * @throws StatewrightError `bad_option` for a name in `skip` that no check has
+ */
+export async function checkProvider(
+  make: (url: string) => ModelProvider,
+  serve: (script: { scenario: { turns: ProviderTurn[] }; strict: true }) => Promise<ProviderServer>,
+  { skip = {}, withinMs = 10_000 }: CheckProviderOptions = {},
+): Promise<ProviderReport> {
+  refuseUnknown(Object.keys(skip))
+  const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
+  for (const check of all) {
+    for (const stream of check.only === undefined ? [true, false] : [check.only === 'stream']) {
+      const name = stream ? check.name : `${check.name}, whole`
+      const why = skip[check.name]
+      if (why !== undefined) {
+        report.checks.push({ name, outcome: 'skipped', problem: why })
+        continue
+      }
+      const problem = await problemOf(check, stream)
+      report.checks.push({ name, outcome: problem === null ? 'kept' : 'broken', problem })
+      if (problem !== null) report.broken.push(`${name}: ${problem}.`)
+    }
+  }
+  return report
+
+  async function problemOf(check: Check, stream: boolean): Promise<string | null> {
+    const over = new AbortController()
+    const server = await serve({ scenario: { turns: check.turns }, strict: true })
+    try {
+      const provider = make(server.url)
+      report.provider = provider.provider
+      report.model = provider.model
+      const late = () => new Broken(`it took longer than ${withinMs} ms`)
+      await within({ ms: withinMs, late }, check.run({ provider, server, stream, over: over.signal }))
+      return refusalOf(server)
+    } catch (error) {
+      return (
+        refusalOf(server) ?? (error instanceof Broken ? error.message : `it failed: ${describeError(error)}`)
+      )
+    } finally {
+      over.abort()
+      await server.close()
+    }
+  }
+}
+
+const all: readonly Check[] = [...answerChecks, ...failureChecks]
+
+/** What the server would not take is what is wrong, whatever came of it. */
+function refusalOf({ requests }: ProviderServer): string | null {
+  const refused = requests.find((request) => request.refused !== null)?.refused
+  return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`
+}
+
+function refuseUnknown(names: readonly string[]): void {
+  const unknown = names.find((name) => !all.some((check) => check.name === name))
+  if (unknown === undefined) return
+  const known = all.map(({ name }) => name).join(', ')
+  throw new StatewrightError(
+    'bad_option',
+    `skip: there is no check '${unknown}'. There are: ${known}.`,
+    'skip',
+  )
+}
+
+/**
+ * Reports beside each other: a row a check, a column a provider.
+ *
+ * @example
+ * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })
+ * console.log(providerTable({ openaiChat: await checkProvider(make, startRehearsal) }))
+ */
+export function providerTable(reports: Readonly<Record<string, ProviderReport>>): string {
+  const columns = Object.entries(reports)
+  const names = [...new Set(columns.flatMap(([, { checks }]) => checks.map(({ name }) => name)))]
+  const marks = { kept: 'yes', broken: 'NO', skipped: '–' }
+  const cell = (report: ProviderReport, name: string) => {
+    const outcome = report.checks.find((check) => check.name === name)?.outcome
+    return outcome === undefined ? '' : marks[outcome]
+  }
+  const rows = [
+    ['', ...columns.map(([title]) => title)],
+    ...names.map((name) => [name, ...columns.map(([, report]) => cell(report, name))]),
+    ['kept', ...columns.map(([, report]) => keptOf(report))],
+  ]
+  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? []
+  return rows
+    .map((row) =>
+      row
+        .map((text, i) => text.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+function keptOf({ checks }: ProviderReport): string {
+  const asked = checks.filter(({ outcome }) => outcome !== 'skipped')
+  return `${asked.filter(({ outcome }) => outcome === 'kept').length} of ${asked.length}`
+}

@@ -1,0 +1,173 @@
+import { ask, Broken, type Check, failureOf, holds, same, type Scene, shown, soon } from './asking.js'
+
+/** What providers make of what goes wrong. Each makes one attempt: the loop is who tries again. */
+export const failureChecks: readonly Check[] = [
+  {
+    name: 'a limit of rate',
+    turns: [{ status: 429, retryAfter: 7 }, unwanted()],
+    async run(scene) {
+      const { kind, status, retryAfterMs } = await failureOf(scene)
+      same(
+        'the failure',
+        { kind, status, retryAfterMs },
+        { kind: 'rate_limit', status: 429, retryAfterMs: 7000 },
+      )
+      asked(scene, 1)
+    },
+  },
+  ...[503, 529].map(
+    (status): Check => ({
+      name: `an outage (${status})`,
+      turns: [{ status }, unwanted()],
+      async run(scene) {
+        const failure = await failureOf(scene)
+        same('the failure', { kind: failure.kind, status: failure.status }, { kind: 'transient', status })
+        asked(scene, 1)
+      },
+    }),
+  ),
+  {
+    name: 'a key that is refused',
+    turns: [{ status: 401, error: { message: 'The key is invalid.' } }],
+    async run(scene) {
+      const { kind, status, message } = await failureOf(scene)
+      same('the failure', { kind, status }, { kind: 'fatal', status: 401 })
+      holds(
+        message.includes('key'),
+        `its message should say what to do about the key, but says ${shown(message)}`,
+      )
+    },
+  },
+  {
+    name: 'a request that is refused',
+    turns: [{ status: 400, error: { message: 'temperature: must be at most 1' } }],
+    async run(scene) {
+      const { kind, message } = await failureOf(scene)
+      same('the kind of failure', kind, 'fatal')
+      holds(
+        message.includes('temperature: must be at most 1'),
+        `its message should repeat the provider's reason, but says ${shown(message)}`,
+      )
+    },
+  },
+  {
+    name: 'a request that is too long',
+    turns: [{ status: 400, error: { message: 'prompt is too long: 210000 tokens > 200000 maximum' } }],
+    async run(scene) {
+      same('the kind of failure', (await failureOf(scene)).kind, 'context_overflow')
+    },
+  },
+  {
+    name: 'a connection that breaks',
+    only: 'stream',
+    turns: [{ text: 'One two three four', chunkSize: 4, cutAfter: 2 }],
+    async run(scene) {
+      const { kind, partialText } = await failureOf(scene)
+      holds(
+        kind === 'transient' || kind === 'incomplete',
+        `it should be tried again, but its kind is ${kind}`,
+      )
+      same('the text that had come', partialText, 'One two ')
+    },
+  },
+  {
+    name: 'a stream without an end',
+    only: 'stream',
+    turns: [{ text: 'One two', endWithout: 'both' }],
+    async run(scene) {
+      const outcome = await ask(scene).then(
+        ({ response }) => (response.complete ? 'complete' : 'incomplete'),
+        async () => 'incomplete',
+      )
+      same('the answer', outcome, 'incomplete')
+    },
+  },
+  {
+    name: 'an error in a stream',
+    only: 'stream',
+    turns: [
+      {
+        text: 'One two three four',
+        chunkSize: 4,
+        errorInStream: { after: 1, error: { type: 'overloaded_error', message: 'Overloaded' } },
+      },
+    ],
+    async run(scene) {
+      same('the kind of failure', (await failureOf(scene)).kind, 'transient')
+    },
+  },
+  {
+    name: 'a stream that cannot be read',
+    only: 'stream',
+    turns: [{ raw: { headers: { 'content-type': 'text/event-stream' }, body: 'data: {"broken\n\n' } }],
+    async run(scene) {
+      const outcome = await ask(scene).then(
+        ({ response }) => (response.complete ? `an answer, ${shown(response.text)}` : 'no answer'),
+        () => 'no answer',
+      )
+      same('what came of it', outcome, 'no answer')
+    },
+  },
+  {
+    name: 'an abort midway',
+    turns: [{ text: 'One two three four', chunkSize: 4, hang: 2 }],
+    async run(scene) {
+      const controller = new AbortController()
+      const reason = new Error('Enough.')
+      const answer = ask(scene, {}, controller.signal, (text) => {
+        if (text === 'One two ') controller.abort(reason)
+      })
+      answer.catch(() => undefined)
+      if (!scene.stream) {
+        await soon(scene, () => scene.server.requests.length > 0)
+        controller.abort(reason)
+      }
+      await rejectsWith(answer, reason)
+      await soon(scene, () => scene.server.requests[0]?.aborted === true)
+    },
+  },
+  {
+    name: 'an abort before anything comes',
+    turns: [{ hang: true }],
+    async run(scene) {
+      const controller = new AbortController()
+      const reason = new Error('Enough.')
+      const answer = ask(scene, {}, controller.signal)
+      answer.catch(() => undefined)
+      await soon(scene, () => scene.server.requests.length > 0)
+      controller.abort(reason)
+      await rejectsWith(answer, reason)
+      await soon(scene, () => scene.server.requests[0]?.aborted === true)
+    },
+  },
+  {
+    name: 'an abort before the request',
+    turns: [unwanted()],
+    async run(scene) {
+      const reason = new Error('Enough.')
+      await rejectsWith(ask(scene, {}, AbortSignal.abort(reason)), reason)
+      asked(scene, 0)
+    },
+  },
+]
+
+function unwanted() {
+  return { text: 'Nobody was to ask again.' }
+}
+
+function asked({ server }: Scene, times: number): void {
+  const { length } = server.requests
+  holds(
+    length === times,
+    `one request is one attempt: the server should have been asked ${times} times, not ${length}`,
+  )
+}
+
+async function rejectsWith(answer: Promise<unknown>, reason: Error): Promise<void> {
+  const error = await answer.then(
+    () => new Broken('it should have rejected'),
+    (rejected: unknown) => rejected,
+  )
+  if (error instanceof Broken) throw error
+  holds(error === reason, `it should have rejected with the signal's reason, but did with ${String(error)}`)
+}

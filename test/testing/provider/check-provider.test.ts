@@ -1,0 +1,179 @@
+import { jest } from '@jest/globals'
+import { type ModelProvider, type ModelResponse, openaiChat } from '../../../src/index.js'
+import { startRehearsal } from '../../../src/rehearsal/index.js'
+import { checkProvider, type ProviderReport, providerTable } from '../../../src/testing/index.js'
+
+jest.setTimeout(60_000)
+
+const chat = (url: string) => openaiChat({ model: 'gpt-test', baseURL: url, apiKey: 'none' })
+type Request = ModelProvider['request']
+
+let whole: ProviderReport
+
+beforeAll(async () => {
+  whole = await checkProvider(chat, startRehearsal)
+})
+
+it('openaiChat keeps every promise, streamed and whole', () => {
+  expect(whole).toMatchObject({ provider: expect.any(String), model: 'gpt-test', broken: [] })
+  expect(whole.checks.map(({ name }) => name)).toEqual(expect.arrayContaining(['text', 'text, whole']))
+  expect(providerTable({ openaiChat: whole })).toContain(`${whole.checks.length} of ${whole.checks.length}`)
+})
+
+/** openaiChat with a mistake in it. */
+function mistaken(wrap: (request: Request) => Request): (url: string) => ModelProvider {
+  return (url) => {
+    const inner = chat(url)
+    return { ...inner, request: wrap(inner.request.bind(inner)) }
+  }
+}
+
+function answering(
+  change: (response: ModelResponse) => Partial<ModelResponse>,
+): Parameters<typeof mistaken>[0] {
+  return (request) =>
+    async (...asked) => {
+      const response = await request(...asked)
+      return { ...response, ...change(response) }
+    }
+}
+
+const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: string[]][] = [
+  [
+    'tries again by itself',
+    (request) => (asked, options) => request(asked, options).catch(() => request(asked, options)),
+    ['a limit of rate', 'an outage (503)', 'an outage (529)'],
+  ],
+  [
+    'throws what says nothing',
+    (request) => (asked, options) =>
+      request(asked, options).catch(() => {
+        throw new Error('It failed.')
+      }),
+    [
+      'a limit of rate',
+      'an outage (503)',
+      'a key that is refused',
+      'a request that is refused',
+      'a request that is too long',
+      'a connection that breaks',
+      'an error in a stream',
+      'an abort midway',
+    ],
+  ],
+  [
+    'hears no signal',
+    (request) => (asked, options) => request(asked, { ...options, signal: new AbortController().signal }),
+    ['an abort midway', 'an abort before anything comes', 'an abort before the request'],
+  ],
+  [
+    'tells no pieces',
+    (request) => (asked, options) => request(asked, { ...options, onDelta: () => undefined }),
+    ['text', 'reasoning'],
+  ],
+  [
+    'says of nothing that it arrives',
+    (request) => (asked, options) => request(asked, { ...options, onActivity: () => undefined }),
+    ['text'],
+  ],
+  ['never streams', (request) => (asked, options) => request({ ...asked, stream: false }, options), ['text']],
+  [
+    'takes thoughts for words',
+    answering(({ text, reasoning }) => ({ text: reasoning + text, reasoning: '' })),
+    ['reasoning'],
+  ],
+  [
+    'loses the second call',
+    answering(({ toolCalls }) => ({ toolCalls: toolCalls.slice(0, 1) })),
+    ['calls in parallel', 'results, and what goes back with them'],
+  ],
+  [
+    'has arguments of its own',
+    answering(({ toolCalls }) => ({
+      toolCalls: toolCalls.map((call) => ({
+        ...call,
+        function: { name: call.function.name, arguments: '[]' },
+      })),
+    })),
+    ['calls in parallel', 'arguments that are empty'],
+  ],
+  ['counts nothing', answering(() => ({ usage: null })), ['usage']],
+  [
+    'counts what nobody counted',
+    answering(() => ({
+      usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 },
+    })),
+    ['usage', 'usage that is missing'],
+  ],
+  [
+    'takes every end for a good one',
+    answering(() => ({ complete: true, finishReason: 'stop' })),
+    [
+      'an answer that is cut off',
+      'an answer that is filtered',
+      'a stream without an end',
+      'a stream that cannot be read',
+    ],
+  ],
+  [
+    'forgets what was said',
+    (request) => (asked, options) => request({ ...asked, messages: asked.messages.slice(0, 1) }, options),
+    ['results, and what goes back with them'],
+  ],
+  [
+    'forgets the rules and the guards',
+    (request) => (asked, options) => request({ ...asked, instructions: null, nudges: [] }, options),
+    ['results, and what goes back with them'],
+  ],
+  [
+    'offers no tools',
+    (request) => (asked, options) => request({ ...asked, tools: [] }, options),
+    ['calls in parallel'],
+  ],
+  [
+    'puts the time into the rules',
+    (request) => (asked, options) =>
+      request({ ...asked, instructions: `Now: ${performance.now()}` }, options),
+    ['a prefix that stays'],
+  ],
+]
+
+it.each(mistakes)('a provider that %s is found out', async (_what, wrap, expected) => {
+  const names = new Set(whole.checks.map(({ name }) => name.replace(', whole', '')))
+  const skip = Object.fromEntries(
+    [...names].filter((name) => !expected.includes(name)).map((name) => [name, 'not asked']),
+  )
+  const { checks, broken } = await checkProvider(mistaken(wrap), startRehearsal, { skip, withinMs: 500 })
+  const found = checks.filter(({ outcome }) => outcome === 'broken').map(({ name }) => name)
+  expect(found).toEqual(expect.arrayContaining(expected))
+  expect(broken).toHaveLength(found.length)
+})
+
+it('a provider that sends what it is given is found out by what its server refuses', async () => {
+  const naive = (url: string): ModelProvider => ({
+    provider: 'naive',
+    model: 'm',
+    request: async ({ messages, stream }) => {
+      const body = JSON.stringify({ model: 'm', messages, stream })
+      const response = await fetch(`${url}/chat/completions`, { method: 'POST', body })
+      throw new Error(`Status ${response.status}`)
+    },
+  })
+  const skip = Object.fromEntries(
+    whole.checks
+      .map(({ name }) => [name.replace(', whole', ''), 'not asked'])
+      .filter(([name]) => name !== 'histories as they happen'),
+  ) as Record<string, string>
+  const { broken } = await checkProvider(naive, startRehearsal, { skip })
+  expect(broken).toEqual([
+    expect.stringMatching(/^histories as they happen: the server refused a request: .*messages/),
+    expect.stringMatching(/^histories as they happen, whole: /),
+  ])
+})
+
+it('a name that no check has is refused', async () => {
+  await expect(checkProvider(chat, startRehearsal, { skip: { thinking: 'no' } })).rejects.toMatchObject({
+    code: 'bad_option',
+    message: expect.stringMatching(/no check 'thinking'\. There are: text, /),
+  })
+})
