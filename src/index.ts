@@ -44,7 +44,7 @@ export type {
 } from '../machines/agent/outcome.js'
 export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
-export type { TokenUsage, Usage } from '../machines/agent/usage.js'
+export { cachedShare, type TokenUsage, type Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './core/config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
 export { formatEvents, type FormatOptions } from './core/format/format-events.js'

@@ -43,11 +43,12 @@ function nested(usage: JsonObject): TokenUsage {
   const input = asObject(usage.inputTokens) ?? {}
   const output = asObject(usage.outputTokens) ?? {}
   const cachedInputTokens = count(input['cacheRead'])
-  const parts = count(input['noCache']) + cachedInputTokens + count(input['cacheWrite'])
+  const cacheWriteTokens = count(input['cacheWrite'])
+  const parts = count(input['noCache']) + cachedInputTokens + cacheWriteTokens
   const reasoningTokens = count(output['reasoning'])
   const inputTokens = count(input['total']) || parts
   const outputTokens = count(output['total']) || count(output['text']) + reasoningTokens
-  return whole({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens })
+  return whole({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens })
 }
 
 /** v2: what is part of what was up to the package. Anthropic's leaves the cached tokens out, others the reasoning. */
@@ -56,24 +57,27 @@ function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
   const cachedInputTokens = count(usage.cachedInputTokens)
   const anthropic = asObject(asObject(metadata)?.anthropic)
   const isAnthropic = provider.includes('anthropic')
-  const beside = isAnthropic ? cachedInputTokens + count(anthropic?.cacheCreationInputTokens) : 0
+  const cacheWriteTokens = isAnthropic ? count(anthropic?.cacheCreationInputTokens) : 0
+  const beside = isAnthropic ? cachedInputTokens + cacheWriteTokens : 0
   const inputTokens = input + beside
   const apart = isAnthropic ? 0 : Math.max(0, count(usage.totalTokens) - input - output)
   return whole({
     inputTokens,
     outputTokens: output + apart,
     cachedInputTokens,
+    cacheWriteTokens,
     reasoningTokens: count(usage.reasoningTokens),
   })
 }
 
 function whole(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
-  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0, reasoningTokens } = usage
   return {
     inputTokens,
     outputTokens,
     totalTokens: inputTokens + outputTokens,
     cachedInputTokens: Math.min(cachedInputTokens, inputTokens),
+    ...(cacheWriteTokens > 0 && { cacheWriteTokens: Math.min(cacheWriteTokens, inputTokens) }),
     reasoningTokens: Math.min(reasoningTokens, outputTokens),
   }
 }

@@ -1,6 +1,6 @@
-import { ConfigError, createAgent, createSession, openaiChat } from '../../src/index.js'
+import { cachedShare, ConfigError, createAgent, createSession, openaiChat } from '../../src/index.js'
 import { played, stage } from '../support/play.js'
-import { call, text } from '../support/tools.js'
+import { call, text, tool } from '../support/tools.js'
 
 /** One dollar a token, in or out. */
 const prices = { 'gpt-test': { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 } }
@@ -12,6 +12,42 @@ describe('the cost', () => {
       prices: { 'gpt-test': { inputPerMillion: 10, outputPerMillion: 50, cachedInputPerMillion: 1 } },
     })
     expect(result.usage.cost).toBeCloseTo((400 * 10 + 600 * 1 + 100 * 50) / 1e6, 12)
+  })
+
+  it.each(['chat', 'responses'] as const)('counts what was put into a cache (%s)', async (api) => {
+    const usage = { input: 1_000, output: 0, cached: 100, cacheWrite: 500 }
+    const price = {
+      inputPerMillion: 10,
+      outputPerMillion: 0,
+      cachedInputPerMillion: 0,
+      cacheWritePerMillion: 20,
+    }
+    const { result, of } = await played([call('look', {}, { usage }), text('Hi.', { usage })], {
+      prices: { 'gpt-test': price },
+      tools: [tool('look')],
+      api,
+    })
+    expect(result.usage).toMatchObject({
+      inputTokens: 2_000,
+      cachedInputTokens: 200,
+      cacheWriteTokens: 1_000,
+    })
+    expect(result.usage.cost).toBeCloseTo((2 * (400 * 10 + 500 * 20)) / 1e6, 12)
+    expect(of('usage')[0]?.step).toMatchObject({ cacheWriteTokens: 500 })
+    expect(cachedShare(result.usage)).toBe(0.1)
+  })
+
+  it.each([
+    ['cost', 0.25, 0.25],
+    ['cost_in_usd_ticks', 2_500_000_000, 0.25],
+  ])('is what the provider says (%s) where no price is known, and only there', async (field, said, cost) => {
+    const usage = { input_tokens: 90, output_tokens: 10, total_tokens: 100, [field]: said }
+    const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hi.' }] }]
+    const raw = { body: JSON.stringify({ object: 'response', status: 'completed', output, usage }) }
+    const options = { api: 'responses' as const, stream: false }
+    expect((await played([{ raw }], options)).result.usage).toMatchObject({ cost, estimated: false })
+    expect((await played([{ raw }], { ...options, prices })).result.usage.cost).toBe(100)
+    expect((await played([{ raw }], options)).result.usage).not.toHaveProperty('providerCost')
   })
 
   it('of common models is known, once the provider is', async () => {

@@ -10,6 +10,8 @@ export interface ModelPrice {
   outputPerMillion: number
   /** Input that the provider had in its cache. Default: `inputPerMillion`. */
   cachedInputPerMillion?: number | undefined
+  /** Input that the provider put into its cache. Default: `inputPerMillion`. */
+  cacheWritePerMillion?: number | undefined
 }
 
 /** Prices by the model's name, as it is asked for. */
@@ -18,7 +20,12 @@ export type PriceTable = Record<string, ModelPrice>
 const usd = amount('USD')
 
 export const priceTable = map(
-  record({ inputPerMillion: usd, outputPerMillion: usd, cachedInputPerMillion: optional(usd) }),
+  record({
+    inputPerMillion: usd,
+    outputPerMillion: usd,
+    cachedInputPerMillion: optional(usd),
+    cacheWritePerMillion: optional(usd),
+  }),
   'an object with a price for each model',
 )
 

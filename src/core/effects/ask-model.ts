@@ -146,9 +146,10 @@ function usageOf(
 
 function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Usage | Promise<Usage> {
   const { provider, model } = parts.model
-  const cost = parts.prices.price(provider, model, tokens)
-  if (!(cost instanceof Promise)) return extended(tokens, { cost, estimated })
-  return cost.then((known) => extended(tokens, { cost: known, estimated }))
+  const { providerCost = null, ...counts } = tokens
+  const cost = parts.prices.price(provider, model, counts)
+  if (!(cost instanceof Promise)) return extended(counts, { cost: cost ?? providerCost, estimated })
+  return cost.then((known) => extended(counts, { cost: known ?? providerCost, estimated }))
 }
 
 async function priced(

@@ -1,5 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/outcome.js'
+import { cachedShare } from '../../../machines/agent/usage.js'
 import type { Paint, Style } from './paint.js'
 import { count, duration, money } from './words.js'
 
@@ -17,7 +18,7 @@ export function summary(
     [
       'tokens',
       `${usage.estimated ? '≈ ' : ''}${count(usage.totalTokens)}${of(limits.tokenBudget, count)}` +
-        ` (${count(usage.inputTokens)} in, ${count(usage.outputTokens)} out)`,
+        ` (${count(usage.inputTokens)} in${cached(usage)}, ${count(usage.outputTokens)} out)`,
     ],
     ['cost', money(usage.cost) + of(limits.costLimit, money)],
     ...(durationMs === null
@@ -29,6 +30,12 @@ export function summary(
     ...rows.map(([name, value]) => `  ${paint('dim', name.padEnd(6))}  ${value}`),
     '',
   ].join('\n')
+}
+
+/** What of the input was cheap. */
+function cached(usage: RunResult['usage']): string {
+  const share = Math.floor(cachedShare(usage) * 100)
+  return share > 0 ? `, ${share} % of it cached` : ''
 }
 
 function of(limit: number | null | undefined, show: (value: number) => string): string {

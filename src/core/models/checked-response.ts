@@ -94,7 +94,11 @@ function checkedUsage(usage: unknown): TokenUsage | null {
     outputTokens,
     totalTokens: Math.max(countOf(given.totalTokens), inputTokens + outputTokens),
     cachedInputTokens: Math.min(countOf(given.cachedInputTokens), inputTokens),
+    ...(countOf(given.cacheWriteTokens) > 0 && {
+      cacheWriteTokens: Math.min(countOf(given.cacheWriteTokens), inputTokens),
+    }),
     reasoningTokens: Math.min(countOf(given.reasoningTokens), outputTokens),
+    ...(countOf(given.providerCost) > 0 && { providerCost: countOf(given.providerCost) }),
   }
 }
 

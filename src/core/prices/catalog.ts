@@ -56,10 +56,13 @@ function lookUp(provider: string, model: string): Entry | null {
   return null
 }
 
-function tokens({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage) {
+function tokens({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0 }: TokenUsage) {
+  const cached = Math.min(cachedInputTokens, inputTokens)
+  const written = Math.min(cacheWriteTokens, inputTokens - cached)
   return {
     input_tokens: inputTokens,
     output_tokens: outputTokens,
-    cache_read_tokens: Math.min(cachedInputTokens, inputTokens),
+    cache_read_tokens: cached,
+    ...(written > 0 && { cache_write_tokens: written }),
   }
 }

@@ -89,10 +89,13 @@ function hasPrice(table: PriceTable, model: string): boolean {
 }
 
 function costOf(usage: TokenUsage, price: ModelPrice): number {
+  const { inputPerMillion, outputPerMillion } = price
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
-  const input = (usage.inputTokens - cached) * price.inputPerMillion
-  const cachedInput = cached * (price.cachedInputPerMillion ?? price.inputPerMillion)
-  return (input + cachedInput + usage.outputTokens * price.outputPerMillion) / 1_000_000
+  const written = Math.min(usage.cacheWriteTokens ?? 0, usage.inputTokens - cached)
+  const input = (usage.inputTokens - cached - written) * inputPerMillion
+  const read = cached * (price.cachedInputPerMillion ?? inputPerMillion)
+  const write = written * (price.cacheWritePerMillion ?? inputPerMillion)
+  return (input + read + write + usage.outputTokens * outputPerMillion) / 1_000_000
 }
 
 function totally(price: PriceFunction): PriceFunction {

@@ -1,6 +1,6 @@
 import { restoreGuardrails } from '../../../guards/state.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import { noUsage } from '../../../machines/agent/usage.js'
+import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { check } from '../config/check.js'
 import type { Read } from '../config/kind.js'
 import { ConfigError, UsageError } from '../base/errors.js'
@@ -20,7 +20,7 @@ export function sessionFrom(stored: unknown): Session {
 
   const session = new Session(id, name)
   session.messages = messages
-  session.usage = usage ?? noUsage
+  session.usage = usage ? addUsage(noUsage, usage as Usage) : noUsage
   session.metadata = {
     guardrails: guardrails.state,
     warnedOfBudget: metadata?.warnedOfBudget ?? false,

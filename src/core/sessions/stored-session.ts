@@ -68,6 +68,7 @@ export const storedUsage = fields(
     outputTokens: amount(),
     totalTokens: amount(),
     cachedInputTokens: amount(),
+    cacheWriteTokens: optional(amount()),
     reasoningTokens: amount(),
     cost: nullable(amount()),
     estimated: flag(),

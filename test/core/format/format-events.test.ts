@@ -124,13 +124,14 @@ test('the end counts accepted answers, not failed attempts or summaries', () => 
     ...(thought() as Extract<Announcement, { stepType: 'inference' }>),
     summary: true,
   } as Announcement
-  const run = { type: 'usage' as const, stepId: 's1', step: usage, run: usage, session: usage }
+  const used = { ...usage, cachedInputTokens: 900 }
+  const run = { type: 'usage' as const, stepId: 's1', step: used, run: used, session: used }
   expect(shown([thought({ outcome: 'error' }), summed, thought(), run, ended], { timings: false })).toBe(
     [
       '',
       'COMPLETED · end_turn',
       '  steps   1',
-      '  tokens  1,234 (1,200 in, 34 out)',
+      '  tokens  1,234 (1,200 in, 75 % of it cached, 34 out)',
       '  cost    $0.0123',
       '  time    400 ms',
       '',

@@ -111,6 +111,21 @@ describe('overrides', () => {
     expect(await cached.price('vllm', 'm', usage(1_000_000, 0, 500_000))).toBe(5.5)
   })
 
+  test('what is put into the cache costs what the provider takes for it, else as much as input', async () => {
+    const used = { ...usage(1000, 0, 200), cacheWriteTokens: 400 }
+    const prices = { inputPerMillion: 10, outputPerMillion: 0, cachedInputPerMillion: 1 }
+    const plain = createPriceBook({ m: prices })
+    const dear = createPriceBook({ m: { ...prices, cacheWritePerMillion: 20 } })
+    expect(await plain.price('x', 'm', used)).toBeCloseTo((800 * 10 + 200) / 1e6, 12)
+    expect(await dear.price('x', 'm', used)).toBeCloseTo((400 * 10 + 200 + 400 * 20) / 1e6, 12)
+    // Anthropic: 3.75 in place of 3, a million
+    const written = { ...usage(1000, 0), cacheWriteTokens: 1000 }
+    expect(await createPriceBook().price('anthropic', 'claude-sonnet-4-5', written, noon)).toBeCloseTo(
+      0.00375,
+      8,
+    )
+  })
+
   test('a dated model has the price of its undated name, and its own price first', async () => {
     const book = createPriceBook({
       m: { inputPerMillion: 1, outputPerMillion: 0 },

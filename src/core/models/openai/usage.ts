@@ -1,4 +1,5 @@
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import type { JsonObject } from '../../../../machines/agent/json.js'
 import { asObject } from '../as-json.js'
 
 /**
@@ -16,6 +17,7 @@ export function readUsage(value: unknown): TokenUsage | null {
   const outputDetails = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
   // DeepSeek counts cache hits in a field of its own, Moonshot beside the totals.
   const cached = count(inputDetails?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens)
+  const written = count(inputDetails?.cache_write_tokens ?? usage.cache_creation_input_tokens)
   const reasoningTokens = count(outputDetails?.reasoning_tokens ?? usage.reasoning_tokens)
 
   // Some leave reasoning out of completion_tokens (xAI, Gemini), or sound out of prompt_tokens (Mistral), but neither out
@@ -30,8 +32,18 @@ export function readUsage(value: unknown): TokenUsage | null {
     outputTokens,
     totalTokens: inputTokens + outputTokens,
     cachedInputTokens: Math.min(cached, inputTokens),
+    ...(written > 0 && { cacheWriteTokens: Math.min(written, inputTokens) }),
     reasoningTokens: Math.min(reasoningTokens, outputTokens),
+    ...providerCost(usage),
   }
+}
+
+/** xAI counts in ticks, of which a dollar has ten billion; OpenRouter in USD. */
+const ticksPerDollar = 1e10
+
+function providerCost({ cost, cost_in_usd_ticks: ticks }: JsonObject): Pick<TokenUsage, 'providerCost'> {
+  const dollars = typeof ticks === 'number' ? ticks / ticksPerDollar : cost
+  return typeof dollars === 'number' && dollars > 0 ? { providerCost: dollars } : {}
 }
 
 /** Of the tokens that are only in the total, those of the input: a detail that is all of them, or no part of the prompt. */

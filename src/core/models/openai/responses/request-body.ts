@@ -7,6 +7,7 @@ import {
   type ToolChoice,
   type ToolSpec,
 } from '../../provider.js'
+import { asList } from '../../as-json.js'
 import { wellFormed } from '../../well-formed.js'
 import { arranged, saying } from '../arrange.js'
 import { createEncoder, remember, type RequestBody, withExtra } from '../encode-body.js'
@@ -35,7 +36,11 @@ const longestId = 64
  */
 export function createResponsesBodies(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
-  const items = new WeakMap<WireMessage, readonly object[]>()
+  /** By whether the provider keeps answers: agents of one model may differ. */
+  const items = {
+    true: new WeakMap<WireMessage, readonly object[]>(),
+    false: new WeakMap<WireMessage, readonly object[]>(),
+  }
   const functions = new WeakMap<ToolSpec, object>()
   const style: WireStyle = {
     echoReasoning: 'none',
@@ -54,7 +59,7 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
     wire.push(...saying('user', wellFormed(nudges.join('\n\n'))))
     return unambiguous(
       arranged(wire, { bridge: options.isMistral, most: Infinity }).map((message) =>
-        remember(items, message, () => inputItems(message, isStored)),
+        remember(items[`${isStored}`], message, () => inputItems(message, isStored)),
       ),
     )
   }
@@ -90,7 +95,7 @@ function withItems(message: Message, wire: WireMessage | null, from: string): Wi
   if (message.role !== 'assistant' || message.provider_items?.from !== from) return wire
   const { content, refusal = '', provider_items: kept } = message
   const calls = (wire?.['tool_calls'] ?? []) as NonNullable<AssistantMessage['tool_calls']>
-  const items = itemsWith(kept.items, { content: content ?? '', refusal, calls })
+  const items = itemsWith(asList(kept.items), { content: content ?? '', refusal, calls })
   return items === null ? wire : { role: 'assistant', ...wire, items: wellFormed(items as Json[]) }
 }
 

@@ -1,0 +1,88 @@
+import * as fc from 'fast-check'
+import type { Turn } from '../../src/rehearsal/index.js'
+import { stage } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+type Api = 'chat' | 'responses'
+type Sent = Readonly<Record<string, unknown>>
+
+const word = fc.constantFrom('One.', 'Two words', 'ünï🙂', 'a "b" \\c', '{"x":1}')
+const call = fc.record({
+  name: fc.constantFrom('look', 'fail', 'missing'),
+  arguments: fc.oneof(fc.constant({}), fc.record({ q: fc.nat(3) }), fc.constant('{"broken')),
+})
+const working: fc.Arbitrary<Turn> = fc.record(
+  { toolCalls: fc.array(call, { minLength: 1, maxLength: 3 }), text: word, reasoning: word },
+  { requiredKeys: ['toolCalls'] },
+)
+/** A run: what the model does until it answers, perhaps in two pieces. */
+const play = fc.record({
+  work: fc.array(working, { maxLength: 5 }),
+  isCut: fc.boolean(),
+  end: fc.record({ text: word, reasoning: word }, { requiredKeys: ['text'] }),
+})
+
+const partsOf = (sent: Sent, api: Api): unknown[] => sent[api === 'chat' ? 'messages' : 'input'] as unknown[]
+
+/** What the provider has read before, and could have kept: everything but what rides on one request alone. */
+function isContinued(before: Sent, after: Sent, api: Api): boolean {
+  const [earlier, later] = [before, after].map((sent) =>
+    partsOf(sent, api).map((part) => JSON.stringify(part)),
+  )
+  const kept = earlier?.filter((part, i) => later?.[i] === part) ?? []
+  const last = earlier?.at(-1) ?? ''
+  const isNudged = kept.length === (earlier?.length ?? 0) - 1 && last.includes('"role":"user"')
+  const { [api === 'chat' ? 'messages' : 'input']: _a, ...rest } = before
+  const { [api === 'chat' ? 'messages' : 'input']: _b, ...others } = after
+  const isWhole = kept.length === earlier?.length || isNudged
+  return isWhole && JSON.stringify(rest) === JSON.stringify(others)
+}
+
+test.each<Api>(['chat', 'responses'])(
+  'what a request has in common with the one before stays as it was, byte for byte (%s)',
+  async (api) => {
+    let nudged = 0
+    let requests = 0
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(play, { minLength: 1, maxLength: 3 }),
+        fc.boolean(),
+        async (plays, stream) => {
+          const turns = plays.flatMap(({ work, isCut, end }): Turn[] => [
+            ...work,
+            ...(isCut ? [{ ...end, finishReason: 'length' }] : []),
+            end,
+          ])
+          const theatre = await stage(turns, {
+            api,
+            stream,
+            instructions: 'Be brief.',
+            tools: [
+              tool('look', () => 'seen'),
+              tool('fail', () => {
+                throw new Error('It failed.')
+              }),
+            ],
+            // They nudge, and then stop a run: the next one of the session goes on.
+            guardrails: { progress: null, failing: {}, repeatedCall: {} },
+          })
+          for (const [i] of plays.entries()) await theatre.run(`Ask ${i}.`, { session: 's' }).run.result
+          const sent = theatre.requests.map((request) => request.sent as Sent)
+          expect(theatre.requests.map(({ refused }) => refused).filter(Boolean)).toEqual([])
+          requests += sent.length
+          for (const [i, request] of sent.entries()) {
+            if (i === 0) continue
+            expect(isContinued(sent[i - 1] as Sent, request, api)).toBe(true)
+          }
+          const told = theatre.plays.flatMap((one) => one.of('guardrail'))
+          nudged += told.filter(({ action }) => action === 'nudge').length
+          await theatre.close()
+        },
+      ),
+      { numRuns: 25, seed: 20261122 },
+    )
+    // Else it would say nothing of what guards add to requests.
+    expect(nudged).toBeGreaterThan(0)
+    expect(requests).toBeGreaterThan(100)
+  },
+)
