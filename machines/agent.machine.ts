@@ -159,6 +159,11 @@ export const agentMachine = setup({
                 input: { conclude: false },
                 onDone: [
                   { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
+                  {
+                    guard: 'asksWithinBudget',
+                    target: '#agent.RUNNING.judging.judgingCalls',
+                    actions: 'recordResponse',
+                  },
                   { target: '#agent.RUNNING.judging.accounting', actions: 'recordResponse' },
                 ],
                 onError: [

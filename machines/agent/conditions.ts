@@ -7,7 +7,7 @@ import type { AgentContext } from './context.js'
 import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from './delegation.js'
 import { isInDoubt, isUnderWay, toolsIn } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
-import type { ModelActorError } from './response.js'
+import { kindOf, type ModelActorError } from './response.js'
 import { fingerprintOf, isRunnable, type BatchCall } from './results.js'
 import { type InputScreening, listed } from './screening.js'
 import { budgetReason, spent } from './totals.js'
@@ -89,6 +89,14 @@ export const isOverBudget = (scope: Scope): boolean => {
   const natural =
     (response === 'answer' && !isInvalid(scope)) || response === 'refusal' || response === 'filtered'
   return !(natural && config.budget.onOvershoot === 'complete')
+}
+
+/** The usual step: a response that asks for calls, and money is left. Nothing else need be known of it. */
+export const asksWithinBudget = ({ context, event }: Scope): boolean => {
+  if (event.type !== 'xstate.done.actor.model') return false
+  const { response } = event.output
+  if (kindOf(response) !== 'calls') return false
+  return budgetReason({ config: context.config, ...spent(context, response.usage) }) === null
 }
 
 // Failed requests.

@@ -13,6 +13,10 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('a request that is refused before it is made has cost nothing', [
     'RUNNING.asking.requesting: onError [isRefusedByBudget] after the next branch',
   ]),
+  ...because('a short cut past accounting, which leads to the same place', [
+    'RUNNING.asking.requesting: onDone [asksWithinBudget] is missing',
+    'RUNNING.asking.requesting: onDone [asksWithinBudget] after the next branch',
+  ]),
   ...because('a short cut past dispatching, which leads to the same place', [
     'RUNNING.judging.judgingCalls: always [hasRunnableCalls] is missing',
     'RUNNING.judging.judgingCalls: always [hasRunnableCalls] after the next branch',
