@@ -7,6 +7,7 @@ import { pathsCommand } from './commands/paths.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
 import { sessionsCommands } from './commands/sessions/index.js'
+import { statelyCommand } from './commands/stately.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { commandHelp, globalHelp, groupHelp } from './help.js'
 import { inCommands } from './in-commands.js'
@@ -21,6 +22,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   sessionsCommands,
   guardsCommand,
   diagramCommand,
+  statelyCommand,
   pathsCommand,
 ]
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { agentMachine } from '../../machines/agent.machine.js'
 import type { LocalInspector } from '../inspect/node.js'
 import type { CliIO } from './command.js'
 
@@ -11,7 +12,8 @@ const patienceMs = 60_000
  */
 export async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {
   const { startInspector } = await import('../inspect/node.js')
-  const inspector = await startInspector()
+  const { chartOf, toOverviewSvg } = await import('../diagram/index.js')
+  const inspector = await startInspector({ chart: await toOverviewSvg(chartOf(agentMachine)) })
   stderr.write(
     `Stately's inspector: ${inspector.url}\n` +
       `Open it in a browser: the run starts then, or after ${patienceMs / 1000} seconds.\n`,

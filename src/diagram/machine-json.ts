@@ -14,6 +14,16 @@ export function toMachineJson(machine: AnyStateMachine): string {
   return `${JSON.stringify({ ...config, id: machine.id }, null, 2)}\n`
 }
 
+/**
+ * A whole file to paste into Stately's editors: the same config in `createMachine`, which they look for. It runs, too, with
+ * the names of its actions, guards and actors, and nothing behind them.
+ *
+ * @example await writeFile('machine.stately.js', toStately(machine))
+ */
+export function toStately(machine: AnyStateMachine): string {
+  return `import { createMachine } from 'xstate'\n\nexport const machine = createMachine(${toMachineJson(machine).trimEnd()})\n`
+}
+
 /** Keys whose functions have a place of their own in a machine's implementations. */
 const named: Readonly<Record<string, (implementation: unknown) => unknown>> = {
   guard: (guard) => ({ type: guardName(guard) }),

@@ -16,6 +16,12 @@ export function isSecret(given: string, expected: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
+/** Whether a request asks for that path with the token, and nothing else. */
+export function hasToken({ url = '' }: IncomingMessage, path: string, token: string): boolean {
+  const before = `${path}?token=`
+  return url.startsWith(before) && isSecret(url.slice(before.length), token)
+}
+
 /**
  * Whether a request names this server as its host: by an address of this machine, and no name that somebody else can let
  * point here (DNS rebinding).
@@ -45,4 +51,10 @@ export function listenHere(server: Server, port: number, who: string): Promise<n
       resolve((server.address() as AddressInfo).port)
     })
   })
+}
+
+/** Stops listening; who is still connected is cut off. */
+export async function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
 }

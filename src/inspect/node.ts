@@ -1,12 +1,12 @@
-import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
 import { loadPeer } from '../core/base/load.js'
-import { isSecret, listenHere, newSecret } from './loopback.js'
-import { inspectorPage, pageHeaders } from './page.js'
+import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
+import { openPage, refuse } from './page.js'
 import { redacted, type RedactOptions } from './redact.js'
+import { SentMessages } from './sent.js'
 
 /**
  * @example
@@ -17,6 +17,12 @@ import { redacted, type RedactOptions } from './redact.js'
 export interface LocalInspectorOptions extends RedactOptions {
   /** The port on 127.0.0.1. Default 0: any that is free. */
   port?: number
+  /**
+   * The machine drawn as SVG, for the page to show where stately.ai does not answer within 9 seconds. Whatever has a
+   * `data-state="PATH"` in it is marked while the machine is there, as in what `toOverviewSvg` draws. Default: its states as
+   * a list.
+   */
+  chart?: string | undefined
 }
 
 /**
@@ -37,9 +43,6 @@ export interface LocalInspector {
   /** Sends what is still to be sent, and stops listening. May be called more than once. */
   close(): Promise<void>
 }
-
-/** What is kept for viewers who come late, in characters; beyond it the oldest are forgotten. */
-const maxKept = 16_000_000
 
 /** How long `close` waits for a viewer who does not take what he is sent, in milliseconds. */
 const farewellMs = 2000
@@ -63,35 +66,34 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   const { createInspector } = await loadPeer<StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
   const { WebSocketServer } = await loadPeer<Ws>('ws', 'Inspecting runs from Node')
   const token = newSecret()
-  const nonce = randomBytes(16).toString('base64')
   const server = createServer(answer)
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 })
-  const log = new EventLog()
+  const log = new SentMessages()
 
   const port = await listenHere(server, options.port ?? 0, 'The inspector')
   server.unref()
-  const origin = `http://127.0.0.1:${port}`
-  const socketOrigin = `ws://127.0.0.1:${port}`
   const query = `?token=${token}`
-  const socketUrl = `${socketOrigin}/${query}`
+  const socketUrl = `ws://127.0.0.1:${port}/${query}`
+  const sendPage = openPage({
+    port,
+    token,
+    chart: options.chart,
+    isWatched: true,
+    config: {
+      frameUrl: 'https://stately.ai/inspect',
+      frameName: "Stately's inspector",
+      greeting: '@statelyai.connected',
+      feedUrl: socketUrl,
+    },
+  })
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    if (!isAllowed(request)) {
-      response.writeHead(403, { 'content-type': 'text/plain' }).end('Open the address with its token.\n')
-      return
-    }
-    response.writeHead(200, pageHeaders(socketOrigin, nonce)).end(inspectorPage(socketUrl, nonce))
-  }
-
-  function isAllowed({ url = '' }: IncomingMessage): boolean {
-    return url.startsWith('/?token=') && isSecret(url.slice('/?token='.length), token)
+    if (!sendPage(request, response)) refuse(response)
   }
 
   const viewed = new Promise<void>((resolve) => {
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-      const from = request.headers.origin
-      // A program sends no origin, a browser that of the page: only ours may listen.
-      if (!isAllowed(request) || (from !== undefined && from !== origin)) {
+      if (!isForHere(request, port) || !isFromHere(request, port) || !hasToken(request, '/', token)) {
         stream.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n')
         return
       }
@@ -120,7 +122,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   let closing: Promise<void> | undefined
   return {
     inspect,
-    url: `${origin}/${query}`,
+    url: `http://127.0.0.1:${port}/${query}`,
     socketUrl,
     viewed,
     close: () => (closing ??= close(server, sockets)),
@@ -145,26 +147,7 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
   ])
   patience.abort()
   for (const socket of sockets.clients) socket.terminate()
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
-}
-
-/** What was sent so far. The first message describes the machine: it stays, whatever is forgotten. */
-class EventLog implements Iterable<string> {
-  readonly #messages: string[] = []
-  #size = 0
-
-  add(message: string): void {
-    this.#messages.push(message)
-    this.#size += message.length
-    while (this.#size > maxKept && this.#messages.length > 2) {
-      this.#size -= this.#messages.splice(1, 1)[0]?.length ?? 0
-    }
-  }
-
-  [Symbol.iterator](): Iterator<string> {
-    return this.#messages[Symbol.iterator]()
-  }
+  await closeServer(server)
 }
 
 /** The parts of the optional packages that are used. */

@@ -1,11 +1,12 @@
 import { jest } from '@jest/globals'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import {
   type Rehearsal,
   type RehearsalOptions,
   type Scenario,
   startRehearsal,
 } from '../../src/rehearsal/index.js'
+import { launchChromium } from './chromium.js'
 import { openSite, type Site } from './site.js'
 
 jest.setTimeout(60_000)
@@ -16,21 +17,7 @@ const open: { close(): Promise<void> }[] = []
 
 beforeAll(async () => {
   site = await openSite()
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--no-proxy-server',
-      '--host-resolver-rules=MAP *.example 127.0.0.1',
-    ],
-  })
+  browser = await launchChromium()
 })
 
 afterAll(async () => {

@@ -19,6 +19,7 @@ describe('statewright diagram', () => {
   it.each([
     ['mermaid', /^stateDiagram-v2\n/],
     ['json', /^{\n {2}"id": "agent"/],
+    ['stately', /^import \{ createMachine \} from 'xstate'\n/],
     ['scxml', /^<\?xml .*\n<scxml /],
   ])('writes %s', async (format, beginning) => {
     const { code, out } = await cli(['diagram', '--format', format])
@@ -75,7 +76,7 @@ describe('statewright diagram', () => {
   })
 
   it.each([
-    [['--format', 'png'], /--format: 'png' is none of svg, mermaid, json, scxml/],
+    [['--format', 'png'], /--format: 'png' is none of svg, mermaid, json, stately, scxml/],
     [['a.mjs', 'b.mjs'], /One MODULE at a time: 'b.mjs'/],
     [['--format', 'json', '--overview'], /--overview goes with --format svg only/],
     [['--overview', '--coverage'], /--overview excludes/],

@@ -1,8 +1,11 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { render } from 'state-machine-cat'
 import { type AnyStateMachine, createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { type Chart, chartOf, type ChartState, withNested } from '../../src/diagram/chart.js'
-import { toMachineJson } from '../../src/diagram/machine-json.js'
+import { toMachineJson, toStately } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toScxml } from '../../src/diagram/scxml.js'
 import { declaredTransitions } from '../../src/core/chart/transitions.js'
@@ -34,6 +37,20 @@ describe('JSON', () => {
       states: { a: { type: 'final', output: () => 1 } },
     })
     expect(JSON.parse(toMachineJson(machine)).states).toEqual({ a: { type: 'final' } })
+  })
+})
+
+describe("a file for Stately's editors", () => {
+  it('is a program that makes the same machine', async () => {
+    const folder = await mkdtemp(join(import.meta.dirname, '.stately-'))
+    try {
+      const file = join(folder, 'machine.mjs')
+      await writeFile(file, toStately(agentMachine))
+      const { machine } = (await import(pathToFileURL(file).href)) as { machine: AnyStateMachine }
+      expect(chartOf(machine)).toEqual(chartOf(agentMachine))
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })
 

@@ -58,13 +58,16 @@ const scripts: Record<string, Script> = {
     },
   },
   'docs/memory.md › Memory and attachments': {},
+  'docs/stately.md › A session in the editor': {
+    because: { 'npx statewright stately': 'it serves a page until a person ends it' },
+  },
+  'docs/stately.md › Watching a run': {
+    because: { 'npx statewright run --inspect': 'it waits until a person opens the page' },
+  },
   'docs/test-your-own-agent.md › 2. Generate the paths': {
     instead: { 'examples/sign-off.machine.mjs': './machine.mjs', '--emit test/paths': '--emit paths' },
   },
   'visualizations/README.md › Your own machine': {},
-  'visualizations/README.md › Watching a run': {
-    because: { 'npx statewright run --inspect': 'it waits until a person opens the page' },
-  },
 }
 
 const blocks = snippets.filter(({ lang }) => lang === 'sh')

@@ -331,6 +331,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.action).toBe('block')
     },
   },
+  'docs/stately.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
+  'docs/stately.md › Watching a run (3)': { because: 'it needs a window' },
   'docs/structured-output.md › Structured output': {
     turns: [says('{"city":"Paris","days":2}')],
     shows: ['city', 'days'],
@@ -417,8 +419,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [says('Somebody.')],
     own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
   },
-  'visualizations/README.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
-  'visualizations/README.md › Watching a run (3)': { because: 'it needs a window' },
 }
 
 /** Lets everything pass, without a network. */

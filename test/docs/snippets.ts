@@ -22,6 +22,7 @@ export const documents = [
   'docs/runs.md',
   'docs/sessions.md',
   'docs/shields.md',
+  'docs/stately.md',
   'docs/structured-output.md',
   'docs/sub-agents.md',
   'docs/test-your-own-agent.md',

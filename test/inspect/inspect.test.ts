@@ -248,7 +248,7 @@ describe('the page and its socket', () => {
     expect(page.headers.get('referrer-policy')).toBe('no-referrer')
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
     const html = await page.text()
-    expect(html).toContain('<iframe src="https://stately.ai/inspect">')
+    expect(html).toContain('src="https://stately.ai/inspect"')
     expect(html).toContain(JSON.stringify(socketUrl))
     const [nonce] = /(?<=nonce=")[^"]+/.exec(html) ?? ['none']
     expect(page.headers.get('content-security-policy')).toContain(`'nonce-${nonce}'`)

@@ -10,7 +10,7 @@ import { loadMachine } from '../load-machine.js'
 import { oneModule } from '../load-module.js'
 import { type OptionSpecs, parseOptions } from '../options.js'
 
-const formats = ['svg', 'mermaid', 'json', 'scxml'] as const
+const formats = ['svg', 'mermaid', 'json', 'stately', 'scxml'] as const
 type Format = (typeof formats)[number]
 
 const options = {
@@ -33,7 +33,7 @@ export const diagramCommand: Command = {
   options,
   notes: [
     'MODULE is a .js, .mjs or .ts file with an XState v5 machine as its default export, or as its only machine.\n' +
-      "json is what Stately's editor imports. svg needs (but for --overview): npm install @hpcc-js/wasm-graphviz",
+      "stately is a file to paste into Stately's editors, json its config. svg needs (but for --overview): npm install @hpcc-js/wasm-graphviz",
     'Examples:\n' +
       '  statewright diagram --out agent.svg\n' +
       '  statewright diagram --state RUNNING.judging --out judging.svg\n' +
@@ -76,10 +76,11 @@ async function draw(
   format: Format,
   { state, taken }: { state: string | undefined; taken: unknown },
 ): Promise<string> {
-  const { chartOf, countsOf, toMachineJson, toMermaid, toScxml, toSvg } = await import(
+  const { chartOf, countsOf, toMachineJson, toMermaid, toScxml, toStately, toSvg } = await import(
     '../../diagram/index.js'
   )
   if (format === 'json') return toMachineJson(machine)
+  if (format === 'stately') return toStately(machine)
   const chart = chartOf(machine)
   if (format === 'mermaid') return toMermaid(chart)
   if (format === 'scxml') return toScxml(chart)

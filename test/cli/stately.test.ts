@@ -1,0 +1,55 @@
+import { kept } from './kept.js'
+import { cli, removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+async function worked() {
+  const place = await kept({ 'work.json': { turns: [{ text: 'Done.' }] } })
+  await place.run(['run', '--session', 'work', '--rehearsal=work.json', 'Work.'])
+  return place
+}
+
+describe('statewright stately', () => {
+  it('serves a page until it is interrupted', async () => {
+    const { run } = await worked()
+    const interrupt = new AbortController()
+    let status = 0
+    const { code, out, err } = await run(['stately', '--session', 'work'], {
+      signal: interrupt.signal,
+      onOutput: (text) => {
+        void fetch(text.trim())
+          .then((response) => (status = response.status))
+          .finally(() => {
+            interrupt.abort()
+          })
+      },
+    })
+    expect({ code, status, err }).toEqual({
+      code: 0,
+      status: 200,
+      err: 'Open it in a browser on this machine; Ctrl-C ends it.\n',
+    })
+    await expect(fetch(out.trim())).rejects.toThrow('fetch failed')
+  })
+
+  it.each([
+    [[], /Which session\? Name it with --session ID/],
+    [['work'], /'work' is too much. A session is named by --session work\./],
+    [['--session', 'wor'], /There is no session 'wor' here\. Did you mean 'work'\?/],
+    [['--session', 'work', '--port', '70000'], /--port: 70000 is no port/],
+    [['--session', 'work', '--port', 'x'], /--port must be a whole number/],
+    [['--session', 'work', '--editor', 'editor'], /--editor: 'editor' is no address such as https:/],
+    [['--session', 'work', '--editor', 'javascript:alert(1)'], /--editor: .* is no address/],
+  ])('refuses %j in a sentence', async (args, message) => {
+    const { run } = await worked()
+    const { code, out, err } = await run(['stately', ...args])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(message)
+  })
+
+  it('does not wait for a page on a store that cannot be opened', async () => {
+    const { code, err } = await cli(['stately', '--session', 'work', '--store', 'nothing:'])
+    expect(code).toBe(2)
+    expect(err).toMatch(/nothing:/)
+  })
+})
