@@ -1,5 +1,5 @@
 // Generates from the statechart what is kept beside it: a jest file that takes every transition on the live agent, the
-// list of transition pairs, and the diagrams. With --check, nothing is written and a file that is stale makes it fail.
+// list of transition pairs, the diagrams and the film. With --check, nothing is written and a file that is stale makes it fail.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import {
   chartOf,
@@ -10,6 +10,7 @@ import {
   toSvg,
 } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
+import { filmOf } from './film.mjs'
 import { agentSpace, coverageTable, coverPaths, emitJest } from '../dist/src/testing/index.js'
 
 const root = new URL('../', import.meta.url)
@@ -25,6 +26,7 @@ const compoundIn = ({ states }) =>
 const compound = compoundIn(chart.root)
 const hasRegions = ({ states }) => states.some((state) => state.states.length > 0)
 
+const overview = await toOverviewSvg(chart)
 const files = {
   'test/paths/transitions.test.ts': emitJest(paths, {
     title: 'every transition, on the live agent',
@@ -37,7 +39,8 @@ const files = {
   }),
   'test/paths/pairs.txt': `${made}\n\n${coverageTable(pairs.coverage)}`,
   'visualizations/agent.svg': await toSvg(chart),
-  'visualizations/agent.overview.svg': await toOverviewSvg(chart),
+  'visualizations/agent.overview.svg': overview,
+  'visualizations/agent.film.svg': await filmOf(overview),
   ...Object.fromEntries(
     await Promise.all(
       compound.map(async (state) => [

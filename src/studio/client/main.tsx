@@ -25,6 +25,8 @@ function useRoute(): string[] {
   useEffect(() => {
     const listen = (): void => setHash(location.hash)
     addEventListener('hashchange', listen)
+    // It may have changed before somebody listened.
+    listen()
     return () => removeEventListener('hashchange', listen)
   }, [])
   return routeOf(hash)
