@@ -68,7 +68,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   const token = newSecret()
   const server = createServer(answer)
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 })
-  const log = new SentMessages()
+  const log = new SentMessages(1)
 
   const port = await listenHere(server, options.port ?? 0, 'The inspector')
   server.unref()

@@ -36,7 +36,8 @@ export interface StatelyView {
 export async function startStately(options: StatelyOptions): Promise<StatelyView> {
   const token = newSecret()
   const viewers = new Set<ServerResponse>()
-  const sent = new SentMessages()
+  /** The machine, the session, then its frames. */
+  const sent = new SentMessages(2)
   const server = createServer(answer)
   const port = await listenHere(server, options.port ?? 0, 'The page')
   const origin = `http://127.0.0.1:${port}`

@@ -53,6 +53,8 @@ export function viewer(config: ViewerConfig): void {
   let at = -1
   let isReady = false
   let isAtEnd = !isStored
+  /** A stored session plays from its beginning, once there is something to show it. */
+  let isToPlay = false
   let playing: ReturnType<typeof setInterval> | null = null
 
   const post = (message: object): void => shown.contentWindow?.postMessage(message, origin)
@@ -80,6 +82,7 @@ export function viewer(config: ViewerConfig): void {
       activePanels: [],
     })
     show(at)
+    playAtFirst()
   }
 
   setTimeout(() => {
@@ -99,6 +102,7 @@ export function viewer(config: ViewerConfig): void {
       find('chart').replaceChildren(document.adoptNode(picture))
     }
     mark()
+    playAtFirst()
   }
 
   /** The machine's states as a list, where nobody has drawn it. */
@@ -171,7 +175,8 @@ export function viewer(config: ViewerConfig): void {
       isAtEnd = message.isLive
       find('title').textContent = message.title
       document.title = message.title
-      if (!message.isLive && !matchMedia('(prefers-reduced-motion: reduce)').matches) play()
+      isToPlay = !message.isLive && !matchMedia('(prefers-reduced-motion: reduce)').matches
+      playAtFirst()
     }
   }
 
@@ -191,7 +196,14 @@ export function viewer(config: ViewerConfig): void {
     take({ seq: frames.length + 1, at: Number(createdAt), snapshot: stood, event: happened })
   }
 
+  function playAtFirst(): void {
+    if (!isToPlay || (!isReady && !document.body.classList.contains('alone'))) return
+    isToPlay = false
+    play()
+  }
+
   function play(): void {
+    stop()
     playing = setInterval(() => {
       if (at < frames.length - 1) show(at + 1)
       else if (frames.length > 0) stop()
@@ -206,6 +218,7 @@ export function viewer(config: ViewerConfig): void {
   }
 
   function go(index: number): void {
+    isToPlay = false
     stop()
     isAtEnd = isAtEnd && index >= frames.length - 1
     show(Math.max(0, index))
@@ -221,6 +234,7 @@ export function viewer(config: ViewerConfig): void {
     go(at + 1)
   })
   find('play').addEventListener('click', () => {
+    isToPlay = false
     if (playing !== null) stop()
     else {
       if (at >= frames.length - 1) show(0)

@@ -201,6 +201,35 @@ describe("a stored session in Stately's editor", () => {
     expect([...hosts]).toEqual(['127.0.0.1'])
   })
 
+  it('plays from its beginning once the editor is there', async () => {
+    const { agent, url, store } = await reader()
+    await agent.run('What is it?', { session: 'work' }).result
+    const { page } = await openPage(
+      await stately('--session', 'work', '--store', url, '--editor', `${editor.url}?silent`),
+      async (page) => {
+        await page.emulateMedia({ reducedMotion: 'no-preference' })
+        await stopClock(page)
+      },
+    )
+    const count = store.read('work').length - 1
+    await page.locator(`#at[max="${count - 1}"]`).waitFor()
+    await page.clock.runFor(3000)
+    expect(await page.locator('#at').inputValue()).toBe('0')
+    const frame = await frameOf(page)
+    await frame.evaluate(() => parent.postMessage({ type: '@statelyai.ready' }, '*'))
+    await toldTo(page, 1)
+    await page.clock.runFor(500 * (count + 2))
+    const [, ...snapshots] = await toldTo(page, count)
+    const values = await Promise.all(
+      Array.from(
+        { length: count },
+        async (_, i) => (await agent.replay('work', { to: i + 2 })).snapshot?.value,
+      ),
+    )
+    expect(snapshots.map(({ snapshot }) => snapshot?.value)).toEqual(values)
+    expect(await page.locator('#play').textContent()).toBe('Play')
+  })
+
   it('has no text of anybody in it, unless it is asked for; and never a secret', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result

@@ -1,5 +1,6 @@
 import { get, type OutgoingHttpHeaders } from 'node:http'
 import { type AgentOptions, createAgent, defineShield, memoryStore, openaiChat } from '../../src/index.js'
+import { SentMessages } from '../../src/inspect/sent.js'
 import { SessionFrames } from '../../src/inspect/session-frames.js'
 import { startStately, type StatelyView } from '../../src/inspect/stately.js'
 import type { StatelyFrame } from '../../src/inspect/viewer.js'
@@ -83,6 +84,21 @@ describe('the page of a session', () => {
     const again = startStately({ machine: {}, chart: '', port: Number(port) })
     await expect(again).rejects.toMatchObject({ code: 'cannot_listen' })
   })
+})
+
+test('what was sent first stays, whatever is forgotten', () => {
+  const sent = new SentMessages(2)
+  const texts = ['machine', 'session', ...Array.from('abcdef', (letter) => letter.repeat(4_000_000))]
+  for (const text of texts) sent.add(text)
+  expect(Array.from(sent, (text) => text.slice(0, 7))).toEqual([
+    'machine',
+    'session',
+    'ddddddd',
+    'eeeeeee',
+    'fffffff',
+  ])
+  sent.clear()
+  expect([...sent]).toEqual([])
 })
 
 describe('what is told of a record', () => {
