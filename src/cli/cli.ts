@@ -8,6 +8,7 @@ import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
 import { sessionsCommands } from './commands/sessions/index.js'
 import { statelyCommand } from './commands/stately.js'
+import { studioCommand } from './commands/studio.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { commandHelp, globalHelp, groupHelp } from './help.js'
 import { inCommands } from './in-commands.js'
@@ -20,6 +21,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
   resumeCommand,
   sessionsCommands,
+  studioCommand,
   guardsCommand,
   diagramCommand,
   statelyCommand,

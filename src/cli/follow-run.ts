@@ -1,6 +1,7 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { RunResult } from '../../machines/agent/outcome.js'
 import type { LocalInspector } from '../inspect/node.js'
+import { onceAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
@@ -27,6 +28,8 @@ export interface FollowOptions {
   opening?: string | undefined
   /** The options that a later command needs; null when the session is gone with this one. */
   carried: string | null
+  /** Whether a page shows it, too: there somebody answers, also when this command has nothing more to say. */
+  isWatched?: boolean
   io: CliIO
 }
 
@@ -51,7 +54,7 @@ export async function followRun(options: FollowOptions): Promise<ExitCode> {
 }
 
 async function watch(options: FollowOptions, inspector: LocalInspector | undefined): Promise<RunResult> {
-  const { start, answers = [], isInteractive = false, limits, view, io } = options
+  const { start, answers = [], isInteractive = false, isWatched = false, limits, view, io } = options
   const renderer = rendererFor(view.output, limits, io)
   const gone = new AbortController()
   // Nobody reads any more (`| head`): no reason to spend more on it.
@@ -60,8 +63,15 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
   }
   io.stdout.on('error', onGone)
   let stop = (): void => undefined
+  // A run that rests when the command has nothing more to say is not ended by the end of the command.
+  const left = isWatched ? new AbortController() : undefined
+  const unfollow = left
+    ? onceAborted(io.signal, (why) => {
+        left.abort(new Error(why))
+      })
+    : () => undefined
   try {
-    const signal = AbortSignal.any([io.signal, gone.signal])
+    const signal = AbortSignal.any([left?.signal ?? io.signal, gone.signal])
     const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
     const events = run.events$.subscribe({
       next: (event) => {
@@ -83,11 +93,12 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
       // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
       result = await conversation.say(answer)
     }
-    if (canAsk(view, io)) result = await talk(conversation, result, signal, io)
+    if (canAsk(view, io) && !isWatched) result = await talk(conversation, result, signal, io)
     io.stdout.write(renderer.result(result))
     return result
   } finally {
     stop()
+    unfollow()
     io.stdout.off('error', onGone)
   }
 }

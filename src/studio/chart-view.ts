@@ -53,11 +53,11 @@ async function stored(state: string): Promise<string | null> {
   return readFile(join(pictures, `agent.${state}.svg`), 'utf8').catch(() => null)
 }
 
-/** Written by the build; in the sources, where `npm run generate` has left it. */
+/** In the sources, where `npm run generate` has left it; in the package, what the build has kept of that. */
 async function testedIn(): Promise<ReadonlySet<string> | null> {
   for (const file of [
-    join(packageRoot, 'dist/src/studio/tested.json'),
     join(pictures, 'agent.coverage.json'),
+    join(packageRoot, 'dist/src/studio/tested.json'),
   ]) {
     // oxlint-disable-next-line no-await-in-loop -- the second only where there is no first
     const text = await readFile(file, 'utf8').catch(() => null)

@@ -37,20 +37,23 @@ export class Library {
   }
 
   /**
-   * All that the store lists, waiting ones first. What only logs tell is read for those that were written since, the
-   * latest first, as long as there is time (in milliseconds); of the others it is as it was known.
+   * All that the store lists, waiting ones first. What only logs tell is read for those that were written since, in that
+   * order, as long as there is time (in milliseconds); of the others it is as it was known.
    */
   async rows(readingMs = 0): Promise<SessionRow[]> {
     const until = performance.now() + readingMs
     const listed = await this.#store.list()
     const ids = new Set(listed.map(({ id }) => id))
     for (const id of this.#told.keys()) if (!ids.has(id)) this.#told.delete(id)
-    for (const entry of listed) {
+    const rows = (): SessionRow[] => listed.map((entry) => this.#rowOf(entry)).sort(byStanding)
+    const known = rows()
+    let isRead = false
+    for (const { id, records: head, createdAt } of known) {
       if (performance.now() >= until) break
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
-      await this.#tell(entry)
+      if (await this.#tell({ id, head, createdAt })) isRead = true
     }
-    return listed.map((entry) => this.#rowOf(entry)).sort(byStanding)
+    return isRead ? rows() : known
   }
 
   /** One row with what its log tells; null: it is gone. */
@@ -61,9 +64,12 @@ export class Library {
     return this.#rowOf(entry)
   }
 
-  async #tell({ id, head, createdAt }: ListedSession): Promise<void> {
+  /** Reads what only the log tells, unless that is known. */
+  async #tell({ id, head, createdAt }: Pick<ListedSession, 'id' | 'head' | 'createdAt'>): Promise<boolean> {
     const key = keyOf(head, createdAt)
-    if (this.#told.get(id)?.key !== key) this.#told.set(id, { key, told: await this.#read(id) })
+    if (this.#told.get(id)?.key === key) return false
+    this.#told.set(id, { key, told: await this.#read(id) })
+    return true
   }
 
   async #read(id: string): Promise<FromLog> {

@@ -45,7 +45,10 @@ export interface Studio {
   /**
    * Shows a run of this process live, text included. Returns at once; a run that is over shows as its log does.
    *
-   * @example studio.attach(agent.run('What changed?', { session: 'ann' }))
+   * @example
+   * const studio = await startStudio({ store: memoryStore() })
+   * studio.attach(agent.run('What changed?'))
+   * await studio.close()
    */
   attach(run: AnyRun): void
   /** Stops listening. Runs go on. May be called more than once. */

@@ -17,6 +17,8 @@ export interface CliCall {
   signal?: AbortSignal
   /** What stdout fails with: 'ENOSPC', 'EPIPE' … Default: it takes everything. */
   stdoutFails?: string
+  /** Sees every piece of stderr as it comes. */
+  onError?: (text: string) => void
   /** Sees every piece of stdout as it comes, and may write to stdin or destroy stdout. */
   onOutput?: (text: string, io: CliIO & { stdin: PassThrough; stdout: PassThrough }) => void
 }
@@ -47,6 +49,7 @@ export async function cli(args: readonly string[], call: CliCall = {}): Promise<
   })
   io.stderr.on('data', (chunk: Buffer) => {
     outcome.err += chunk.toString()
+    call.onError?.(chunk.toString())
   })
   if (input !== '') io.stdin.write(input)
   if (!tty) io.stdin.end()

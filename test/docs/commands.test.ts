@@ -64,6 +64,13 @@ const scripts: Record<string, Script> = {
   'docs/stately.md › Watching a run': {
     because: { 'npx statewright run --inspect': 'it waits until a person opens the page' },
   },
+  'docs/studio.md › Studio': {
+    because: {
+      'npx statewright studio': 'it stays open: test/cli/studio.test.ts',
+      'npx statewright run': 'it stays open: test/cli/studio.test.ts',
+      'npx statewright sessions export': 'test/cli/studio.test.ts',
+    },
+  },
   'docs/test-your-own-agent.md › 2. Generate the paths': {
     instead: { 'examples/sign-off.machine.mjs': './machine.mjs', '--emit test/paths': '--emit paths' },
   },

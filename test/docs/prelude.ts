@@ -10,12 +10,14 @@ export const entries: Record<string, string> = {
   'statewright/stores': 'src/stores/index.ts',
   'statewright/stores/file': 'src/stores/file/index.ts',
   'statewright/stores/postgres': 'src/stores/postgres/index.ts',
+  'statewright/studio': 'src/studio/index.ts',
   'statewright/testing': 'src/testing/index.ts',
 }
 
 /** What a document may use without importing it again: these, and everything that the core exports. */
 export const fromEntries: Record<string, string> = {
   fileStore: 'statewright/stores/file',
+  startStudio: 'statewright/studio',
   memory: 'statewright/memory',
   startRehearsal: 'statewright/rehearsal',
 }

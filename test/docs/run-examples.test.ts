@@ -15,6 +15,7 @@ import * as rehearsing from '../../src/rehearsal/index.js'
 import * as stores from '../../src/stores/index.js'
 import * as fileStores from '../../src/stores/file/index.js'
 import * as postgresStores from '../../src/stores/postgres/index.js'
+import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
 import { examples, importsOfAll, moduleOf } from '../types/doc-examples.js'
 import { root } from './snippets.js'
@@ -33,6 +34,7 @@ const modules = {
   'statewright/stores': stores,
   'statewright/stores/file': fileStores,
   'statewright/stores/postgres': postgresStores,
+  'statewright/studio': studio,
   'statewright/testing': testing,
 }
 
@@ -52,6 +54,7 @@ function closedLater<Given extends unknown[], Thing extends { close(): Promise<v
 const openers = {
   startRehearsal: closedLater(rehearsing.startRehearsal),
   startInspector: closedLater(inspectNode.startInspector),
+  startStudio: closedLater(studio.startStudio),
 }
 for (const [name, module] of Object.entries(modules)) {
   const own = Object.fromEntries(Object.entries(openers).filter(([opener]) => opener in module))

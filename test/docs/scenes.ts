@@ -91,6 +91,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
+  'README.md › An agent in twenty lines (2)': { because: 'test/studio/answers.test.ts' },
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
     expect: ({ said }) => {
@@ -338,6 +339,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['city', 'days'],
     expect: ({ values }) => {
       expect(values).toEqual({ city: 'Paris', days: 2 })
+    },
+  },
+  'docs/studio.md › Studio (2)': {
+    turns: [says('Nothing.')],
+    shows: ['studio', 'agent'],
+    expect: async ({ values, said }) => {
+      expect(said).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=/)
+      await (values.studio as { close(): Promise<void> }).close()
     },
   },
   'docs/sub-agents.md › Sub-agents': {

@@ -24,6 +24,7 @@ export const documents = [
   'docs/shields.md',
   'docs/stately.md',
   'docs/structured-output.md',
+  'docs/studio.md',
   'docs/sub-agents.md',
   'docs/test-your-own-agent.md',
   'docs/tools.md',

@@ -1,4 +1,4 @@
-import type { StateValue } from 'xstate'
+import { createMachine, type StateValue } from 'xstate'
 import { memoryStore } from '../../src/index.js'
 import { declaredTransitions } from '../../src/core/chart/transitions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
@@ -226,4 +226,53 @@ test('a chart tells where sessions have been, and two sessions where they part',
   const { transcript } = await visitor.get<MomentView>(paths.moment(forked, 1))
   expect(transcript).toMatchObject([{ text: 'Pay the other one.', marks: ['edited'] }])
   await close()
+})
+
+test('thousands of sessions are listed, those that wait first, and read as there is time', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay.', { session: 'waits' }).result
+  const records = store.read('waits')
+  const { summary } = store.get('waits') ?? {}
+  for (let i = 0; i < 2_000; i += 1) {
+    const lease = store.acquire(`old-${i}`, { holder: 'the test', ttlMs: 10_000 })
+    const ended = summary && { ...summary, state: 'COMPLETED' as const, reason: 'end_turn' as const }
+    store.append(lease, records.slice(0, 2), ended ?? undefined)
+    store.release(lease)
+  }
+  const visitor = await visit({ store })
+  const { sessions } = await visitor.get<SessionsView>(paths.sessions)
+  expect(sessions).toHaveLength(2_002)
+  expect(sessions[0]).toMatchObject({ id: 'waits', steps: 3 })
+  // The other one tells more than it did: it is read in the meantime.
+  const feed = visitor.live()
+  const unread = sessions.find(({ steps }) => steps === null)
+  expect(unread).toBeDefined()
+  await feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
+  await close()
+})
+
+test("a machine of one's own is shown in place of the agent loop", async () => {
+  const machine = createMachine({
+    id: 'door',
+    initial: 'closed',
+    states: {
+      closed: { on: { OPEN: 'open' } },
+      open: {
+        initial: 'wide',
+        states: { wide: { on: { LEAN: 'ajar' } }, ajar: {} },
+        on: { CLOSE: 'closed' },
+      },
+    },
+  })
+  const visitor = await visit({ store: memoryStore(), machine })
+  const chart = await visitor.get<ChartView>(paths.chart)
+  expect(chart.id).toBe('door')
+  expect(chart.states.map(({ path }) => path)).toEqual(['closed', 'open', 'open.wide', 'open.ajar'])
+  expect(chart.transitions).toMatchObject([
+    { source: 'closed', event: 'OPEN', target: 'open', isTested: null },
+    { source: 'open', event: 'CLOSE' },
+    { source: 'open.wide', event: 'LEAN' },
+  ])
+  expect(chart.sheets.map(({ id }) => id)).toEqual(['', 'open'])
 })

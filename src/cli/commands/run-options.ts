@@ -15,6 +15,7 @@ export const runOptionSpecs = {
   'max-steps': { value: 'N', about: 'stop after so many model responses (limits.maxSteps)' },
   timeout: { value: 'MS', about: 'stop after so many milliseconds; 0 is off (limits.timeoutMs)' },
   'no-stream': { about: 'ask for whole responses instead of streamed ones' },
+  studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
   ...outputOptionSpecs,
 } satisfies OptionSpecs
 
@@ -24,6 +25,7 @@ export interface RunCommandOptions extends CommonOptions {
   session: string | undefined
   limits: { maxSteps?: number; timeoutMs?: number }
   stream: boolean
+  studio: boolean
 }
 
 /** What `statewright run` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
@@ -38,5 +40,6 @@ export function readRunOptions(args: readonly string[]): RunCommandOptions {
     session: text('session'),
     limits: { ...(maxSteps !== undefined && { maxSteps }), ...(timeoutMs !== undefined && { timeoutMs }) },
     stream: !has('no-stream'),
+    studio: has('studio'),
   }
 }

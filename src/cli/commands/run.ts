@@ -3,6 +3,7 @@ import { choosePrompt } from '../prompt.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { followRun } from '../follow-run.js'
 import { loadConfig } from '../load-config.js'
+import { interrupted, openStudio } from '../open-studio.js'
 import { type OpenedStore, openStoreForRun } from '../open-session-store.js'
 import { isRehearsal, refuseUnaskedRehearsal } from '../stage.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
@@ -55,17 +56,31 @@ function play(
   const overrides = { limits, ...(!stream && { stream }) }
   return withAgent({ options, file, store, overrides }, io, async (agent, stage) => {
     const prompt = await choosePrompt(options.prompt, stage.prompt, io)
-    const code = await followRun({
-      start: (given) => agent.run(prompt, { ...given, ...(session !== undefined && { session }) }),
-      limits: agent.config.limits,
-      view: options,
-      opening: stage.opening,
-      carried: isKept ? carriedOptions(options) : null,
-      io,
-    })
-    if (stage.closing && output === 'human' && code === exitCodes.completed) {
-      io.stdout.write(`\n${stage.closing}\n`)
+    const studio = options.studio ? await openStudio({ store, agent }, io) : undefined
+    try {
+      const code = await followRun({
+        start: (given) => {
+          const run = agent.run(prompt, { ...given, ...(session !== undefined && { session }) })
+          studio?.attach(run)
+          return run
+        },
+        limits: agent.config.limits,
+        view: options,
+        opening: stage.opening,
+        carried: isKept ? carriedOptions(options) : null,
+        isWatched: studio !== undefined,
+        io,
+      })
+      if (stage.closing && output === 'human' && code === exitCodes.completed) {
+        io.stdout.write(`\n${stage.closing}\n`)
+      }
+      if (studio && !io.signal.aborted) {
+        io.stderr.write('\nThe studio stays open: Ctrl-C ends it.\n')
+        await interrupted(io)
+      }
+      return code
+    } finally {
+      await studio?.close()
     }
-    return code
   })
 }

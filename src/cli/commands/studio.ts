@@ -1,0 +1,59 @@
+import { exitCodes } from '../exit-codes.js'
+import { badUsage } from '../cli-error.js'
+import type { Command } from '../command.js'
+import { loadAgent } from '../load-agent.js'
+import { loadMachine } from '../load-machine.js'
+import { openStoreForRun } from '../open-session-store.js'
+import { interrupted, openStudio } from '../open-studio.js'
+import { type OptionSpecs, parseOptions, wholeNumber } from '../options.js'
+import { storeOptionSpec } from './common-options.js'
+
+const options = {
+  ...storeOptionSpec,
+  agent: {
+    value: 'MODULE',
+    about: 'a module with an agent, or what makes one of a store, as its default export: to answer with',
+  },
+  machine: { value: 'MODULE', about: 'show the chart of this machine in place of the agent loop' },
+  port: { value: 'N', about: 'the port on 127.0.0.1 (default: any that is free)' },
+  open: { about: 'open the page in a browser' },
+  help: { short: 'h', about: 'show this help' },
+} satisfies OptionSpecs
+
+export const studioCommand: Command = {
+  name: 'studio',
+  about: 'Shows sessions in a page on this machine: runs step by step, what waits for an answer, forks.',
+  positional: '',
+  options,
+  notes: [
+    'Nothing leaves this machine: the page is served on 127.0.0.1, to whoever has opened its address with the token.\n' +
+      'Without --agent it shows, and changes nothing.',
+    'Examples:\n' +
+      '  statewright studio --open\n' +
+      '  statewright studio --store file:.sessions --agent ./agent.mjs',
+  ],
+  execute: async (args, io) => {
+    const { positionals, text, has } = parseOptions(args, options)
+    if (positionals.length > 0) throw badUsage(`There is no such thing as '${positionals.join(' ')}' here.`)
+    const port = wholeNumber('--port', text('port'), 0) ?? 0
+    if (port > 65_535)
+      throw badUsage(`--port must be a whole number of at most 65535 (is '${port}').`, '--port')
+    const machine = text('machine')
+    const chart = machine === undefined ? undefined : await loadMachine(machine, io.cwd)
+    const { store } = await openStoreForRun(text('store'), io)
+    try {
+      const module = text('agent')
+      const agent = module === undefined ? undefined : await loadAgent(module, io.cwd, store)
+      const studio = await openStudio(
+        { store, port, ...(agent && { agent }), ...(chart && { machine: chart }) },
+        io,
+        { inBrowser: has('open') },
+      )
+      await interrupted(io)
+      await studio.close()
+      return exitCodes.completed
+    } finally {
+      await store.close()
+    }
+  },
+}

@@ -1,0 +1,220 @@
+import { memoryStore } from '../../src/index.js'
+import type { MomentView, SessionsView, SessionView } from '../../src/studio/protocol.js'
+import { paths } from '../../src/studio/routes.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import { StoreError } from '../../src/index.js'
+import { until } from '../support/play.js'
+import { eventful, rehearsedAgent } from './rehearsed.js'
+import { visit } from './visitor.js'
+
+async function waiting(turns = eventful) {
+  const store = memoryStore()
+  const rehearsed = await rehearsedAgent(store, turns)
+  await rehearsed.agent.run('Pay the invoice.', { session: 's' }).result
+  const visitor = await visit({ store, agent: rehearsed.agent })
+  const last = async (id = 's'): Promise<MomentView> => {
+    const { rows } = await visitor.get<SessionView>(paths.session(id))
+    return visitor.get<MomentView>(paths.moment(id, rows.length))
+  }
+  const state = () => store.get('s')?.summary?.state
+  return { ...rehearsed, store, visitor, last, state }
+}
+
+test('approving completes the run, the tool runs once, and a stale tab is told so', async () => {
+  const { visitor, last, state, paid, close } = await waiting()
+  const { pending, actions } = await last()
+  expect(actions).toEqual(['approve', 'reject', 'cancel'])
+  const [call] = pending
+  const answer = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
+  const stale = await visitor.post(paths.answers('s'), { ...answer, fingerprint: 'of-another-call' })
+  expect(stale).toMatchObject({ status: 409, error: { code: 'stale_answer', key: 'call_pay' } })
+  expect(paid).toEqual([])
+  expect(await visitor.post(paths.answers('s'), answer)).toEqual({ status: 200, sessionId: 's' })
+  await until(() => state() === 'COMPLETED')
+  expect(paid).toEqual([120])
+  const again = await visitor.post(paths.answers('s'), answer)
+  expect(again).toMatchObject({ status: 409, error: { code: 'unknown_call' } })
+  expect(paid).toEqual([120])
+  expect((await last()).actions).toEqual([])
+  await close()
+})
+
+test('of two tabs that answer at once, one wins, and the tool runs once', async () => {
+  const { visitor, last, state, paid, close } = await waiting()
+  const [call] = (await last()).pending
+  const answer = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
+  const both = await Promise.all([1, 2].map(() => visitor.post(paths.answers('s'), answer)))
+  expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
+  await until(() => state() === 'COMPLETED')
+  expect(paid).toEqual([120])
+  await close()
+})
+
+test('arguments that are edited are checked, and run', async () => {
+  const { visitor, last, state, paid, close } = await waiting()
+  const [call] = (await last()).pending
+  const answer = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
+  const wrong = await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: -1, to: 'Ada' } })
+  expect(wrong).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'call_pay' } })
+  await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: 12, to: 'Ada' } })
+  await until(() => state() === 'COMPLETED')
+  expect(paid).toEqual([12])
+  await close()
+})
+
+test('a call is rejected with a reason, which the model reads', async () => {
+  const { visitor, last, state, paid, close, store } = await waiting()
+  const [call] = (await last()).pending
+  const answer = {
+    type: 'reject',
+    callId: call?.callId,
+    fingerprint: call?.fingerprint,
+    why: 'Not before Monday.',
+  }
+  await visitor.post(paths.answers('s'), answer)
+  await until(() => state() === 'COMPLETED')
+  expect(paid).toEqual([])
+  expect(JSON.stringify(store.read('s'))).toContain('Not before Monday.')
+  await close()
+})
+
+test('a message is replied to, and a run is paused, steered and resumed', async () => {
+  const store = memoryStore()
+  const look = { toolCalls: [{ name: 'look_up', arguments: { what: 'it' } as never }], delayMs: 50 }
+  const { agent, close } = await rehearsedAgent(store, [look, { text: 'Yes?' }], { interactive: true })
+  const visitor = await visit({ store, agent })
+  const run = agent.run('Hello.', { session: 's' })
+  visitor.studio.attach(run)
+  await until(() => store.get('s') !== null)
+  const post = (answer: object) => visitor.post(paths.answers('s'), answer)
+  expect(await post({ type: 'pause' })).toMatchObject({ status: 200 })
+  await until(() => run.state === 'PAUSED')
+  expect(await post({ type: 'resume' })).toMatchObject({ status: 200 })
+  await until(() => run.state === 'WAITING_FOR_INPUT')
+  expect(await post({ type: 'reply', text: ' ' })).toMatchObject({
+    status: 400,
+    error: { code: 'invalid_input' },
+  })
+  expect(await post({ type: 'reply', text: 'Go on.' })).toMatchObject({ status: 200 })
+  await until(() => run.state === 'WAITING_FOR_INPUT')
+  expect(await post({ type: 'steer', text: 'Be brief.' })).toMatchObject({ status: 200 })
+  await until(() => run.state === 'WAITING_FOR_INPUT')
+  expect(JSON.stringify(store.read('s'))).toContain('Be brief.')
+  expect(await post({ type: 'cancel', why: 'Enough.' })).toMatchObject({ status: 200 })
+  await until(() => run.state === 'CANCELLED')
+  await close()
+})
+
+test('what is not asked for is refused, and sets nothing going', async () => {
+  const { visitor, store, close } = await waiting()
+  const before = JSON.stringify(store.read('s'))
+  for (const answer of [{ type: 'reply', text: 'Hello' }, { type: 'pause' }, { type: 'resume' }]) {
+    expect(await visitor.post(paths.answers('s'), answer)).toMatchObject({
+      status: 409,
+      error: { code: 'wrong_state' },
+    })
+  }
+  expect(JSON.stringify(store.read('s'))).toBe(before)
+  expect(await visitor.post(paths.answers('s'), { type: 'cancel', why: 'Enough.' })).toMatchObject({
+    status: 200,
+  })
+  await until(() => store.get('s')?.summary?.state === 'CANCELLED')
+  await close()
+})
+
+test('a fork with an edit is a new session, and the other keeps every byte', async () => {
+  const { visitor, store, close } = await waiting()
+  const before = JSON.stringify(store.read('s'))
+  const edit = { message: 'm1', text: 'Pay the other invoice.' }
+  const { sessionId = '' } = await visitor.post(paths.fork('s'), { at: 4, edit, run: true })
+  await until(() => store.get(sessionId)?.summary?.state === 'COMPLETED')
+  expect(JSON.stringify(store.read('s'))).toBe(before)
+  const { session, rows } = await visitor.get<SessionView>(paths.session(sessionId))
+  expect(session).toMatchObject({ forkedFrom: { sessionId: 's', seq: 4 }, title: 'Pay the other invoice.' })
+  expect(rows[0]?.flags).toEqual(['fork'])
+  const wrong = await visitor.post(paths.fork('s'), { at: 4, edit: { message: 'm9', text: 'No.' } })
+  expect(wrong).toMatchObject({ status: 409, error: { code: 'unknown_message' } })
+  const { sessions } = await visitor.get<SessionsView>(paths.sessions)
+  expect(sessions).toHaveLength(3)
+  await close()
+})
+
+test('without an agent nothing can be done, and the page knows why', async () => {
+  const { store, close } = await waiting()
+  const visitor = await visit({ store })
+  const { readOnly } = await visitor.get<SessionsView>(paths.sessions)
+  expect(readOnly).toMatch(/--agent MODULE/)
+  const { rows } = await visitor.get<SessionView>(paths.session('s'))
+  expect((await visitor.get<MomentView>(paths.moment('s', rows.length))).actions).toEqual([])
+  const refused = await visitor.post(paths.answers('s'), { type: 'cancel' })
+  expect(refused).toMatchObject({ status: 403, error: { code: 'read_only' } })
+  await close()
+})
+
+test('a run of this process shows its text as it comes, without secrets, and can be paused and steered', async () => {
+  const store = memoryStore()
+  const words = 'The key is sk-abcdefghijklmnopqrstuvwx, and that is all.'
+  const { agent, close } = await rehearsedAgent(store, [{ text: words, chunkSize: 7, chunkDelayMs: 5 }])
+  const visitor = await visit({ store })
+  const feed = visitor.live('s')
+  const run = agent.run('Tell me.', { session: 's' })
+  visitor.studio.attach(run)
+  await feed.heard('session', ({ row }) => row.id === 's' && row.isAttached && row.standing === 'running')
+  expect((await visitor.get<MomentView>(paths.moment('s', 2))).actions).toEqual(
+    expect.arrayContaining(['pause', 'steer', 'cancel']),
+  )
+  await run.result
+  await feed.heard('rows', ({ rows }) => rows.some(({ state }) => state === 'COMPLETED'))
+  const text = feed.messages.flatMap((message) => (message.type === 'text' ? [message.text] : [])).join('')
+  expect(text).toBe('The key is [redacted], and that is all.')
+  const rows = feed.messages.flatMap((message) => (message.type === 'rows' ? message.rows : []))
+  expect(rows.map(({ seq }) => seq)).toEqual([1, 2, 3])
+  await feed.heard('session', ({ row }) => row.standing === 'ended' && !row.isAttached)
+  await close()
+})
+
+test('a session of another process is followed record by record', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay.', { session: 's' }).result
+  const visitor = await visit({ store })
+  const head = store.get('s')?.head ?? 0
+  const feed = visitor.live('s', head)
+  await feed.heard('session', ({ row }) => row.id === 's' && row.standing === 'waiting')
+  const run = await agent.resume('s')
+  run.approve('call_pay')
+  await run.result
+  const { rows, bars } = await feed.heard('rows')
+  expect(rows[0]).toMatchObject({ seq: head + 1, label: 'approved pay' })
+  expect(bars.find(({ label }) => label === 'approval')).toMatchObject({ toSeq: head + 1 })
+  await agent.forget('s')
+  await feed.heard('gone', ({ sessionId }) => sessionId === 's')
+  await close()
+})
+
+test('a store that goes away is said, and one that comes back is shown again', async () => {
+  const kept = memoryStore()
+  const { agent, close } = await rehearsedAgent(kept, [{ text: 'Hello.' }])
+  await agent.run('Hello?', { session: 's' }).result
+  let isGone = false
+  const failing = <Name extends 'list' | 'get' | 'read'>(name: Name) =>
+    ((...args: never[]) => {
+      if (isGone) throw new StoreError('store_unavailable', 'The database cannot be reached.')
+      return (kept[name] as (...args: never[]) => unknown)(...args)
+    }) as SessionStore[Name]
+  const store: SessionStore = { ...kept, list: failing('list'), get: failing('get'), read: failing('read') }
+  const visitor = await visit({ store })
+  const feed = visitor.live()
+  await feed.heard('session')
+  isGone = true
+  expect((await feed.heard('store')).problem).toContain('cannot be reached')
+  const refused = await visitor.raw(paths.sessions)
+  expect([refused.status, JSON.parse(refused.body)]).toMatchObject([
+    503,
+    { error: { code: 'store_unavailable' } },
+  ])
+  isGone = false
+  await feed.heard('store', ({ problem }) => problem === null)
+  expect((await visitor.get<SessionsView>(paths.sessions)).sessions).toHaveLength(1)
+  await close()
+})

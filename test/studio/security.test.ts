@@ -1,0 +1,148 @@
+import { memoryStore } from '../../src/index.js'
+import { startStudio } from '../../src/studio/index.js'
+import { paths } from '../../src/studio/routes.js'
+import { eventful, rehearsedAgent } from './rehearsed.js'
+import { ask, visit, type Visitor } from './visitor.js'
+
+async function waiting() {
+  const store = memoryStore()
+  const { agent, paid, close } = await rehearsedAgent(store, eventful)
+  const { pending = [] } = await agent.run('Pay.', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  return { visitor, paid, close, approve: { type: 'approve', ...pending[0] } }
+}
+
+test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
+  ['no cookie', ({ origin }) => [`${origin}/`]],
+  [
+    'another cookie',
+    ({ origin, cookie }) => [`${origin}/api/sessions`, { headers: { cookie: `${cookie}x` } }],
+  ],
+  ['a wrong token', ({ origin }) => [`${origin}/?token=${'a'.repeat(32)}`]],
+  ['half a token', ({ studio }) => [studio.url.slice(0, -4)]],
+  ['no token', ({ origin }) => [`${origin}/?token=`]],
+  [
+    'another host',
+    ({ origin, cookie }) => [`${origin}/api/sessions`, { headers: { cookie, host: 'evil.example' } }],
+  ],
+  [
+    'a host that only begins like ours',
+    ({ origin, cookie }) => [
+      `${origin}/api/sessions`,
+      { headers: { cookie, host: `127.0.0.1.evil.example:${new URL(origin).port}` } },
+    ],
+  ],
+  ['another host, with the token', ({ studio }) => [studio.url, { headers: { host: 'evil.example' } }]],
+  [
+    'another origin',
+    ({ origin, cookie }) => [
+      `${origin}/api/sessions`,
+      { headers: { cookie, origin: 'https://evil.example' } },
+    ],
+  ],
+  [
+    'an origin on another port',
+    ({ origin, cookie }) => [`${origin}/api/live`, { headers: { cookie, origin: 'http://127.0.0.1:1' } }],
+  ],
+])('%s: 403, and not a word of any session', async (_, asked) => {
+  const { visitor, close } = await waiting()
+  const { status, body } = await ask(...asked(visitor))
+  expect(status).toBe(403)
+  expect(body).not.toMatch(/Pay|token=|statewright-/)
+  await close()
+})
+
+describe('a post', () => {
+  const json = 'application/json'
+
+  test.each<[string, (visitor: Visitor) => Record<string, string>]>([
+    ['without an origin', () => ({ 'content-type': json })],
+    ['of another origin', () => ({ 'content-type': json, origin: 'https://evil.example' })],
+    ['of no origin', () => ({ 'content-type': json, origin: 'null' })],
+    ['as a form sends it', ({ origin }) => ({ 'content-type': 'text/plain', origin })],
+    ['as another form sends it', ({ origin }) => ({ 'content-type': 'multipart/form-data', origin })],
+    ['without a type', ({ origin }) => ({ origin })],
+  ])('%s is refused, and nothing is approved', async (_, headersFor) => {
+    const { visitor, paid, close, approve } = await waiting()
+    const body = JSON.stringify(approve)
+    const { status } = await visitor.raw(paths.answers('s'), {
+      method: 'POST',
+      headers: headersFor(visitor),
+      body,
+    })
+    expect(status).toBe(403)
+    expect(paid).toEqual([])
+    await close()
+  })
+
+  test('with more than a megabyte, with no JSON, and with what is no answer are refused in words', async () => {
+    const { visitor, close } = await waiting()
+    const huge = await visitor.post(paths.answers('s'), { type: 'reply', text: 'x'.repeat(1_100_000) })
+    expect(huge).toMatchObject({ status: 413, error: { code: 'too_large' } })
+    const headers = { origin: visitor.origin, 'content-type': json }
+    const none = await visitor.raw(paths.answers('s'), { method: 'POST', headers, body: '{' })
+    expect([none.status, JSON.parse(none.body)]).toMatchObject([400, { error: { code: 'invalid_input' } }])
+    for (const body of [null, [], { type: 'delete' }, { type: 'reply' }, { type: 'pause', also: 1 }]) {
+      expect(await visitor.post(paths.answers('s'), body)).toMatchObject({
+        status: 400,
+        error: { code: 'invalid_input' },
+      })
+    }
+    expect(await visitor.post(paths.answers('nobody'), { type: 'pause' })).toMatchObject({ status: 404 })
+    expect(await visitor.post(paths.answers('..%2F..%2Fetc'), { type: 'pause' })).toMatchObject({
+      status: 404,
+    })
+    await close()
+  })
+})
+
+test('the token is exchanged for a cookie that scripts cannot read and other sites do not send', async () => {
+  const { visitor, close } = await waiting()
+  const { status, headers } = await ask(visitor.studio.url)
+  expect([status, headers.location]).toEqual([303, '/'])
+  expect(headers['set-cookie']).toEqual([
+    expect.stringMatching(/^statewright-\d+=[\w-]{32}; HttpOnly; SameSite=Strict; Path=\/$/),
+  ])
+  expect(visitor.studio.url).not.toContain(visitor.cookie.split('=')[1])
+  const other = await startStudio({ store: memoryStore() })
+  expect((await ask(`${new URL(other.url).origin}/`, { headers: { cookie: visitor.cookie } })).status).toBe(
+    403,
+  )
+  await other.close()
+  await close()
+})
+
+test('every answer forbids what it does not need', async () => {
+  const { visitor, close } = await waiting()
+  for (const path of ['/', '/api/sessions', '/nowhere', paths.live()]) {
+    if (path === paths.live()) continue
+    const { headers } = await visitor.raw(path)
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+    })
+    expect(headers['access-control-allow-origin']).toBeUndefined()
+  }
+  const { headers, body } = await visitor.raw('/')
+  const policy = headers['content-security-policy'] ?? ''
+  expect(policy).toMatch(/^default-src 'none'; /)
+  expect(policy).toContain("frame-ancestors 'none'")
+  expect(policy).not.toMatch(/unsafe|https?:|\*/)
+  expect(body).not.toMatch(/<script(?! type="module" src="\/client\.js")|https?:\/\//)
+  await close()
+})
+
+test('it listens on this machine alone, says so when it cannot, and stops', async () => {
+  const studio = await startStudio({ store: memoryStore() })
+  const { port } = new URL(studio.url)
+  expect(studio.url).toMatch(/^http:\/\/127\.0\.0\.1:/)
+  await expect(startStudio({ store: memoryStore(), port: Number(port) })).rejects.toMatchObject({
+    code: 'cannot_listen',
+    message: expect.stringContaining('The studio cannot listen') as string,
+  })
+  await expect(startStudio({})).rejects.toMatchObject({ code: 'invalid_config', subject: 'store' })
+  await Promise.all([studio.close(), studio.close()])
+  await expect(fetch(studio.url)).rejects.toThrow()
+})
