@@ -49,6 +49,7 @@ export { resolveConfig } from './core/config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
 export { formatEvents, type FormatOptions } from './core/format/format-events.js'
 export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
+export { firstOf } from './core/models/first-of.js'
 export {
   openaiResponses,
   type OpenAIResponsesOptions,

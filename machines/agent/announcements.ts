@@ -58,6 +58,8 @@ export type Announcement<Tools = AnyTools> =
       delayMs: number
       code: string
       message: string
+      /** The model that is asked next, where it is another. */
+      model?: string
     }
   | {
       type: 'guardrail'

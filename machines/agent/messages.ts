@@ -89,6 +89,8 @@ export interface AssistantMessage extends MessageBase {
   reasoning_details?: Json[]
   /** What the provider that wrote it wants back with it. */
   provider_items?: ProviderItems
+  /** Which of several models has said it: see `firstOf`. */
+  by?: string
 }
 
 /**

@@ -39,6 +39,8 @@ export interface ModelResponse {
   reasoningDetails?: Json[]
   /** What else the provider wants back with this answer, and nobody but it is to be sent. */
   providerItems?: ProviderItems
+  /** Which of several models has answered: see `firstOf`. */
+  by?: string
 }
 
 /**

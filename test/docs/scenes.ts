@@ -186,6 +186,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await ask(agent)).toMatchObject({ state: 'COMPLETED', output: 'Hello.' })
     },
   },
+  'docs/models.md › Another model where one fails': {
+    turns: [{ status: 503 }, { text: 'It is 4.' }],
+    own: ({ model }) => ({ openaiChat: () => ({ ...model, model: 'llama3.3' }) }),
+    shows: ['agent'],
+    expect: async ({ values, bodies }) => {
+      expect(await ask(values.agent)).toMatchObject({ state: 'COMPLETED', output: 'It is 4.' })
+      expect(bodies()).toHaveLength(2)
+    },
+  },
   'docs/models.md › A provider of your own': {
     own: () => ({ lookUp: () => Promise.resolve('Polly.') }),
     shows: ['agent'],

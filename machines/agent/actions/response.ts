@@ -83,6 +83,7 @@ function assistantMessage(
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     ...(refusal !== null && { refusal }),
     ...reasoningOf(response),
+    ...(response.by !== undefined && { by: response.by }),
   }
 }
 

@@ -5,14 +5,15 @@ import { extended } from '../../../guards/lib/extended.js'
 import { jitterFrom } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
-import { noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
+import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
-import { checkedResponse } from '../models/checked-response.js'
+import { checkedFailure, checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
-import { ModelError, type ModelRequest } from '../models/provider.js'
+import { ModelError, type ModelProvider, type ModelRequest } from '../models/provider.js'
 import { estimatePartialUsage, estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 import { refuseUnknownPrice } from './refusals.js'
 import { watchIdle } from './watch-idle.js'
@@ -34,6 +35,8 @@ export interface Asking<Output> {
   /** Right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
+  /** Another model is asked: what was said is taken back. */
+  onAnother?: () => void
   /** What may be known of the text of an answer that failed midway. */
   heard: (partialText: string) => string
   /** Makes of a whole answer what it was asked for. What it throws is a failure of the request. */
@@ -46,12 +49,15 @@ export interface Asking<Output> {
  */
 export async function askModel<Output>(
   { parts, live, context, abort }: AskScope,
-  { request, needsPrice, onSend, onDelta, heard, take }: Asking<Output>,
+  { request, needsPrice, onSend, onDelta, onAnother, heard, take }: Asking<Output>,
 ): Promise<Output> {
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
   await live.flushed()
   const idle = watchIdle(abort, config, request.stream, live.clock)
+  let asked: AskedModel = parts.model
+  /** What models have used that were given up for another. */
+  const givenUp: Promise<Usage | null>[] = []
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
   let isPricing = false
   const loadPrices = (): void => {
@@ -81,16 +87,31 @@ export async function askModel<Output>(
           onDelta(text ?? '', reasoning ?? '')
         },
         onWarning: (code, message) => warnOnce(live, code, message),
+        onModel: (next, after) => {
+          if (after !== null) {
+            const failure = checkedFailure(after)
+            givenUp.push(usageOfFailure(parts, asked, request, failure, context))
+            tellAnother(live, context, next, failure)
+            onAnother?.()
+          }
+          asked = next
+          idle.onActivity()
+        },
       }),
     )
     const response = checkedResponse(answer)
-    return await take(response, () => usageOf(parts, request, response, context))
+    return await take(response, () => {
+      const usage = usageOf(parts, asked, request, response, context)
+      return givenUp.length === 0 ? usage : together(givenUp, usage)
+    })
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted
     const reason = silenced ? idle.abort.reason : error
     const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
     const told = { ...failure, partialText: heard(failure.partialText) }
-    throw await priced(parts, request, told, context)
+    const usage = usageOfFailure(parts, asked, request, told, context)
+    const spent = givenUp.length === 0 ? await usage : await together(givenUp, usage)
+    throw { ...told, usage: spent, jitter: jitterFrom(Math.random()) } satisfies ModelActorError
   } finally {
     idle.stop()
   }
@@ -133,44 +154,71 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   })
 }
 
+/** Which model is asked, for its price. */
+type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
+
+/** The next model is asked at once. */
+function tellAnother(
+  live: Live,
+  context: AgentContext,
+  { provider, model }: AskedModel,
+  { code, message }: ModelFailure,
+): void {
+  const { attempt } = context
+  const instead = `${message} Asking ${model} (${provider}) instead.`
+  live.emit({ type: 'retry', stepId: stepIdOf(context), attempt, delayMs: 0, code, message: instead, model })
+}
+
+/** All that was used for one answer. */
+async function together<Last extends Usage | null>(
+  earlier: readonly Promise<Usage | null>[],
+  last: Last | Promise<Last>,
+): Promise<Last | Usage> {
+  const before = (await Promise.all(earlier)).filter((usage) => usage !== null)
+  const final = await last
+  if (before.length === 0) return final
+  return [...before, ...(final === null ? [] : [final])].reduce(addUsage)
+}
+
 function usageOf(
   parts: AgentParts,
+  asked: AskedModel,
   request: ModelRequest,
   response: ModelResponse,
   context: AgentContext,
 ): Usage | Promise<Usage> {
   const { usage } = response
   const estimate = context.config.budget.onMissingUsage === 'estimate'
-  return costOf(parts, usage ?? (estimate ? estimateUsage(request, response) : noUsage), usage === null)
+  return costOf(
+    parts,
+    asked,
+    usage ?? (estimate ? estimateUsage(request, response) : noUsage),
+    usage === null,
+  )
 }
 
-function costOf(parts: AgentParts, tokens: TokenUsage, estimated: boolean): Usage | Promise<Usage> {
-  const { provider, model } = parts.model
+function costOf(
+  parts: AgentParts,
+  { provider, model }: AskedModel,
+  tokens: TokenUsage,
+  estimated: boolean,
+): Usage | Promise<Usage> {
   const { providerCost = null, ...counts } = tokens
   const cost = parts.prices.price(provider, model, counts)
   if (!(cost instanceof Promise)) return extended(counts, { cost: cost ?? providerCost, estimated })
   return cost.then((known) => extended(counts, { cost: known ?? providerCost, estimated }))
 }
 
-async function priced(
-  parts: AgentParts,
-  request: ModelRequest,
-  failure: ModelFailure,
-  context: AgentContext,
-): Promise<ModelActorError> {
-  const usage = await usageOfFailure(parts, request, failure, context)
-  return { ...failure, usage, jitter: jitterFrom(Math.random()) }
-}
-
 /** What a failed attempt cost: as reported, or, once text had come, by estimate. A refused request cost nothing. */
 async function usageOfFailure(
   parts: AgentParts,
+  asked: AskedModel,
   request: ModelRequest,
   { usage, partialText: text, kind }: ModelFailure,
   context: AgentContext,
 ): Promise<Usage | null> {
-  if (usage !== null) return costOf(parts, usage, false)
+  if (usage !== null) return costOf(parts, asked, usage, false)
   const wasAnswered = text !== '' || kind === 'incomplete'
   if (!wasAnswered || context.config.budget.onMissingUsage !== 'estimate') return null
-  return costOf(parts, estimatePartialUsage(request, text), true)
+  return costOf(parts, asked, estimatePartialUsage(request, text), true)
 }

@@ -8,6 +8,8 @@ import { screen } from './shielding.js'
 /** Where the deltas of an answer go. */
 export interface DeltaSink {
   write(text: string, reasoning: string): void
+  /** Takes back what was written: another answer begins. */
+  restart(): void
   /** No delta comes any more: what was not released by now waits for the whole answer to be cleared. */
   finish(): Promise<void> | undefined
 }
@@ -23,21 +25,32 @@ export function deltaSink(
       write: (text, reasoning) => {
         stream.write(text, reasoning)
       },
+      restart: () => {
+        stream.restart()
+      },
       finish: () => undefined,
     }
   }
   const { spoken, pieces } = scene.context
-  const held = new HoldBack({
-    window: parts.shields.holdBack,
-    ...(spoken && { continues: { text: spoken.text, released: pieces } }),
-    check: (text) => screen(parts, scene, 'output', text),
-    release: (text) => {
-      stream.write(text, '')
-    },
-  })
+  const begin = (): HoldBack => {
+    const begun = new HoldBack({
+      window: parts.shields.holdBack,
+      ...(spoken && { continues: { text: spoken.text, released: pieces } }),
+      check: (text) => screen(parts, scene, 'output', text),
+      release: (text) => {
+        if (begun === held) stream.write(text, '')
+      },
+    })
+    return begun
+  }
+  let held = begin()
   return {
     write: (text) => {
       if (text !== '') held.write(text)
+    },
+    restart: () => {
+      held = begin()
+      stream.restart()
     },
     finish: async () => {
       await held.finish()

@@ -19,15 +19,24 @@ export async function refuseUnknownPrice(
       'limits.costLimit',
     )
   }
-  const tokens = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
-  if ((await prices.price(model.provider, model.model, tokens)) !== null) return
-  throw new ConfigError(
-    'unknown_price',
-    `limits.costLimit is set, but the price of '${model.model}' (${model.provider}) is not known. ` +
-      `Give it in prices: { '${model.model}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
-      `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
-    'limits.costLimit',
-  )
+  for (const { provider, model: name } of [model, ...(model.alternatives ?? [])]) {
+    if ((await prices.price(provider, name, anyUsage)) !== null) continue
+    throw new ConfigError(
+      'unknown_price',
+      `limits.costLimit is set, but the price of '${name}' (${provider}) is not known. ` +
+        `Give it in prices: { '${name}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
+        `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
+      'limits.costLimit',
+    )
+  }
+}
+
+const anyUsage = {
+  inputTokens: 1,
+  outputTokens: 1,
+  totalTokens: 2,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
 }
 
 /**

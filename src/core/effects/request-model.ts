@@ -63,6 +63,9 @@ export function requestModel(
       onDelta: (text, reasoning) => {
         shown.write(text, reasoning)
       },
+      onAnother: () => {
+        shown.restart()
+      },
       // What no shield has cleared is not kept either.
       heard: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
       take: async (response, price) => {

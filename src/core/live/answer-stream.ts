@@ -17,6 +17,7 @@ export class AnswerStream {
   readonly attempt: number
   #text = ''
   #open = true
+  #begun = false
   #reset: boolean
   readonly #teller: Teller
 
@@ -35,7 +36,14 @@ export class AnswerStream {
   write(text: string, reasoning: string): void {
     if (!this.#open || (text === '' && reasoning === '')) return
     this.#text += text
+    this.#begun = true
     this.#teller.emit(this.#chunk(text, reasoning, false))
+  }
+
+  /** Takes back what it has shown, where that is anything: the next chunk says so. */
+  restart(): void {
+    this.#text = ''
+    this.#reset ||= this.#begun
   }
 
   /** Takes back what it has shown, and shows this. */

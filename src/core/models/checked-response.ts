@@ -24,6 +24,7 @@ export function checkedResponse(response: ModelResponse): ModelResponse {
     model: typeof given.model === 'string' ? given.model : null,
     ...(details.length > 0 && { reasoningDetails: details }),
     ...providerItems(given.providerItems),
+    ...(typeof given.by === 'string' && { by: given.by }),
   }
 }
 

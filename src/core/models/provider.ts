@@ -129,6 +129,11 @@ export interface ModelRequestOptions {
    * example. The same words are told once a run. Never throws.
    */
   onWarning?: (code: string, message: string) => void
+  /**
+   * Call it before a model is asked that is not the provider's own `provider` and `model`: what is used from here on is
+   * priced as its. `after`: why the one before was given up; what that had said is taken back. Never throws.
+   */
+  onModel?: (next: Pick<ModelProvider, 'provider' | 'model'>, after: ModelFailure | null) => void
 }
 
 /**
@@ -155,6 +160,8 @@ export interface ModelProvider {
   readonly provider: string
   /** The model that is asked for. */
   readonly model: string
+  /** Others that it may ask in its place: their prices have to be known, too. */
+  readonly alternatives?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
   /**
    * Whether `responseFormat` is heeded: also in requests that have tools, or only in those that have none. Absent:
    * nobody knows, so an output schema is asked for by a tool.

@@ -39,6 +39,7 @@ export type HistoryMessage =
       reasoning_details?: readonly unknown[] | null | undefined
       /** As a run gave it. */
       provider_items?: ProviderItems | null | undefined
+      by?: string | null | undefined
     })
   | (Stamp & { role: 'tool'; tool_call_id: string; content: string | TextPart[] })
 
@@ -167,7 +168,7 @@ function readRole(message: Fields, at: string): Draft {
 }
 
 function readAnswer(message: Fields, at: string): Draft {
-  const { content, tool_calls: given, reasoning_details: details } = message
+  const { content, tool_calls: given, reasoning_details: details, by } = message
   if (message['function_call'] != null)
     throw wrong(`${at}.function_call`, 'is the form of old: write it as tool_calls, with an id.')
   const calls = readCalls(given ?? [], `${at}.tool_calls`)
@@ -192,6 +193,7 @@ function readAnswer(message: Fields, at: string): Draft {
     ...(reasoning !== null && { reasoning }),
     ...(echoed.length > 0 && { reasoning_details: echoed }),
     ...(items !== null && { provider_items: items }),
+    ...(typeof by === 'string' && { by }),
   }
 }
 

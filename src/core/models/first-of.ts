@@ -1,0 +1,168 @@
+import type { AssistantMessage, Message } from '../../../machines/agent/messages.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import { onAbort } from '../base/abort.js'
+import { ConfigError } from '../base/errors.js'
+import { toModelFailure } from './failures.js'
+import type { ModelProvider, ModelRequest, ModelRequestOptions, StructuredOutputSupport } from './provider.js'
+
+/** One of the models, and what its answers are marked with. */
+interface Candidate {
+  model: ModelProvider
+  name: string
+  /** Messages as it is sent them. */
+  own: WeakMap<AssistantMessage, AssistantMessage>
+}
+
+const lists = new WeakMap<ModelProvider, readonly ModelProvider[]>()
+
+/**
+ * The first of these models that answers. Another is asked, at once, when one is overloaded, rate limited, out of quota or
+ * cannot be reached; not for a request that is wrong, nor for a key that is refused. It is told as `retry`, with the model's name;
+ * usage is priced by the model that had it. The one that answered is asked first for the rest of the run, also after a
+ * resume; the next message of the user begins with the first again. What one wants back with its answers, the others are not sent.
+ *
+ * @example
+ * const model = firstOf([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])
+ *
+ * @throws ConfigError for a list with nothing in it, or with what is no model
+ */
+export function firstOf(models: readonly ModelProvider[]): ModelProvider {
+  const all = checkedList(models)
+  const candidates = all.map((model, i): Candidate => {
+    const called = `${model.provider}/${model.model}`
+    const before = all.slice(0, i).filter((other) => `${other.provider}/${other.model}` === called).length
+    return { model, name: before === 0 ? called : `${called}#${before + 1}`, own: new WeakMap() }
+  })
+  const [first] = all as [ModelProvider]
+  const structuredOutput = weakest(all.map((model) => model.structuredOutput))
+  /** Who is to be asked about this transcript, after somebody has been silent about it. */
+  const instead = new WeakMap<Message, { at: number; failure: ModelFailure }>()
+
+  const provider: ModelProvider = {
+    provider: first.provider,
+    model: first.model,
+    alternatives: all.slice(1).map(({ provider, model }) => ({ provider, model })),
+    ...(structuredOutput && { structuredOutput }),
+    check() {
+      for (const model of all) model.check?.()
+    },
+    async request(request, options) {
+      const last = request.messages.at(-1)
+      const silenced = last && instead.get(last)
+      if (last) instead.delete(last)
+      const chosen = Math.max(0, chosenFor(request.messages, candidates))
+      const order = inTurn(candidates, silenced?.at ?? chosen)
+      let failure = silenced?.failure ?? null
+      let turn = 0
+      const stop = onAbort(options.signal, () => {
+        const silence = toModelFailure(options.signal.reason)
+        const next = order[turn + 1]
+        if (last && next && silence.code === 'idle_timeout')
+          instead.set(last, { at: candidates.indexOf(next), failure: silence })
+      })
+      try {
+        for (;;) {
+          const candidate = order[turn] as Candidate
+          if (candidate.model !== first || failure !== null) options.onModel?.(nameOf(candidate), failure)
+          try {
+            return marked(await ask(candidate, request, options), candidate)
+          } catch (error) {
+            failure = toModelFailure(error)
+            if (options.signal.aborted || turn === order.length - 1 || !isOfThisModel(failure)) throw error
+            turn += 1
+          }
+        }
+      } finally {
+        stop()
+      }
+    },
+  }
+  lists.set(provider, all)
+  return provider
+}
+
+function checkedList(models: unknown): readonly ModelProvider[] {
+  const given: unknown[] = Array.isArray(models) ? models : []
+  if (given.length === 0)
+    throw new ConfigError(
+      'invalid_option',
+      'firstOf needs a list of models: firstOf([openaiChat({ … }), …]).',
+      'models',
+    )
+  return given.flatMap((model, i) => {
+    const { provider, model: name, request } = (model ?? {}) as Partial<ModelProvider>
+    if (typeof request === 'function' && typeof provider === 'string' && typeof name === 'string')
+      return lists.get(model as ModelProvider) ?? [model as ModelProvider]
+    const at = `models[${i}]`
+    throw new ConfigError(
+      'invalid_option',
+      `firstOf: ${at} must be a model, such as openaiChat({ model: 'gpt-5-mini' }).`,
+      at,
+    )
+  })
+}
+
+/** What all of them heed. */
+function weakest(
+  support: readonly (StructuredOutputSupport | undefined)[],
+): StructuredOutputSupport | undefined {
+  if (support.includes(undefined)) return undefined
+  return support.includes('alone') ? 'alone' : 'beside_tools'
+}
+
+/** The one that has answered in this run; -1: nobody has, or none of these. */
+function chosenFor(messages: readonly Message[], candidates: readonly Candidate[]): number {
+  const begun = messages.findLastIndex(({ role, internal, data }) => {
+    return role === 'user' && internal !== true && data?.['reason'] !== 'steering'
+  })
+  const answer = messages
+    .slice(begun + 1)
+    .findLast((message) => message.role === 'assistant' && message.by !== undefined)
+  return candidates.findIndex(({ name }) => answer?.role === 'assistant' && answer.by === name)
+}
+
+function inTurn(candidates: readonly Candidate[], from: number): Candidate[] {
+  const start = candidates[from] ?? (candidates[0] as Candidate)
+  return [start, ...candidates.filter((other) => other !== start)]
+}
+
+function nameOf({ model: { provider, model } }: Candidate): Pick<ModelProvider, 'provider' | 'model'> {
+  return { provider, model }
+}
+
+function ask(
+  candidate: Candidate,
+  request: ModelRequest,
+  options: ModelRequestOptions,
+): Promise<ModelResponse> {
+  return candidate.model.request(
+    { ...request, messages: request.messages.map((message) => asSentTo(candidate, message)) },
+    options,
+  )
+}
+
+/** Without what another has given to be sent back to itself alone. The same object each time: providers know messages by that. */
+function asSentTo({ name, own }: Candidate, message: Message): Message {
+  if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
+  const known = own.get(message)
+  if (known !== undefined) return known
+  const { reasoning_details: _details, provider_items: _items, tool_calls: calls, ...rest } = message
+  const plain: AssistantMessage = {
+    ...rest,
+    ...(calls && { tool_calls: calls.map(({ extra_content: _extra, ...call }) => call) }),
+  }
+  own.set(message, plain)
+  return plain
+}
+
+function marked(response: ModelResponse, { name }: Candidate): ModelResponse {
+  return { ...response, by: name }
+}
+
+/** Whether another model may do what this one could not: it is overloaded, its account is used up, or nobody answers. */
+function isOfThisModel({ kind, status, code }: ModelFailure): boolean {
+  if (kind === 'transient' || kind === 'rate_limit') return true
+  return kind === 'fatal' && (status === 402 || status === 429 || quota.test(code))
+}
+
+const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit/i
