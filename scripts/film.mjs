@@ -30,6 +30,7 @@ function drawFilm(overview, { rows, transitions, moments }) {
   const percent = (seconds) => `${Number(((seconds / total) * 100).toFixed(2))}%`
   const boxes = boxesOf(overview)
   const lines = linesOf(overview)
+  const told = wordsIn(overview)
   const targets = new Map(transitions.map(({ id, target }) => [id, target]))
   const rules = []
   const parts = []
@@ -66,6 +67,11 @@ function drawFilm(overview, { rows, transitions, moments }) {
   )) {
     const path = `<path d="${line.d}" fill="none" stroke="${accent}" stroke-width="4"/>`
     during(places, `${path}<path d="${line.head}" fill="${accent}"/>`)
+  }
+  for (const [word, places] of placesBy(({ taken }) =>
+    told.filter(({ ids }) => taken.some((id) => ids.includes(id))),
+  )) {
+    during(places, word.text.replace('fill="#1f2328"', `fill="${accent}"`))
   }
   for (const [path, places] of placesBy(({ to }) => to.filter((path) => boxes.has(path)))) {
     const { x, y, width, height, isChip } = boxes.get(path)
@@ -154,6 +160,12 @@ function linesOf(svg) {
     head,
     points: Array.from(d.matchAll(/(-?[\d.]+),(-?[\d.]+)/g), ([, x, y]) => [Number(x), Number(y)]),
   }))
+}
+
+/** The words beside lines, with the ids of the transitions that they tell of. */
+function wordsIn(svg) {
+  const found = svg.matchAll(/<g class="word" data-transition="([^"]*)">(<text .*?<\/text>)<\/g>/g)
+  return Array.from(found, ([, ids, text]) => ({ ids: ids.split('&#10;').map(plain), text }))
 }
 
 function plain(text) {

@@ -1,15 +1,11 @@
 import type { ChartState } from './chart.js'
+import { type Box, type Line, type Word, wordLabel } from './flow-lines.js'
 import { widthOf, wrappedWords } from './measure.js'
 import { fontSizes, label, stateGroup, wayAttributes } from './svg-parts.js'
 import { palette } from './theme.js'
 
-/** A state drawn as a box, in pixels. */
-export interface Block {
-  id: string
-  x: number
-  y: number
-  width: number
-  height: number
+/** A state drawn as a box. */
+export interface Block extends Box {
   svg: readonly string[]
 }
 
@@ -45,8 +41,8 @@ export interface BlockContent {
 export interface Note {
   /** Where from. */
   head: string
-  lines: readonly string[]
-  way: { from: string; to: string; transitions: readonly string[] }
+  lines: readonly Word[]
+  way: Line
   /** Whether there is a line, too, which stands for the way. */
   hasLine: boolean
 }
@@ -117,7 +113,7 @@ export function drawNotes(
     return [
       hasLine ? '<g class="told">' : `<g class="told way" ${wayAttributes(way)}>`,
       label(head, x, (line += wordStep), { color: palette.quiet, width: room }),
-      ...lines.map((words) => label(words, x, (line += wordStep), { width: room })),
+      ...lines.map((word) => wordLabel(word, x, (line += wordStep), { width: room })),
       '</g>',
     ]
   })

@@ -1,21 +1,42 @@
-import type { Block } from './flow-block.js'
 import { wrappedWords } from './measure.js'
 import type { Way } from './overview.js'
-import { fontSizes, label, wayAttributes } from './svg-parts.js'
+import { fontSizes, label, type LabelOptions, transitionsAttribute, wayAttributes } from './svg-parts.js'
 import { palette } from './theme.js'
 
 const thin = 1.6
 const thick = 3.2
 export const wordStep = 16
 
+/** Where a state is drawn, in pixels. */
+export interface Box {
+  id: string
+  x: number
+  y: number
+  width: number
+  height: number
+}
+
 /** A way with where it begins. */
 export interface Line extends Way {
   from: string
 }
 
+/** What has to happen, with the transitions that are meant. */
+export interface Word {
+  text: string
+  ids: readonly string[]
+}
+
 /** What has to happen for a way, each event from a line of its own on. */
-export function wordsOf({ events }: Pick<Way, 'events'>, room: number): string[] {
-  return events.flatMap((event) => wrappedWords(event, room, fontSizes.words))
+export function wordsOf({ events, causes }: Pick<Way, 'events' | 'causes'>, room: number): Word[] {
+  return events.flatMap((event, index) =>
+    wrappedWords(event, room, fontSizes.words).map((text) => ({ text, ids: causes[index] ?? [] })),
+  )
+}
+
+/** Words that stand for transitions of their own. */
+export function wordLabel({ text, ids }: Word, x: number, y: number, options: LabelOptions): string {
+  return `<g class="word" ${transitionsAttribute(ids)}>${label(text, x, y, options)}</g>`
 }
 
 type Point = readonly [x: number, y: number]
@@ -56,7 +77,7 @@ function rounded(points: readonly Point[]): string {
 }
 
 /** Between neighbours in a row: there at one height with its words above, back below that with its words beneath. */
-export function levelLines(left: Block, right: Block, lines: readonly Line[]): string[] {
+export function levelLines(left: Box, right: Box, lines: readonly Line[]): string[] {
   const [x1, x2] = [left.x + left.width, right.x]
   const room = x2 - x1 - 4
   const middle = (x1 + x2) / 2
@@ -64,9 +85,9 @@ export function levelLines(left: Block, right: Block, lines: readonly Line[]): s
   const back = lines.find(({ from }) => from === right.id)
   const thereY = left.y + 24 + (there ? wordsOf(there, room).length * wordStep : 0)
   const backY = there ? thereY + 24 : left.y + 34
-  const say = (words: readonly string[], y: number): string[] =>
-    words.map((text, index) =>
-      label(text, middle, y + index * wordStep, { width: room + 8, anchor: 'middle' }),
+  const say = (words: readonly Word[], y: number): string[] =>
+    words.map((word, index) =>
+      wordLabel(word, middle, y + index * wordStep, { width: room + 8, anchor: 'middle' }),
     )
   return [
     ...(there
@@ -99,7 +120,7 @@ export function levelHeight(lines: readonly Line[], room: number): number {
 }
 
 /** Between states that do not stand side by side: below the row, in a lane of its own. */
-export function laneBelow(from: Block, to: Block, line: Line, y: number): string[] {
+export function laneBelow(from: Box, to: Box, line: Line, y: number): string[] {
   const isBack = from.x > to.x
   const [x1, x2] = [from.x + from.width / 2 + (isBack ? -8 : 8), to.x + to.width / 2 + (isBack ? 8 : -8)]
   const words = line.events.join(' · ')
@@ -117,8 +138,8 @@ export function laneBelow(from: Block, to: Block, line: Line, y: number): string
 
 /** Between a state and one below it: down with its words on the left, up with its words on the right. */
 export function uprightLines(
-  above: Block,
-  below: Block,
+  above: Box,
+  below: Box,
   lines: readonly Line[],
   { x, left, right }: { x: number; left: number; right: number },
 ): string[] {
@@ -130,8 +151,8 @@ export function uprightLines(
     const room = side === 'left' ? left : right
     const words = wordsOf(line, room)
     const start = (top + bottom) / 2 - ((words.length - 1) * wordStep) / 2 + 4
-    return words.map((text, index) =>
-      label(text, side === 'left' ? x - apart - 9 : x + apart + 9, start + index * wordStep, {
+    return words.map((word, index) =>
+      wordLabel(word, side === 'left' ? x - apart - 9 : x + apart + 9, start + index * wordStep, {
         width: room,
         ...(side === 'left' && { anchor: 'end' }),
       }),

@@ -59,12 +59,12 @@ export function overviewCard(
     y += 11
     svg.push(path(`M${x},${y}H${x + width}`, palette.line, 0.8))
   }
-  const rows = ways.map(({ to, name, events, main, side, color, transitions }): Row => {
+  const rows = ways.map(({ to, name, events, main, side, color, causes }): Row => {
     const start = y + lineHeight - 3
     const bold = { color, bold: true, width: room }
     const nameWidth = Math.min(room, widthOf(`${name} →`, fontSizes.words, true) + 14)
     svg.push(
-      `<g class="row" ${wayAttributes({ from: id, to, transitions })}>`,
+      `<g class="row" ${wayAttributes({ from: id, to, causes })}>`,
       side === 'left'
         ? label(`← ${name}`, x + pad, start + 5, bold)
         : label(`${name} →`, x + width - pad, start + 5, { ...bold, anchor: 'end' }),

@@ -43,8 +43,8 @@ export interface Way {
   events: readonly string[]
   /** Whether it is part of the look's main path. */
   main: boolean
-  /** The ids of the transitions that it stands for. */
-  transitions: readonly string[]
+  /** For each of `events`, the ids of the transitions that are meant. */
+  causes: readonly (readonly string[])[]
 }
 
 /**
@@ -67,21 +67,23 @@ export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): O
   )
 
   function waysOf(from: readonly ChartState[]): Way[] {
-    const ways = new Map<string, { events: Set<string>; main: boolean; transitions: string[] }>()
+    const ways = new Map<string, { causes: Causes; main: boolean }>()
     for (const state of from) {
       for (const transition of state.transitions) {
         for (const target of transition.targets) {
           const to = topOf.get(target)
           if (to === undefined || to === topOf.get(state.id)) continue
-          const way = ways.get(to) ?? { events: new Set(), main: false, transitions: [] }
+          const way = ways.get(to) ?? { causes: new Map(), main: false }
           way.main ||= isMain(look, transition)
-          way.transitions.push(transition.id)
-          for (const event of eventsOf(state, transition)) way.events.add(event)
+          for (const event of eventsOf(state, transition)) add(way.causes, event, [transition.id])
           ways.set(to, way)
         }
       }
     }
-    return [...ways].map(([to, { events, ...way }]) => ({ to, ...way, events: inBrief([...events]) }))
+    return [...ways].map(([to, { causes, main }]) => {
+      const brief = inBrief(causes)
+      return { to, main, events: [...brief.keys()], causes: [...brief.values()] }
+    })
   }
 
   /** What makes a machine take a transition. One without an event follows on those that led to its state. */
@@ -137,10 +139,22 @@ function outcomeOf({ invokes }: ChartState, { event, on }: ChartTransition): str
   return on.startsWith('onDone') ? `${src} is done` : `${src} fails`
 }
 
+/** What has to happen, with the ids of the transitions that it makes a machine take. */
+type Causes = Map<string, string[]>
+
+function add(causes: Causes, event: string, ids: readonly string[]): void {
+  const known = causes.get(event) ?? []
+  causes.set(event, [...known, ...ids.filter((id) => !known.includes(id))])
+}
+
 /** More than two actors of which any will do need no names. */
-function inBrief(events: readonly string[]): string[] {
-  const many = (kind: RegExp): boolean => events.filter((event) => kind.test(event)).length > 2
+function inBrief(causes: Causes): Causes {
+  const many = (kind: RegExp): boolean => [...causes.keys()].filter((event) => kind.test(event)).length > 2
   const [manyDone, manyFail] = [many(done), many(fails)]
-  const others = events.filter((event) => !(manyDone && done.test(event)) && !(manyFail && fails.test(event)))
-  return [...others, ...(manyDone ? [anyDone] : []), ...(manyFail ? [anyFails] : [])]
+  const isMany = (event: string): boolean => (manyDone && done.test(event)) || (manyFail && fails.test(event))
+  const brief: Causes = new Map([...causes].filter(([event]) => !isMany(event)))
+  for (const [kind, word] of [[done, anyDone] as const, [fails, anyFails] as const]) {
+    for (const [event, ids] of causes) if (isMany(event) && kind.test(event)) add(brief, word, ids)
+  }
+  return brief
 }

@@ -46,8 +46,12 @@ export function transitionsAttribute(ids: readonly string[]): string {
 }
 
 /** Where a way leads from and to, by paths, and the transitions that it stands for. */
-export function wayAttributes(way: { from: string; to: string; transitions: readonly string[] }): string {
-  return `data-from="${text(way.from)}" data-to="${text(way.to)}" ${transitionsAttribute(way.transitions)}`
+export function wayAttributes(way: {
+  from: string
+  to: string
+  causes: readonly (readonly string[])[]
+}): string {
+  return `data-from="${text(way.from)}" data-to="${text(way.to)}" ${transitionsAttribute([...new Set(way.causes.flat())])}`
 }
 
 /** Where a machine begins: a dot above the state that it enters. */
