@@ -4,6 +4,7 @@ import { Actions } from './actions.js'
 import { AttachedRuns } from './attached.js'
 import { Library } from './library.js'
 import { exportedPage, readClient } from './page.js'
+import type { ExportedSession } from './protocol.js'
 import { Views } from './views.js'
 
 /**
@@ -17,10 +18,14 @@ export async function exportSession(store: SessionStore, id: string): Promise<st
   const client = await readClient()
   if (client === null)
     throw new StatewrightError('no_page', 'The page of the studio was not built: npm run build.')
+  return exportedPage(client, await sessionData(store, id))
+}
+
+/** Everything that the studio shows of a session. */
+export function sessionData(store: SessionStore, id: string): Promise<ExportedSession> {
   const nobody = (): void => undefined
   const runs = new AttachedRuns(nobody, nobody)
   const library = new Library(store, () => false)
   const actions = new Actions(undefined, undefined, library, runs)
-  const views = new Views(library, actions, { store: '', machine: undefined })
-  return exportedPage(client, await views.exported(id))
+  return new Views(library, actions, { store: '', machine: undefined }).exported(id)
 }

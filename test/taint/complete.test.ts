@@ -160,6 +160,7 @@ const rowOfEntryPoint: Rows<string> = {
   './inspect/node': 'other: an inspector',
   './mcp': 'other: MCP',
   './memory': 'no: what memory finds is nobody’s to withhold',
+  './studio': 'exit: studio',
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',
@@ -173,6 +174,8 @@ const rowOfCommand: Rows<string> = {
   guards: 'other: the command line',
   diagram: 'exit: chart',
   paths: 'no: it explores the bare machine',
+  studio: 'exit: studio',
+  stately: 'exit: stately',
 }
 
 /** What `World.exits` looks through; `records` are those of the store. */
@@ -187,6 +190,8 @@ const exits = [
   'inspected',
   'chart',
   'records',
+  'studio',
+  'stately',
 ]
 
 const tables: Record<string, Rows<string>> = {

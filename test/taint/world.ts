@@ -21,10 +21,13 @@ import {
 } from '../../src/index.js'
 import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
 import { redacted } from '../../src/inspect/index.js'
+import { SessionFrames } from '../../src/inspect/session-frames.js'
+import type { StatelyFrame } from '../../src/inspect/viewer.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import { sessionData } from '../../src/studio/export-session.js'
 import { cli } from '../cli/support.js'
 import { httpServer, json } from '../mcp/http-server.js'
 import { open } from '../mcp/support.js'
@@ -74,6 +77,12 @@ export async function leaksOf(cell: Cell): Promise<{ leaks: string[]; planted: b
   } finally {
     await world.close()
   }
+}
+
+async function framesOf(store: SessionStore): Promise<StatelyFrame[]> {
+  const frames: StatelyFrame[] = []
+  for await (const frame of new SessionFrames('s', true).next(store)) frames.push(frame)
+  return frames
 }
 
 class World {
@@ -146,7 +155,11 @@ class World {
       ...(await this.#ofStore(options.store as SessionStore)),
     }
     if (this.#has('forks and replays of every record'))
-      exits['rewound'] = await this.#rewound(agent, replayed.seq)
+      Object.assign(exits, {
+        rewound: await this.#rewound(agent, replayed.seq),
+        studio: await sessionData(options.store as SessionStore, 's'),
+        stately: await framesOf(options.store as SessionStore),
+      })
     if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.seq))
     return exits
   }
