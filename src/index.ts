@@ -19,6 +19,7 @@ export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
   AssistantMessage,
   ContentPart,
+  MediaPart,
   Message,
   ProviderItems,
   SystemMessage,
@@ -47,6 +48,7 @@ export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../mac
 export { cachedShare, type TokenUsage, type Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './core/config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
+export type { GivenMedia, InputPart, MediaData, MediaKind } from './core/models/media.js'
 export { formatEvents, type FormatOptions } from './core/format/format-events.js'
 export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
 export { firstOf } from './core/models/first-of.js'
@@ -125,6 +127,7 @@ export type { OutputMode, OutputOf, OutputOptions } from './core/structured/stru
 export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'
 export { defineTool } from './core/tools/define-tool.js'
 export type { Tool, ToolExecution } from './core/tools/tool.js'
+export { toolContent, type ToolContent } from './core/tools/tool-content.js'
 export { defineToolGroup, type ToolGroup } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
 export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'

@@ -1,5 +1,5 @@
 import type { ContextStrategy } from './fit.js'
-import type { AssistantMessage, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
+import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, CallInQuestion, Reason } from './outcome.js'
 import type { ResultStatus } from './results.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
@@ -39,6 +39,8 @@ export type Announcement<Tools = AnyTools> =
       content: string
       durationMs: number
       truncated?: true
+      /** The pictures, sounds and documents that it returned; `content` has a line in words for each. */
+      media?: MediaPart[]
     } & ToolOutcome<Tools>)
   /**
    * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`: the

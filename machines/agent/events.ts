@@ -5,7 +5,7 @@ import type { FitOutput } from './fit.js'
 import type { PendingCall } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult, ToolTraits } from './results.js'
-import type { RetrievedSnippet } from './messages.js'
+import type { MediaPart, RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 import type { Usage } from './usage.js'
 
@@ -44,7 +44,14 @@ export type PublicEvent = Timed &
     | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string }
     /** The result of a call that the client executes. */
-    | { type: 'TOOL_OUTPUT'; callId: string; content: string; isError?: boolean; fingerprint?: string }
+    | {
+        type: 'TOOL_OUTPUT'
+        callId: string
+        content: string
+        media?: MediaPart[]
+        isError?: boolean
+        fingerprint?: string
+      }
   )
 
 /** What the machine's own actors report. */

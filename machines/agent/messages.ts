@@ -17,6 +17,14 @@ export type ContentPart =
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
 
 /**
+ * A part that is no text: a picture, a sound, a document.
+ *
+ * @example
+ * const picture: MediaPart = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+ */
+export type MediaPart = Exclude<ContentPart, { type: 'text' }>
+
+/**
  * A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it.
  *
  * @example
@@ -122,6 +130,8 @@ export interface ToolMessage extends MessageBase {
   tool_call_id: string
   /** What the model reads. */
   content: string
+  /** The pictures, sounds and documents that it returned, too; `content` has a line in words for each. */
+  media?: MediaPart[]
 }
 
 /**

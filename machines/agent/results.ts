@@ -1,5 +1,6 @@
 import { fingerprint } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
+import type { MediaPart } from './messages.js'
 import type { PendingCall, Reason } from './outcome.js'
 import type { CallNeeds } from './response.js'
 import type { Usage } from './usage.js'
@@ -49,6 +50,8 @@ export interface ToolResult {
   status: ResultStatus
   /** What the model reads. */
   content: string
+  /** What it looks at besides: pictures, sounds, documents. */
+  media?: MediaPart[]
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
   /** How long it ran; 0 when it never did. */
@@ -127,4 +130,4 @@ export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
 export type ChildAnswer =
   | { type: 'approve'; arguments?: string }
   | { type: 'reject'; why: string }
-  | { type: 'output'; content: string; isError?: boolean }
+  | { type: 'output'; content: string; media?: MediaPart[]; isError?: boolean }

@@ -45,6 +45,8 @@ export interface CallScreening extends Screening {
   callId: string
   /** What stands in place of the call's name, where that is no tool's and a shield objects to it. */
   name?: string
+  /** Shields have objected to what can be read of its pictures and documents: they are left out. */
+  withoutMedia?: true
 }
 
 /** An answer that no shield has cleared yet; it is in the transcript as a message that holds nothing of it. */

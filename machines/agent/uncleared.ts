@@ -47,5 +47,6 @@ function shownCall(call: BatchCall, tools: AgentContext['tools']): BatchCall {
   const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
   const shown = call.unchecked ? { ...call, name, arguments: withheldArguments } : call
   if (!shown.unscreened || shown.result === undefined) return shown
-  return { ...shown, result: { ...shown.result, content: withheldResult } }
+  const { media: _media, ...result } = shown.result
+  return { ...shown, result: { ...result, content: withheldResult } }
 }

@@ -66,7 +66,7 @@ function callFailure(error: unknown): ModelFailure {
   // Of status 200: an error in the place of an answer, or no answer at all.
   if (status < 300) {
     const said = peek(body, 'error')
-    return said === undefined
+    return said === undefined || said === null
       ? malformed(textAt(cause, 'message') || textAt(error, 'message'))
       : bodyFailure(body)
   }

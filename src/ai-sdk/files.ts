@@ -1,4 +1,5 @@
-import type { ContentPart } from '../../machines/agent/messages.js'
+import type { MediaPart } from '../../machines/agent/messages.js'
+import { toBase64 } from '../core/models/media.js'
 import { ModelError } from '../core/models/provider.js'
 import type { SpecificationVersion } from './model.js'
 import type { FileData, PromptPart } from './spec.js'
@@ -14,8 +15,6 @@ export interface FileTarget {
   modelId: string
   urls: SupportedUrls
 }
-
-type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
 /** A picture, sound or document of the user's, in the form that the model's version has for it. */
 export function filePart(part: MediaPart, target: FileTarget): PromptPart {
@@ -129,14 +128,6 @@ function fetches(urls: SupportedUrls, mediaType: string, url: string): boolean {
 
 function encoded(text: string): string {
   return toBase64(new TextEncoder().encode(decodeURIComponent(text)))
-}
-
-/** In pieces: a call takes so many arguments and no more. */
-export function toBase64(data: Uint8Array): string {
-  let binary = ''
-  for (let at = 0; at < data.length; at += 8192)
-    binary += String.fromCharCode(...data.subarray(at, at + 8192))
-  return btoa(binary)
 }
 
 function refused(message: string): ModelError {

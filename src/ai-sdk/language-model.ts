@@ -38,6 +38,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
     provider,
     model: modelId,
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
+    ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
       abortable(callbacks.signal, (own) => ask(model, callOf, request, { ...callbacks, signal: own.signal })),
   }

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError } from '../core/base/errors.js'
+import { checkMedia, type MediaKind } from '../core/models/media.js'
 import type { StructuredOutputSupport } from '../core/models/provider.js'
 
 /**
@@ -28,6 +29,11 @@ export interface LanguageModelOptions {
    * keeps it an hour instead of five minutes. Default true. Other providers need none.
    */
   cache?: boolean | '5m' | '1h' | undefined
+  /**
+   * What the model takes besides text: a message with anything else is refused before it is sent. `[]` is a model for text
+   * alone. Default: nobody knows, and what its package or its provider says is the error.
+   */
+  media?: readonly MediaKind[] | undefined
   /** The provider, for people and for prices. Default: known from the model. */
   provider?: string | undefined
   /**
@@ -39,7 +45,7 @@ export interface LanguageModelOptions {
 
 /** @throws ConfigError for options that no request could be made with. */
 export function checkOptions(options: LanguageModelOptions): void {
-  const { providerOptions, providerTools, headers, cache, provider, structuredOutput } = options
+  const { providerOptions, providerTools, headers, cache, media, provider, structuredOutput } = options
   if (!isRecordOf(providerOptions, isRecord))
     throw invalid('providerOptions', "must hold objects by a provider's name: { anthropic: { … } }.")
   if (!isRecordOf(providerTools, hasId))
@@ -51,6 +57,7 @@ export function checkOptions(options: LanguageModelOptions): void {
     throw invalid('headers', 'must hold texts by the name of the header.')
   if (![undefined, true, false, '5m', '1h'].includes(cache))
     throw invalid('cache', "must be true, false, '5m' or '1h'.")
+  if (!checkMedia(media)) throw invalid('media', "must be a list of 'image', 'audio' and 'file'.")
   if (provider !== undefined && (typeof provider !== 'string' || provider.trim() === ''))
     throw invalid('provider', "must be a provider's name, such as 'anthropic'.")
   if (![undefined, 'beside_tools', 'alone', 'none'].includes(structuredOutput))

@@ -9,6 +9,7 @@ import type {
 import { asText } from '../core/models/as-json.js'
 import { empty, isBlank, objectText, validName } from '../core/models/openai/wire-messages.js'
 import type { ModelRequest } from '../core/models/provider.js'
+import { withMediaAfter } from '../core/models/result-media.js'
 import { wellFormed } from '../core/models/well-formed.js'
 import { marked, type CacheMark } from './cache.js'
 import { type Echo, echoOf, optionsOf } from './echo.js'
@@ -41,7 +42,7 @@ export function promptOf(
     ...messages.map((message) => (message.role === 'system' ? message.content : null)),
   ]
   const words = system.filter((text): text is string => !isBlank(text)).join('\n\n')
-  const turns = turnsOf(messages, target, translated)
+  const turns = turnsOf(withMediaAfter(messages), target, translated)
   const stable = target.cache === null ? turns : marked(turns, target.cache)
   const guidance = nudges.join('\n\n')
   if (!isBlank(guidance)) append(stable, user([{ type: 'text', text: wellFormed(guidance) }]))

@@ -63,7 +63,7 @@ function prefixOf(sent: unknown, key: string): { rest: string; list: string[] } 
 it.each(Object.entries(packages))(
   '%s: a request begins with all of the one before it',
   async (name, make) => {
-    const key = name.startsWith('google') ? 'contents' : 'messages'
+    const key = listKey(name)
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 }),
@@ -86,3 +86,9 @@ it.each(Object.entries(packages))(
     )
   },
 )
+
+/** What the list of a request is called. */
+function listKey(name: string): string {
+  if (name.startsWith('google')) return 'contents'
+  return name.includes('responses') ? 'input' : 'messages'
+}

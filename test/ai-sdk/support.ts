@@ -30,6 +30,7 @@ async function newest(): Promise<Record<string, Make>> {
     'anthropic v4': (baseURL) => of('createAnthropic', { baseURL, apiKey })('claude-sonnet-4-5'),
     'google v4': (url) =>
       of('createGoogleGenerativeAI', { baseURL: `${url}beta`, apiKey })('gemini-3-pro-preview'),
+    'openai responses v4': (baseURL) => of('createOpenAI', { baseURL, apiKey })('gpt-5-mini'),
     'openai v4': (baseURL) => chatOf(of('createOpenAI', { baseURL, apiKey }))('gpt-5-mini'),
     'openai-compatible v4': (baseURL) => of('createOpenAICompatible', { ...compatible, baseURL })('qwen3'),
   }
@@ -46,12 +47,17 @@ export const packages: Readonly<Record<string, Make>> = {
   'anthropic v2': (baseURL) => createAnthropicV2({ baseURL, apiKey })('claude-sonnet-4-5'),
   'google v3': (url) => createGoogleGenerativeAI({ baseURL: `${url}beta`, apiKey })('gemini-3-pro-preview'),
   'google v2': (url) => createGoogleV2({ baseURL: `${url}beta`, apiKey })('gemini-2.5-pro'),
+  'openai responses v3': (baseURL) => createOpenAI({ baseURL, apiKey })('gpt-5-mini'),
+  'openai responses v2': (baseURL) => createOpenAIV2({ baseURL, apiKey })('gpt-5-mini'),
   'openai v3': (baseURL) => createOpenAI({ baseURL, apiKey }).chat('gpt-5-mini'),
   'openai v2': (baseURL) => createOpenAIV2({ baseURL, apiKey }).chat('gpt-5-mini'),
   'openai-compatible v3': (baseURL) => createOpenAICompatible({ ...compatible, baseURL })('qwen3'),
   'openai-compatible v2': (baseURL) => createCompatibleV2({ ...compatible, baseURL })('qwen3'),
   ...(await newest()),
 }
+
+/** Their ids stand for answers that OpenAI keeps, which a server that keeps nothing cannot look up. */
+export const stateless: LanguageModelOptions = { providerOptions: { openai: { store: false } } }
 
 const stages: Stage[] = []
 
@@ -67,7 +73,9 @@ export async function stageOf(
   modelOptions: LanguageModelOptions = {},
 ): Promise<Stage> {
   const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
-  const model = languageModel(make(rehearsal.url), modelOptions)
+  const made = make(rehearsal.url)
+  const isResponses = made.provider.endsWith('.responses')
+  const model = languageModel(made, isResponses ? { ...stateless, ...modelOptions } : modelOptions)
   const stage = new Stage(rehearsal, { model, ...options })
   stages.push(stage)
   return stage

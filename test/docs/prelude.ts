@@ -48,5 +48,6 @@ function askSomebody(name: string, text: string): Promise<boolean>
 function askSomebody(question: string): Promise<{ yes: boolean; why: string; edited?: object }>
 function runItHere(call: sw.PendingCall): Promise<unknown>
 function lookUp(messages: readonly sw.Message[], options: { signal: AbortSignal }): Promise<string>
+function screenshot(): Promise<Uint8Array>
 function loadConversation(): Promise<HistoryMessage[]>
 `

@@ -434,6 +434,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     own: () => ({ blocked: () => false, bank: { transfer: () => Promise.resolve('ok') } }),
   },
   'docs/tools.md › Tools (2)': {
+    own: () => ({ screenshot: () => Promise.resolve(new Uint8Array([137, 80])) }),
+  },
+  'docs/tools.md › Tools (3)': {
     turns: [says('Somebody.')],
     own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
   },

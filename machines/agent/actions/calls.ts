@@ -125,11 +125,12 @@ export const acceptOutput = act((context, event, tell) => {
   if (event.type !== 'TOOL_OUTPUT') return undefined
   const { callId, isError } = event
   const content = typeof event.content === 'string' ? event.content : ''
-  const answer = { type: 'output' as const, content, ...(isError && { isError }) }
+  const media = event.media ? { media: event.media } : {}
+  const answer = { type: 'output' as const, content, ...media, ...(isError && { isError }) }
   const answered = withAnswer(context.calls, callId, answer)
   if (answered) return { calls: answered }
   const result = isError
     ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
-    : { status: 'ok' as const, content, durationMs: 0 }
+    : { status: 'ok' as const, content, durationMs: 0, ...media }
   return { calls: receiveResult(context, callId, result, timeOf(event), tell) }
 })

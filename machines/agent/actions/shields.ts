@@ -217,8 +217,11 @@ export const heedResultShields = act((context, event, tell) => {
     tellFindings(screening, 'toolOutput', call.id, tell)
     const { unscreened: _unscreened, result, ...known } = call
     const now = call.settledAt ?? timeOf(event)
-    if (screening.action !== 'block')
-      return settled(known, { ...result, content: screening.content }, now, tell)
+    if (screening.action !== 'block') {
+      const { media, ...words } = { ...result, content: screening.content }
+      const isKept = media !== undefined && !screening.withoutMedia
+      return settled(known, isKept ? { ...words, media } : words, now, tell)
+    }
     const { durationMs } = result
     const content = screening.message ?? 'A shield withheld the result of this call.'
     return settled(known, { status: 'blocked', content, durationMs }, now, tell)

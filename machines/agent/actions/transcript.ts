@@ -116,7 +116,8 @@ export function settled(call: BatchCall, result: ToolResult, now: number, tell: 
 export function tellResult({ id: callId, name }: BatchCall, result: ToolResult, tell: Tell): void {
   const { status, content, durationMs } = result
   const truncated = result.truncated ? { truncated: true as const } : {}
-  tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated })
+  const media = result.media ? { media: result.media } : {}
+  tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated, ...media })
 }
 
 function closing(call: BatchCall, notExecuted: string): ToolResult {
@@ -131,7 +132,9 @@ const interrupted = 'Interrupted: the run stopped while this call was running. I
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
-    const { status, content } = call.unscreened ? withheld : call.result
+    const { status, content, media }: Pick<ToolResult, 'status' | 'content' | 'media'> = call.unscreened
+      ? withheld
+      : call.result
     return [
       {
         role: 'tool',
@@ -142,6 +145,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
           call.edited && !call.unchecked
             ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
             : content,
+        ...(media && { media }),
         ...(status === 'ok' ? {} : { data: { status } }),
       },
     ]

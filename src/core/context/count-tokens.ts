@@ -35,7 +35,7 @@ export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
       case 'user':
         return typeof message.content === 'string'
           ? perMessage + text(message.content)
-          : mediaTokens(message) + sum(message.content, (part) => text(textOf(part)))
+          : perMessage + mediaTokens(message.content) + sum(message.content, (part) => text(textOf(part)))
       case 'assistant':
         return (
           perMessage +
@@ -44,6 +44,8 @@ export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
           text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
           text(message.provider_items && JSON.stringify(message.provider_items.items))
         )
+      case 'tool':
+        return perMessage + text(message.content) + mediaTokens(message.media ?? [])
       default:
         return perMessage + text(message.content)
     }
@@ -69,11 +71,12 @@ export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
   return counter
 }
 
-/** The message, and what of it is no text. */
-function mediaTokens(message: UserMessage): number {
-  const parts = typeof message.content === 'string' ? [] : message.content
+/** What is no text. */
+function mediaTokens(parts: readonly ContentPart[]): number {
   const media = parts.filter(({ type }) => type !== 'text')
-  return estimateRequestTokens({ ...nothing, messages: [{ ...message, content: media }] })
+  if (media.length === 0) return 0
+  const said: UserMessage = { role: 'user', id: '', createdAt: 0, content: media }
+  return estimateRequestTokens({ ...nothing, messages: [said] }) - perMessage
 }
 
 const nothing: ModelRequest = {

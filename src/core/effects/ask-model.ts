@@ -14,6 +14,7 @@ import type { Live } from '../live/live.js'
 import { checkedFailure, checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../models/provider.js'
+import { refuseMedia } from '../models/result-media.js'
 import { estimatePartialUsage, estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 import { refuseUnknownPrice } from './refusals.js'
 import { watchIdle } from './watch-idle.js'
@@ -68,6 +69,7 @@ export async function askModel<Output>(
   try {
     abort.throwIfAborted()
     if (needsPrice) await refuseUnknownPrice(parts, config, context.usage.session)
+    refuseMedia(request.messages, parts.model)
     refuseOverBudget(request, context)
     const ready = onSend?.()
     if (ready) await ready

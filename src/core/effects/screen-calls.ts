@@ -2,6 +2,7 @@ import { type CallScreening, withheldName } from '../../../machines/agent/screen
 import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
 import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
+import { readablePart } from '../shields/readable-part.js'
 import { shieldCall } from './shield-call.js'
 import { screen } from './shielding.js'
 import { callStepId } from './call-step-id.js'
@@ -47,15 +48,27 @@ export async function screenResults(
   }
   signal.throwIfAborted()
   return Promise.all(
-    come.map(async ({ id: callId, name: toolName, result }) => ({
-      ...(await screen(parts, { live, context, signal }, 'toolOutput', result?.content ?? '', {
-        callId,
-        toolName,
-      })),
-      callId,
-    })),
+    come.map(async ({ id: callId, name: toolName, result }) => {
+      const look = (content: string) =>
+        screen(parts, { live, context, signal }, 'toolOutput', content, { callId, toolName })
+      const screening = { ...(await look(result?.content ?? '')), callId }
+      const readable = (result?.media ?? []).map(readablePart).filter((text) => text !== '')
+      if (readable.length === 0 || screening.action === 'block') return screening
+      // Nothing can be taken out of a file: it goes on as it is, or not at all.
+      const { action, findings } = await look(readable.join('\n'))
+      if (action !== 'block' && action !== 'redact') return screening
+      const content = `${screening.content}\n${withheldMedia}`
+      return {
+        ...screening,
+        content,
+        withoutMedia: true as const,
+        findings: [...screening.findings, ...findings],
+      }
+    }),
   )
 }
+
+const withheldMedia = '[Withheld: a shield refused what the files of this result say.]'
 
 const callShield = (step: { stepId: string; point: 'toolInput' | 'toolOutput'; callId: string }) =>
   shieldCall(step, (screenings: CallScreening[]) => screenings.filter(({ callId }) => callId === step.callId))

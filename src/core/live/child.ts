@@ -1,8 +1,9 @@
-import type { ChildQuestion } from '../../../machines/agent/results.js'
+import type { ChildAnswer, ChildQuestion } from '../../../machines/agent/results.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { addUsage, noUsage, type Usage, usageSince } from '../../../machines/agent/usage.js'
+import { ToolContent } from '../tools/tool-content.js'
 import type { DelegateRun } from '../tools/tool.js'
 
 const underWay: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
@@ -99,9 +100,15 @@ function answer(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQ
     case 'reject':
       return run.reject(callId, given.why, { fingerprint })
     case 'output':
-      return run.toolOutput(callId, given.isError ? new Error(given.content) : given.content)
+      return run.toolOutput(callId, valueOf(given))
     default:
   }
+}
+
+/** What stands for an answer that was kept as JSON. */
+function valueOf({ content, media, isError }: Extract<ChildAnswer, { type: 'output' }>): unknown {
+  if (isError) return new Error(content)
+  return media ? new ToolContent(content, media) : content
 }
 
 function asValue(text: string): unknown {

@@ -4,6 +4,7 @@ import { onAbort } from '../base/abort.js'
 import { ConfigError } from '../base/errors.js'
 import { toModelFailure } from './failures.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions, StructuredOutputSupport } from './provider.js'
+import { refuseMedia } from './result-media.js'
 
 /** One of the models, and what its answers are marked with. */
 interface Candidate {
@@ -135,6 +136,7 @@ function ask(
   request: ModelRequest,
   options: ModelRequestOptions,
 ): Promise<ModelResponse> {
+  refuseMedia(request.messages, candidate.model)
   return candidate.model.request(
     { ...request, messages: request.messages.map((message) => asSentTo(candidate, message)) },
     options,
@@ -159,9 +161,13 @@ function marked(response: ModelResponse, { name }: Candidate): ModelResponse {
   return { ...response, by: name }
 }
 
-/** Whether another model may do what this one could not: it is overloaded, its account is used up, or nobody answers. */
+/**
+ * Whether another model may do what this one could not: it is overloaded, its account is used up, nobody answers, or it takes
+ * no pictures.
+ */
 function isOfThisModel({ kind, status, code }: ModelFailure): boolean {
   if (kind === 'transient' || kind === 'rate_limit') return true
+  if (code === 'unsupported_content') return true
   return kind === 'fatal' && (status === 402 || status === 429 || quota.test(code))
 }
 

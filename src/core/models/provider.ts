@@ -7,6 +7,8 @@ import {
   type ModelResponse,
 } from '../../../machines/agent/response.js'
 
+import type { MediaKind } from './media.js'
+
 /**
  * A tool as the model sees it.
  *
@@ -167,6 +169,11 @@ export interface ModelProvider {
    * nobody knows, so an output schema is asked for by a tool.
    */
   readonly structuredOutput?: StructuredOutputSupport
+  /**
+   * What its model takes besides text: a message with anything else is refused before it is sent, `unsupported_content`.
+   * Absent: nobody knows, and what the provider says of it is the error.
+   */
+  readonly media?: readonly MediaKind[]
   /**
    * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as
    * things are, because a key is missing for example. Absent: nothing is looked at.

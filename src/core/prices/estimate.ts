@@ -96,6 +96,8 @@ const messageTokens = remembered((message: Message): number => {
         estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '') +
         estimateTextTokens(message.provider_items ? JSON.stringify(message.provider_items.items) : '')
       )
+    case 'tool':
+      return perMessage + estimateTextTokens(message.content) + sum(message.media ?? [], partTokens)
     default:
       return perMessage + estimateTextTokens(message.content)
   }

@@ -5,7 +5,6 @@ import type { BatchCall } from '../../../machines/agent/results.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
 import { withTexts } from '../../../machines/agent/actions/shields.js'
 import { UsageError } from '../base/errors.js'
-import { formatValue } from '../base/format-value.js'
 import { screeningsOf } from '../effects/screen-input.js'
 import type { AgentParts } from '../live/parts.js'
 import { type ForkEdit, readEdit, type WrittenEdit } from '../sessions/fork-edit.js'
@@ -14,6 +13,7 @@ import { machineStateOf, type Standing } from '../sessions/standing.js'
 import { askShields } from '../shields/ask-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
 import { prepareCalls } from '../tools/prepare.js'
+import { formatResult } from '../tools/tool-content.js'
 import { editedArguments } from './edited-arguments.js'
 
 /** What an edit makes of where a session stood. `app` is the app's own object. */
@@ -141,7 +141,7 @@ async function editedResult(
   if (call ? call.result === undefined : message === undefined) throw hasNoResult(id)
   const isError = given instanceof Error
   const limits = (context?.config ?? parts.config).toolCalls
-  const { content, truncated } = formatValue(isError ? given.message : given, limits.maxResultChars)
+  const { content, truncated } = formatResult(isError ? given.message : given, limits.maxResultChars)
   const toolName = asked.tool_calls?.find((one) => one.id === id)?.function.name
   const seen = await seenText('toolOutput', content, { callId: id, ...(toolName && { toolName }) }, scene)
   const result = {
@@ -152,7 +152,7 @@ async function editedResult(
     ...(truncated && { truncated }),
   }
   const calls = context?.calls.map((one) => (one === call ? { ...one, result } : one))
-  const { data: _status, ...rest } = message ?? ({} as ToolMessage)
+  const { data: _status, media: _media, ...rest } = message ?? ({} as ToolMessage)
   const next: ToolMessage = { ...rest, content: seen, ...(isError && { data: { status: 'error' } }) }
   return {
     // A result that shields are still to see is not in the transcript yet.

@@ -9,7 +9,7 @@ import type { UsageError } from '../base/errors.js'
 import { onceAborted } from '../base/abort.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import { formatValue } from '../base/format-value.js'
+import { formatResult } from '../tools/tool-content.js'
 import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
@@ -244,8 +244,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { callId, fingerprint } = this.#awaited(call, 'client', options)
     const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
     const isError = value instanceof Error
-    const { content } = formatValue(isError ? value.message : value, maxResultChars)
-    this.#send({ type: 'TOOL_OUTPUT', callId, content, fingerprint, ...(isError && { isError }) })
+    const { content, media } = formatResult(isError ? value.message : value, maxResultChars)
+    const given = { content, fingerprint, ...(media && { media }), ...(isError && { isError }) }
+    this.#send({ type: 'TOOL_OUTPUT', callId, ...given })
   }
 
   /**

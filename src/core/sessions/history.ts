@@ -1,7 +1,14 @@
 import type { NewMessage, SessionState } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { ContentPart, Message, ProviderItems, ToolCall } from '../../../machines/agent/messages.js'
+import type {
+  ContentPart,
+  MediaPart,
+  Message,
+  ProviderItems,
+  ToolCall,
+} from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
+import { toContentPart } from '../models/media.js'
 import { plainExtra, readProviderItems } from '../models/plain-extra.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
@@ -41,7 +48,13 @@ export type HistoryMessage =
       provider_items?: ProviderItems | null | undefined
       by?: string | null | undefined
     })
-  | (Stamp & { role: 'tool'; tool_call_id: string; content: string | TextPart[] })
+  | (Stamp & {
+      role: 'tool'
+      tool_call_id: string
+      content: string | TextPart[]
+      /** What it returned besides words. */
+      media?: readonly MediaPart[] | null | undefined
+    })
 
 /** What may be given and need not: messages are numbered anew, and those without a time are of now. */
 interface Stamp {
@@ -161,6 +174,7 @@ function readRole(message: Fields, at: string): Draft {
         role,
         tool_call_id: readId(message['tool_call_id'], `${at}.tool_call_id`),
         content: readText(content, `${at}.content`),
+        ...readMedia(message['media'], `${at}.media`),
       }
     default:
       throw wrong(`${at}.role`, `is ${shown(role)}: it must be user, assistant, tool, system or developer.`)
@@ -195,6 +209,15 @@ function readAnswer(message: Fields, at: string): Draft {
     ...(items !== null && { provider_items: items }),
     ...(typeof by === 'string' && { by }),
   }
+}
+
+function readMedia(given: unknown, at: string): { media?: MediaPart[] } {
+  if (given == null) return {}
+  if (!Array.isArray(given)) throw wrong(at, 'must be a list of parts.')
+  const parts = given.map((part, i) => toContentPart(part, `${at}[${i}]`))
+  const text = parts.findIndex(({ type }) => type === 'text')
+  if (text >= 0) throw wrong(`${at}[${text}]`, 'is a text, which belongs into the content.')
+  return parts.length === 0 ? {} : { media: parts as MediaPart[] }
 }
 
 function readCalls(given: unknown, at: string): ToolCall[] {

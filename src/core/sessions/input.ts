@@ -1,14 +1,15 @@
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
+import { type InputPart, toContentPart } from '../models/media.js'
 
 /**
- * What a user can say: a text, or messages with text, image, audio and file parts.
+ * What a user can say: a text, its parts (texts, images, audio, files), or several messages of them.
  *
  * @example
  * const input: UserInput = [{ content: 'Look at this.' }, { content: [{ type: 'text', text: 'And at this.' }] }]
  */
-export type UserInput = string | readonly UserInputMessage[]
+export type UserInput = string | readonly InputPart[] | readonly UserInputMessage[]
 
 /**
  * One message of the user.
@@ -26,27 +27,23 @@ export interface UserInputMessage {
   /** May be left out. */
   role?: 'user'
   /** A text, or parts: texts, images, audio, files. */
-  content: string | ContentPart[]
-}
-
-/** Each kind of part, and where its payload is. */
-const payloads: Record<ContentPart['type'], (part: Record<string, unknown>) => unknown> = {
-  text: (part) => part['text'],
-  image_url: (part) => (part['image_url'] as { url?: unknown } | undefined)?.url,
-  input_audio: (part) => (part['input_audio'] as { data?: unknown } | undefined)?.data,
-  file: (part) => {
-    const file = part['file'] as { file_data?: unknown; file_id?: unknown } | undefined
-    return file?.file_data ?? file?.file_id
-  },
+  content: string | readonly InputPart[]
 }
 
 /** The input as messages; a UsageError says what is wrong with it. */
 export function toMessages(input: unknown): NewMessage[] {
   if (typeof input === 'string') return [{ content: nonEmpty(input, 'input') }]
   if (!Array.isArray(input) || input.length === 0) {
-    throw bad('The input must be a text or a non-empty list of user messages.', 'input')
+    throw bad('The input must be a text, or a non-empty list of parts or of user messages.', 'input')
   }
+  if (input.every(isPart)) return [toMessage({ content: input }, 'input')]
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
+}
+
+/** What has a type and no content of its own is a part of a message. */
+function isPart(item: unknown): boolean {
+  const { type, role, content } = (item ?? {}) as { type?: unknown; role?: unknown; content?: unknown }
+  return type !== undefined && role === undefined && content === undefined
 }
 
 export function toMessage(message: unknown, at: string): NewMessage {
@@ -67,8 +64,7 @@ export function readContent(content: unknown, at: string): string | ContentPart[
   if (typeof content === 'string') return content
   if (!Array.isArray(content) || content.length === 0)
     throw bad(`${at} must be a text or a non-empty list of parts.`, at)
-  for (const [i, part] of content.entries()) checkPart(part, `${at}[${i}]`)
-  return content as ContentPart[]
+  return content.map((part, i) => toContentPart(part, `${at}[${i}]`))
 }
 
 /** What somebody gave, as the JSON that it is written as, without ties to whoever holds it. */
@@ -79,16 +75,6 @@ export function plainCopy<Given>(given: Given, at: string): Given {
     const text = `${at} cannot be written as JSON: leave out BigInts, cycles and whatever else is no JSON.`
     throw new UsageError('invalid_input', text, at, { cause })
   }
-}
-
-function checkPart(part: unknown, at: string): void {
-  const type = typeof part === 'object' && part !== null ? (part as { type?: unknown }).type : undefined
-  if (typeof type !== 'string' || !Object.hasOwn(payloads, type)) {
-    throw bad(`${at}.type must be one of ${Object.keys(payloads).join(', ')}.`, at)
-  }
-  const payload = payloads[type as ContentPart['type']](part as Record<string, unknown>)
-  if (typeof payload !== 'string')
-    throw bad(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
 }
 
 function nonEmpty(text: string, at: string): string {

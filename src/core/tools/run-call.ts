@@ -4,12 +4,13 @@ import type { Clock } from '../base/clock.js'
 import type { Delegate, Tool, ToolExecution } from './tool.js'
 import { CallAbort } from '../base/abort.js'
 import { classifyToolError } from './classify-tool-error.js'
-import { formatValue, limit } from '../base/format-value.js'
+import { limit } from '../base/format-value.js'
 import { nearestFirst } from '../base/nearest.js'
 import type { ParsedArguments } from './fit-arguments.js'
 import { parseArguments } from './parse-arguments.js'
 import { decisionTimeout } from './prepare.js'
 import { toJson } from '../base/to-json.js'
+import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import { tookLonger } from '../base/time-limit.js'
 
@@ -143,7 +144,7 @@ export class RunningCall {
     this.#end({
       status: 'ok',
       durationMs: this.#duration(),
-      ...formatValue(value, this.#options.maxResultChars),
+      ...formatResult(value, this.#options.maxResultChars),
     })
   }
 

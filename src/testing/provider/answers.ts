@@ -1,5 +1,5 @@
 import { kindOf } from '../../../machines/agent/response.js'
-import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
+import type { AssistantMessage, MediaPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ToolSpec } from '../../core/models/provider.js'
 import { ask, type Check, type Heard, hello, holds, same, shown } from './asking.js'
 import { textOf } from './server.js'
@@ -11,6 +11,11 @@ const add: ToolSpec = {
   description: 'Adds two numbers.',
   parameters: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
 }
+
+/** A transparent pixel. */
+const pixel =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+const picture: MediaPart = { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } }
 
 const twoCalls = [
   { name: 'add', arguments: { a: 1, b: 2 } },
@@ -111,6 +116,40 @@ export const answerChecks: readonly Check[] = [
         'the calls that the results are of',
         messages.filter(({ role }) => role === 'tool').map((message) => message.tool_call_id),
         sent.map(({ id }) => id),
+      )
+    },
+  },
+  {
+    name: 'a picture',
+    turns: [{ text: 'A dot.' }],
+    async run(scene) {
+      const content = [{ type: 'text' as const, text: 'What is this?' }, picture]
+      await ask(scene, { messages: [{ role: 'user', id: 'm1', createdAt: 0, content }] })
+      const [said] = scene.server.requests[0]?.body.messages ?? []
+      same('the words beside the picture', said && textOf(said).trim(), 'What is this?')
+      holds(
+        JSON.stringify(said).includes(pixel),
+        `the picture should be in the message, which is ${shown(said)}`,
+      )
+    },
+  },
+  {
+    name: 'a picture in a result',
+    turns: [{ toolCalls: [{ name: 'add' }] }, { text: 'A dot.' }],
+    async run(scene) {
+      const answer = messageOf(await ask(scene, { tools: [add] }))
+      const [result] = resultsOf(answer, ['The chart:\n[image: image/png]'])
+      const messages = [hello, answer, ...(result ? [{ ...result, media: [picture] } as Message] : [])]
+      await ask(scene, { tools: [add], messages })
+      const sent = scene.server.requests[1]?.body.messages ?? []
+      const after = JSON.stringify(sent.slice(sent.findIndex(({ role }) => role === 'tool')))
+      holds(
+        after.includes(pixel),
+        `the picture should be in the result or after it, where there is ${shown(after)}`,
+      )
+      holds(
+        after.includes('The chart:'),
+        `the words of the result should be there, where there is ${shown(after)}`,
       )
     },
   },

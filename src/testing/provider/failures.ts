@@ -1,3 +1,4 @@
+import { toModelFailure } from '../../core/models/failures.js'
 import { ask, Broken, type Check, failureOf, holds, same, type Scene, shown, soon } from './asking.js'
 
 /** What providers make of what goes wrong. Each makes one attempt: the loop is who tries again. */
@@ -93,7 +94,12 @@ export const failureChecks: readonly Check[] = [
       },
     ],
     async run(scene) {
-      same('the kind of failure', (await failureOf(scene)).kind, 'transient')
+      const outcome = await ask(scene).then(
+        ({ response }) => (response.complete ? 'complete' : 'incomplete'),
+        (error: unknown) => toModelFailure(error).kind,
+      )
+      const isTriedAgain = outcome === 'transient' || outcome === 'incomplete'
+      holds(isTriedAgain, `it should be tried again, but is ${outcome} to the loop`)
     },
   },
   {

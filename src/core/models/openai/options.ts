@@ -1,5 +1,6 @@
 import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
+import { checkMedia, type MediaKind } from '../media.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
 /** Where a model is and how to talk to it, whichever of the APIs it speaks. */
@@ -17,6 +18,11 @@ export interface OpenAIOptions {
   client?: OpenAI | undefined
   /** The provider, for people and for prices. Default: known from the base URL. */
   provider?: string | undefined
+  /**
+   * What the model takes besides text: a message with anything else is refused before it is sent. `[]` is a model for text
+   * alone. Default: nobody knows, and the provider's own refusal is the error.
+   */
+  media?: readonly MediaKind[] | undefined
   /** OpenAI's organization that requests are billed to. Default: OPENAI_ORG_ID. */
   organization?: string | undefined
   /** OpenAI's project that requests belong to. Default: OPENAI_PROJECT_ID. */
@@ -85,7 +91,7 @@ export const noClient = 'must be an OpenAI client, such as new OpenAI() or new A
 
 /** What is asked of the options that all have in common. */
 export function checkShared(
-  { model, client, baseURL, apiKey, timeoutMs }: OpenAIOptions,
+  { model, client, baseURL, apiKey, media, timeoutMs }: OpenAIOptions,
   invalid: Refusing,
 ): void {
   if (typeof model !== 'string' || model.trim() === '') {
@@ -98,6 +104,7 @@ export function checkShared(
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
   }
   if (baseURL !== undefined && namesUser(baseURL)) throw invalid('baseURL', noUser)
+  if (!checkMedia(media)) throw invalid('media', "must be a list of 'image', 'audio' and 'file'.")
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
   }

@@ -22,6 +22,7 @@ export function providerOver(
     provider,
     model: options.model,
     ...(structuredOutput && { structuredOutput }),
+    ...(options.media && { media: options.media }),
     check: () => checkCredentials(options),
     request: (request, options) =>
       abortable(options.signal, async (own) => {

@@ -1,5 +1,6 @@
 import type { Message } from '../../../../machines/agent/messages.js'
 import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.js'
+import { withMediaAfter } from '../result-media.js'
 import { wellFormed } from '../well-formed.js'
 import { arranged, saying } from './arrange.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
@@ -35,7 +36,7 @@ export function createBodyBuilder(options: BodyOptions) {
 
   function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
     const wire = saying('system', wellFormed(instructions))
-    for (const message of messages) {
+    for (const message of withMediaAfter(messages)) {
       const said = wireOf(message)
       if (said !== null) wire.push(said)
     }

@@ -11,6 +11,8 @@ export interface WireStyle {
   /** How earlier reasoning goes back. */
   echoReasoning: ReasoningEcho
   callId: CallIds
+  /** Whether results may have pictures and documents in them; elsewhere they come after the batch. */
+  resultParts?: true
 }
 
 /**
@@ -22,11 +24,12 @@ export function toWire(message: Message, style: WireStyle): WireMessage | null {
     case 'assistant':
       return assistant(message, style)
     case 'tool': {
-      const { tool_call_id: id, content } = message
+      const { tool_call_id: id, content, media } = message
+      const text = isBlank(content) ? empty : wellFormed(content)
       return {
         role: 'tool',
         tool_call_id: style.callId(id),
-        content: isBlank(content) ? empty : wellFormed(content),
+        content: media && style.resultParts ? [{ type: 'text', text }, ...wellFormed(media)] : text,
       }
     }
     case 'user':

@@ -13,11 +13,8 @@ export function inputItems(message: WireMessage, isStored: boolean): readonly It
   const { role, content } = message
   if (Array.isArray(message['items'])) return sendable(message['items'] as Item[], isStored)
   if (role === 'tool')
-    return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: content }]
-  const said =
-    content === null || content === undefined
-      ? []
-      : [{ role, content: Array.isArray(content) ? content.map(inputPart) : content }]
+    return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: parted(content) }]
+  const said = content === null || content === undefined ? [] : [{ role, content: parted(content) }]
   const calls = (message['tool_calls'] ?? []) as readonly WireCall[]
   return [
     ...said,
@@ -43,6 +40,10 @@ function isReasoning({ type }: Item): boolean {
 
 function isEmpty(value: unknown): boolean {
   return !Array.isArray(value) || value.length === 0
+}
+
+function parted(content: unknown): unknown {
+  return Array.isArray(content) ? content.map(inputPart) : content
 }
 
 function inputPart(part: ContentPart): Item {

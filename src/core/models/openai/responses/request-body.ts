@@ -45,6 +45,7 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
   const style: WireStyle = {
     echoReasoning: 'none',
     callId: callIdsOf(options.model, options.isMistral, longestId),
+    resultParts: true,
   }
 
   const wireOf = (message: Message) =>

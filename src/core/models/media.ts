@@ -1,0 +1,174 @@
+import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
+import { UsageError } from '../base/errors.js'
+
+/**
+ * A picture, sound or document as programs have it: bytes, base64, a `data:` or an `http(s):` address. It becomes a part of a
+ * message in the Chat Completions shape.
+ *
+ * @example
+ * const shot: GivenMedia = { type: 'image', image: new Uint8Array([137, 80, 78, 71]), mediaType: 'image/png' }
+ * const report: GivenMedia = { type: 'file', data: 'https://example.com/report.pdf', mediaType: 'application/pdf' }
+ */
+export type GivenMedia =
+  | { type: 'image'; image: MediaData; mediaType?: string | undefined }
+  | { type: 'file'; data: MediaData; mediaType: string; filename?: string | undefined }
+
+/**
+ * Where the bytes are: here, in base64, or at an address.
+ *
+ * @example const data: MediaData = new URL('https://example.com/heron.png')
+ */
+export type MediaData = string | URL | Uint8Array | ArrayBuffer
+
+/**
+ * A part of what a user says or a tool returns.
+ *
+ * @example
+ * const parts: InputPart[] = [
+ *   { type: 'text', text: 'What is this?' },
+ *   { type: 'image', image: 'https://example.com/heron.png' },
+ * ]
+ * agent.run(parts)
+ */
+export type InputPart = ContentPart | GivenMedia
+
+/** Each kind of part in the Chat Completions shape, and where its payload is. */
+const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {
+  text: (part) => part['text'],
+  image_url: (part) => (part['image_url'] as { url?: unknown } | undefined)?.url,
+  input_audio: (part) => (part['input_audio'] as { data?: unknown } | undefined)?.data,
+  file: (part) => {
+    const file = part['file'] as { file_data?: unknown; file_id?: unknown } | undefined
+    return file?.file_data ?? file?.file_id
+  },
+}
+
+type Fields = Record<string, unknown>
+
+/** @throws UsageError `invalid_input`, naming the place, for what is no part. */
+export function toContentPart(given: unknown, at: string): ContentPart {
+  const part = (typeof given === 'object' && given !== null ? given : {}) as Fields
+  const { type } = part
+  if (type === 'image') return image(part, at)
+  if (type === 'file' && part['file'] === undefined) return document(part, at)
+  if (typeof type !== 'string' || !Object.hasOwn(payloads, type))
+    throw bad(`${at}.type must be one of ${Object.keys(payloads).join(', ')}, image.`, at)
+  if (typeof payloads[type as ContentPart['type']](part) !== 'string')
+    throw bad(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
+  return part as ContentPart
+}
+
+function image(part: Fields, at: string): ContentPart {
+  const { mediaType } = part
+  const data = readData(part['image'], `${at}.image`)
+  const type = typeof mediaType === 'string' ? mediaType : (sniffed(data) ?? 'image/png')
+  return { type: 'image_url', image_url: { url: addressOf(data, type) } }
+}
+
+function document(part: Fields, at: string): ContentPart {
+  const { mediaType, filename } = part
+  if (typeof mediaType !== 'string' || !mediaType.includes('/'))
+    throw bad(`${at}.mediaType must say what the file is, such as 'application/pdf'.`, `${at}.mediaType`)
+  const data = readData(part['data'], `${at}.data`)
+  const [kind] = mediaType.split('/')
+  const url = addressOf(data, mediaType)
+  if (kind === 'image') return { type: 'image_url', image_url: { url } }
+  const format = audioFormats[mediaType]
+  if (format !== undefined && url.startsWith('data:'))
+    return { type: 'input_audio', input_audio: { data: url.slice(url.indexOf(',') + 1), format } }
+  return { type: 'file', file: { file_data: url, ...(typeof filename === 'string' && { filename }) } }
+}
+
+const audioFormats: Readonly<Record<string, 'mp3' | 'wav'>> = {
+  'audio/mpeg': 'mp3',
+  'audio/mp3': 'mp3',
+  'audio/wav': 'wav',
+  'audio/x-wav': 'wav',
+}
+
+/** Base64, or an address. */
+function readData(data: unknown, at: string): string {
+  if (data instanceof URL) return data.href
+  if (data instanceof Uint8Array) return toBase64(data)
+  if (data instanceof ArrayBuffer) return toBase64(new Uint8Array(data))
+  if (typeof data === 'string' && (isAddress(data) || /^[A-Za-z0-9+/]+={0,2}$/.test(data))) return data
+  throw bad(`${at} must be bytes, base64, or a data: or http(s): address.`, at)
+}
+
+function isAddress(text: string): boolean {
+  return /^(data:[^,]*,|https?:\/\/)/i.test(text)
+}
+
+function addressOf(data: string, mediaType: string): string {
+  return isAddress(data) ? data : `data:${mediaType};base64,${data}`
+}
+
+/** By the first bytes, in base64. */
+function sniffed(data: string): string | null {
+  const kinds: [start: string, type: string][] = [
+    ['iVBORw0KGgo', 'image/png'],
+    ['/9j/', 'image/jpeg'],
+    ['R0lGOD', 'image/gif'],
+    ['UklGR', 'image/webp'],
+  ]
+  return kinds.find(([start]) => data.startsWith(start))?.[1] ?? null
+}
+
+/** In pieces: a call takes so many arguments and no more. */
+export function toBase64(data: Uint8Array): string {
+  let binary = ''
+  for (let at = 0; at < data.length; at += 8192)
+    binary += String.fromCharCode(...data.subarray(at, at + 8192))
+  return btoa(binary)
+}
+
+/**
+ * A kind of what a model may take besides text.
+ *
+ * @example openaiChat({ model: 'llava', media: ['image'] satisfies MediaKind[] })
+ */
+export type MediaKind = 'image' | 'audio' | 'file'
+
+/** Whether an option is a list of such kinds. */
+export function checkMedia(media: unknown): boolean {
+  const kinds: unknown[] = ['image', 'audio', 'file']
+  return media === undefined || (Array.isArray(media) && media.every((kind) => kinds.includes(kind)))
+}
+
+export function kindOfMedia({ type }: MediaPart): MediaKind {
+  if (type === 'image_url') return 'image'
+  return type === 'input_audio' ? 'audio' : 'file'
+}
+
+/**
+ * A part in words, for whoever reads texts alone: `[image: image/png, 5120 bytes, #1f3c]`. The last of it tells one from
+ * another of the same size, so that a new picture is something new.
+ */
+export function mediaWords(part: MediaPart): string {
+  const kind = kindOfMedia(part)
+  const payload = String(payloads[part.type](part as unknown as Fields))
+  if (/^https?:/i.test(payload)) return `[${kind}: ${payload}]`
+  if (part.type === 'file' && part.file.file_data === undefined) return `[${kind}: ${payload}]`
+  const [, type] = /^data:([^;,]*)/i.exec(payload) ?? []
+  const base64 = payload.slice(payload.indexOf(',') + 1)
+  const format = part.type === 'input_audio' ? `audio/${part.input_audio.format}` : type
+  const name = part.type === 'file' ? part.file.filename : undefined
+  const words = [name, format, `${bytesOf(base64)} bytes`, `#${checksum(base64)}`]
+  return `[${kind}: ${words.filter(Boolean).join(', ')}]`
+}
+
+function bytesOf(base64: string): number {
+  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
+  return Math.max(0, Math.floor((base64.length * 3) / 4) - padding)
+}
+
+/** FNV-1a of 32 bits: fast, and good enough to tell two pictures apart. */
+function checksum(text: string): string {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return (hash >>> 0).toString(16).padStart(8, '0')
+}
+
+function bad(message: string, at: string): UsageError {
+  return new UsageError('invalid_input', message, at)
+}

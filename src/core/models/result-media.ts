@@ -1,0 +1,73 @@
+import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
+import { kindOfMedia, type MediaKind, mediaWords } from './media.js'
+import { ModelError, type ModelProvider } from './provider.js'
+
+/** What was made for the last result of a batch: the same message each time, as those of the transcript are. */
+const followers = new WeakMap<ToolMessage, UserMessage>()
+
+/**
+ * The messages with what tools returned besides words right after the results of their batch, as a user's message: most APIs
+ * take nothing but words in a result. Each picture comes after the line that stands for it in the result.
+ */
+export function withMediaAfter(messages: readonly Message[]): readonly Message[] {
+  if (!messages.some((message) => message.role === 'tool' && message.media)) return messages
+  const spread: Message[] = []
+  let batch: ToolMessage[] = []
+  const flush = (): void => {
+    const last = batch.at(-1)
+    if (last !== undefined && batch.some(({ media }) => media)) spread.push(followerOf(last, batch))
+    batch = []
+  }
+  for (const message of messages) {
+    if (message.role === 'tool') batch.push(message)
+    else flush()
+    spread.push(message)
+  }
+  flush()
+  return spread
+}
+
+function followerOf(last: ToolMessage, batch: readonly ToolMessage[]): UserMessage {
+  const known = followers.get(last)
+  if (known !== undefined) return known
+  const content = batch.flatMap(({ media = [] }) =>
+    media.flatMap((part): ContentPart[] => [{ type: 'text', text: mediaWords(part) }, part]),
+  )
+  const made: UserMessage = {
+    role: 'user',
+    id: `${last.id}-media`,
+    createdAt: last.createdAt,
+    internal: true,
+    content,
+  }
+  followers.set(last, made)
+  return made
+}
+
+/** @throws ModelError `unsupported_content`, before anything is sent, where the model is known not to take what there is. */
+export function refuseMedia(
+  messages: readonly Message[],
+  { media, model }: Pick<ModelProvider, 'media' | 'model'>,
+): void {
+  if (media === undefined) return
+  for (const message of messages) {
+    const kind = kindsIn(message).find((one) => !media.includes(one))
+    if (kind === undefined) continue
+    const takes = media.length === 0 ? 'text alone' : `text, ${media.join(' and ')}`
+    const whose =
+      message.role === 'tool' ? `The result of the call ${message.tool_call_id}` : `Message ${message.id}`
+    throw new ModelError({
+      kind: 'fatal',
+      code: 'unsupported_content',
+      message: `${whose} has ${named[kind]} in it, and ${model} takes ${takes} (option media of the model). Leave it out, or ask a model that takes it.`,
+    })
+  }
+}
+
+const named: Readonly<Record<MediaKind, string>> = { image: 'a picture', audio: 'sound', file: 'a file' }
+
+function kindsIn(message: Message): MediaKind[] {
+  if (message.role === 'tool') return (message.media ?? []).map(kindOfMedia)
+  if (message.role !== 'user' || typeof message.content === 'string') return []
+  return message.content.flatMap((part) => (part.type === 'text' ? [] : [kindOfMedia(part)]))
+}

@@ -1,0 +1,65 @@
+import type { MediaPart } from '../../../machines/agent/messages.js'
+import { UsageError } from '../base/errors.js'
+import { formatValue } from '../base/format-value.js'
+import { type InputPart, mediaWords, toContentPart } from '../models/media.js'
+
+/** Characters of base64 that a result may have in its pictures, sounds and documents: 20 MB of them. */
+const mostMedia = 28 * 1024 * 1024
+
+/**
+ * What a tool returns that is more than a text: what `toolContent` makes.
+ *
+ * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
+ */
+export class ToolContent {
+  /** What is read by whoever reads texts alone. */
+  readonly text: string
+  readonly media: readonly MediaPart[]
+
+  constructor(text: string, media: readonly MediaPart[]) {
+    this.text = text
+    this.media = media
+  }
+}
+
+/**
+ * A tool's result of texts, pictures, sounds and documents, for models that can look at them. Guards, shields and interfaces
+ * read its texts, and of the rest a line in words; `tool_result` events and messages have the rest as `media`.
+ *
+ * @example
+ * const screenshot = defineTool({
+ *   name: 'screenshot',
+ *   description: 'The page as it looks now.',
+ *   input: z.object({}),
+ *   execute: async () => {
+ *     const image = new Uint8Array([137, 80, 78, 71])
+ *     return toolContent([{ type: 'text', text: 'The page:' }, { type: 'image', image, mediaType: 'image/png' }])
+ *   },
+ * })
+ *
+ * @throws UsageError `invalid_input` for what is no part, and for more than 20 MB
+ */
+export function toolContent(parts: readonly InputPart[]): ToolContent {
+  const read = parts.map((part, i) => toContentPart(part, `parts[${i}]`))
+  const media = read.filter((part): part is MediaPart => part.type !== 'text')
+  const length = JSON.stringify(media).length
+  if (length > mostMedia) {
+    throw new UsageError(
+      'invalid_input',
+      `The parts have ${Math.ceil(length / 1024 / 1024)} MB of base64 in them, of at most ${mostMedia / 1024 / 1024}. Return an address, or less.`,
+      'parts',
+    )
+  }
+  const words = read.map((part) => (part.type === 'text' ? part.text : mediaWords(part)))
+  return new ToolContent(words.join('\n'), media)
+}
+
+/** What a tool returned, as the model gets it. Never throws. */
+export function formatResult(
+  value: unknown,
+  maxChars: number,
+): { content: string; truncated?: true; media?: MediaPart[] } {
+  if (!(value instanceof ToolContent)) return formatValue(value, maxChars)
+  const { text, media } = value
+  return { ...formatValue(text, maxChars), ...(media.length > 0 && { media: [...media] }) }
+}

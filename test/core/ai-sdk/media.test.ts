@@ -1,0 +1,104 @@
+import { languageModel } from '../../../src/ai-sdk/index.js'
+import type { CallOptions } from '../../../src/ai-sdk/spec.js'
+import type { ContentPart } from '../../../src/index.js'
+import { askOnce, message, sdkModel } from './sdk-model.js'
+
+const url = 'https://herons.test/heron.png'
+
+describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
+  const isV4 = version === 'v4'
+
+  async function sentOf(content: ContentPart[], given: object = {}) {
+    const sent: CallOptions[] = []
+    await askOnce(languageModel(sdkModel([], { version, sent, ...given })), {
+      messages: [message('user', { content })],
+    })
+    return sent[0]?.prompt[0]?.content
+  }
+
+  it('pictures, sound and documents have the form of the version', async () => {
+    const parts: ContentPart[] = [
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO', detail: 'low' } },
+      { type: 'input_audio', input_audio: { data: 'UklG', format: 'mp3' } },
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,JVA=', filename: 'a.pdf' } },
+      { type: 'file', file: { file_data: 'data:text/plain,a%20b' } },
+      { type: 'file', file: { file_data: 'YSxi', filename: 'a.csv' } },
+    ]
+    const data = (base64: string) => (isV4 ? { type: 'data', data: base64 } : base64)
+    expect(await sentOf(parts, { provider: 'openai.chat' })).toEqual([
+      {
+        type: 'file',
+        mediaType: 'image/png',
+        data: data('iVBO'),
+        providerOptions: { openai: { imageDetail: 'low' } },
+      },
+      { type: 'file', mediaType: 'audio/mpeg', data: data('UklG') },
+      { type: 'file', mediaType: 'application/pdf', data: data('JVA='), filename: 'a.pdf' },
+      { type: 'file', mediaType: 'text/plain', data: data('YSBi') },
+      { type: 'file', mediaType: 'text/csv', data: data('YSxi'), filename: 'a.csv' },
+    ])
+  })
+
+  it('an address goes to a provider that fetches it, and is refused for any other', async () => {
+    const part: ContentPart = { type: 'image_url', image_url: { url } }
+    for (const pattern of ['image/*', '*/*', 'image/png']) {
+      const [sent] = (await sentOf([part], { urls: { [pattern]: [/^https:\/\//] } })) as { data: unknown }[]
+      expect(sent?.data).toEqual(isV4 ? { type: 'url', url: new URL(url) } : new URL(url))
+    }
+    for (const urls of [{}, { 'image/*': [/^https:\/\/elsewhere/] }, { 'application/pdf': [/./] }]) {
+      await expect(sentOf([part], { urls })).rejects.toMatchObject({
+        failure: {
+          kind: 'fatal',
+          code: 'unsupported_content',
+          message: expect.stringMatching(
+            /fetches no picture from herons\.test\. Load it, and pass its bytes/,
+          ),
+        },
+      })
+    }
+  })
+
+  it('a file that the provider holds goes by its id where the package knows it', async () => {
+    const part: ContentPart = { type: 'file', file: { file_id: 'file-1' } }
+    const [sent] = (await sentOf([part], { provider: 'openai.responses' })) as { data: unknown }[]
+    expect(sent?.data).toEqual(isV4 ? { type: 'reference', reference: { openai: 'file-1' } } : 'file-1')
+    if (isV4) return
+    await expect(sentOf([part])).rejects.toMatchObject({
+      failure: { code: 'unsupported_content', message: expect.stringContaining('pass the file itself') },
+    })
+  })
+
+  it('what tools returned besides words comes after the results of the batch, before the next answer', async () => {
+    const sent: CallOptions[] = []
+    const calls = ['c1', 'c2'].map((id) => ({
+      id,
+      type: 'function' as const,
+      function: { name: 'look', arguments: '{}' },
+    }))
+    const media: ContentPart & { type: 'image_url' } = {
+      type: 'image_url',
+      image_url: { url: 'data:image/png;base64,iVBO' },
+    }
+    const messages = [
+      message('user', { content: 'Look.' }),
+      message('assistant', { content: null, tool_calls: calls }),
+      message('tool', { tool_call_id: 'c1', content: 'One', media: [media] }),
+      message('tool', { tool_call_id: 'c2', content: 'Two' }),
+      message('assistant', { content: 'Seen.' }),
+      message('user', { content: 'And?' }),
+    ]
+    await askOnce(languageModel(sdkModel([], { version, sent })), { messages })
+    expect(sent[0]?.prompt.map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'user',
+      'assistant',
+      'user',
+    ])
+    expect(sent[0]?.prompt[3]?.content).toMatchObject([
+      { type: 'text', text: expect.stringMatching(/^\[image: image\/png, 3 bytes, #/) },
+      { type: 'file', mediaType: 'image/png' },
+    ])
+  })
+})
