@@ -54,6 +54,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
       return
     }
     if (!isSecret(cookieOf(request, cookie), visitor)) return forbid(response)
+    if (url !== '/' && isAskedElsewhere(request)) return forbid(response)
     const file = method === 'GET' ? fileOf(url, client) : null
     if (file) {
       response.writeHead(200, { ...commonHeaders, ...file.headers }).end(file.body)
@@ -134,6 +135,11 @@ function fileOf(
     default:
       return null
   }
+}
+
+/** A page of another port is of the same site: it gets the cookie, and sends no origin with what it only loads. */
+function isAskedElsewhere({ headers }: IncomingMessage): boolean {
+  return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
 function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string {

@@ -41,6 +41,13 @@ test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
     ],
   ],
   [
+    'another page of this machine, which sends no origin',
+    ({ origin, cookie }) => [
+      `${origin}/api/sessions`,
+      { headers: { cookie, 'sec-fetch-site': 'same-site' } },
+    ],
+  ],
+  [
     'an origin on another port',
     ({ origin, cookie }) => [`${origin}/api/live`, { headers: { cookie, origin: 'http://127.0.0.1:1' } }],
   ],

@@ -1,0 +1,147 @@
+import { jest } from '@jest/globals'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Browser, BrowserContext } from 'playwright-core'
+import { exportSession } from '../../../src/studio/export-session.js'
+import { paths } from '../../../src/studio/routes.js'
+import { launchChromium } from '../chromium.js'
+import { openStage, type Stage } from './stage.js'
+
+jest.setTimeout(90_000)
+
+let browser: Browser
+let stage: Stage
+let strangers: Server
+let context: BrowserContext
+
+beforeAll(async () => {
+  browser = await launchChromium()
+  stage = await openStage()
+  strangers = createServer((_request, response) => {
+    response
+      .setHeader('content-type', 'text/html')
+      .end('<!doctype html><title>A page of somebody else</title>')
+  })
+  await new Promise<void>((resolve) => strangers.listen(0, '127.0.0.1', resolve))
+})
+
+afterAll(async () => {
+  await browser.close()
+  await stage.close()
+  await new Promise((resolve) => strangers.close(resolve))
+})
+
+beforeEach(async () => {
+  context = await browser.newContext()
+})
+
+afterEach(() => context.close())
+
+const origin = (): string => new URL(stage.url).origin
+
+/** A browser that has opened the studio, and then a page of somebody else's. */
+async function elsewhere(host: string) {
+  const page = await context.newPage()
+  await page.goto(stage.url)
+  await page.waitForSelector('.sessions')
+  const { port } = strangers.address() as AddressInfo
+  await page.goto(`http://${host}:${port}/`)
+  return page
+}
+
+it.each([
+  ['another site', 'evil.example'],
+  ['another port of this machine', '127.0.0.1'],
+])('%s reads nothing and answers nothing', async (_, host) => {
+  const page = await elsewhere(host)
+  const tried = await page.evaluate(
+    async ({ origin, answers, sessions, live }) => {
+      const outcomeOf = (asked: Promise<Response>) =>
+        asked.then(
+          async (response) => `${response.type} ${response.status} ${(await response.text()).length}`,
+          () => 'refused',
+        )
+      const post = (type: string, mode: RequestMode) =>
+        fetch(origin + answers, {
+          method: 'POST',
+          mode,
+          credentials: 'include',
+          headers: { 'content-type': type },
+          body: '{"type":"cancel"}',
+        })
+      return [
+        await outcomeOf(fetch(origin + sessions, { credentials: 'include' })),
+        await outcomeOf(fetch(origin + sessions, { credentials: 'include', mode: 'no-cors' })),
+        await outcomeOf(post('application/json', 'cors')),
+        await outcomeOf(post('text/plain', 'no-cors')),
+        await new Promise((resolve) => {
+          const source = new EventSource(origin + live, { withCredentials: true })
+          source.addEventListener('open', () => resolve('open'))
+          source.addEventListener('error', () => resolve('refused'))
+        }),
+        await new Promise((resolve) => {
+          const script = document.createElement('script')
+          script.src = `${origin}/client.js`
+          script.addEventListener('load', () => resolve('loaded'))
+          script.addEventListener('error', () => resolve('refused'))
+          document.head.append(script)
+        }),
+      ]
+    },
+    { origin: origin(), answers: paths.answers('expenses'), sessions: paths.sessions, live: paths.live() },
+  )
+  // What is opaque has no length: nothing of it can be read.
+  const unread = tried.map((one) => (typeof one === 'string' && /^opaque 0 0$/.test(one) ? 'refused' : one))
+  expect(unread).toEqual(unread.map(() => 'refused'))
+  expect((await stage.store.get('expenses'))?.summary?.state).toBe('WAITING_FOR_INPUT')
+  await page.evaluate(async (url) => {
+    const frame = document.createElement('iframe')
+    frame.src = url
+    document.body.append(frame)
+    await new Promise((resolve) => {
+      frame.addEventListener('load', resolve)
+    })
+  }, `${origin()}/`)
+  expect(await page.frames()[1]?.locator('#app').count()).toBe(0)
+})
+
+it('a name that somebody lets point to this machine is not the studio', async () => {
+  const page = await context.newPage()
+  const { port, search } = new URL(stage.url)
+  const response = await page.goto(`http://rebound.example:${port}/${search}`)
+  expect(response?.status()).toBe(403)
+  expect(await context.cookies()).toEqual([])
+})
+
+it('the cookie is for this page alone, and no script can read it', async () => {
+  const page = await context.newPage()
+  await page.goto(stage.url)
+  expect(page.url()).toBe(`${origin()}/`)
+  expect(await page.evaluate(() => document.cookie)).toBe('')
+  expect(await context.cookies()).toMatchObject([{ httpOnly: true, sameSite: 'Strict', domain: '127.0.0.1' }])
+})
+
+it('an exported session is one file that shows it, runs nothing of it, and asks nobody', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'statewright-export-'))
+  const file = join(folder, 'session.html')
+  await writeFile(file, await exportSession(stage.store, 'html'))
+  const page = await context.newPage()
+  const asked: string[] = []
+  const faults: string[] = []
+  page.on('request', (request) => asked.push(request.url()))
+  page.on('pageerror', ({ message }) => faults.push(message))
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(message.text())
+  })
+  await page.goto(pathToFileURL(file).href)
+  await page.waitForSelector('svg')
+  await page.getByText('It says <img src=x').first().waitFor()
+  expect(await page.evaluate(() => (globalThis as { hit?: unknown }).hit)).toBeUndefined()
+  expect(asked.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
+  expect(faults).toEqual([])
+  await rm(folder, { recursive: true })
+})
