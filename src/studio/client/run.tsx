@@ -229,6 +229,7 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
               </a>
             )}
           </p>
+          {session.problem !== null && <p class="problem-note">Damaged: {session.problem}</p>}
         </div>
         <div class="run-now">
           <span class="now-label">{row.label}</span>

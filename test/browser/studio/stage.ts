@@ -1,6 +1,8 @@
 import * as z from 'zod'
+import { damage } from '../../studio/rehearsed.js'
 import { createAgent, defineTool, memoryStore, openaiChat, type SessionStore } from '../../../src/index.js'
 import { type Scenario, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
+import { exportSession } from '../../../src/studio/export-session.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 
 /** What a model says that a page must not take for HTML. */
@@ -15,6 +17,10 @@ export interface Stage {
   paid: () => readonly number[]
   /** Plays a further session. */
   play: (session: string, words: string, turns: readonly Turn[]) => Promise<unknown>
+  /** Lets the store go away, and come back. */
+  setAway: (isAway: boolean) => void
+  /** A session as one file. */
+  exported: (session: string) => Promise<string>
   close(): Promise<void>
 }
 
@@ -58,7 +64,7 @@ const expenses: readonly Turn[] = [
 
 /** Has a store filled by rehearsed runs, and a studio over it. `records`: how long the longest session is, about. */
 export async function openStage({ records = 60 }: { records?: number } = {}): Promise<Stage> {
-  const store = memoryStore()
+  const { store, setAway } = leaving(memoryStore())
   const paid: number[] = []
   const played: { close(): Promise<void> }[] = []
   const tools = [
@@ -134,6 +140,8 @@ export async function openStage({ records = 60 }: { records?: number } = {}): Pr
     { text: `It says ${hostile}` },
   ])
   await halted(store, played)
+  await play('short', 'Which colour is the sky?', [{ text: 'Blue, mostly.' }])
+  await damage(store, 'damaged')
   const long: Turn[] = Array.from({ length: Math.round(records / 3) }, (_, at) => ({
     text: `Page ${at + 1}.`,
     toolCalls: [{ id: `c${at}`, name: 'look_up', arguments: { word: `word ${at}` } }],
@@ -148,9 +156,29 @@ export async function openStage({ records = 60 }: { records?: number } = {}): Pr
     studio,
     paid: () => paid,
     play,
+    setAway,
+    exported: (session) => exportSession(store, session),
     close: async () => {
       await studio.close()
       await Promise.all(played.map((each) => each.close()))
+    },
+  }
+}
+
+/** A store that cannot be listed or read while it is away. */
+function leaving(inner: SessionStore): { store: SessionStore; setAway: (isAway: boolean) => void } {
+  let isAway = false
+  const store = new Proxy(inner, {
+    get: (target, key: keyof SessionStore) => {
+      if (isAway && (key === 'list' || key === 'read')) throw new Error('The disk is gone.')
+      const value: unknown = Reflect.get(target, key)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+  return {
+    store,
+    setAway: (now) => {
+      isAway = now
     },
   }
 }

@@ -1,8 +1,12 @@
 import { jest } from '@jest/globals'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { startStudio } from '../../../src/studio/index.js'
 import type { MomentView, SessionView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
 import { openStage, type Stage } from './stage.js'
@@ -70,13 +74,12 @@ async function open(session: string, seq?: number): Promise<void> {
 const shown = () =>
   page.evaluate(() => ({
     active: [...document.querySelectorAll('.picture .active')].map((one) => one.getAttribute('data-state')),
-    taken: [
-      ...new Set(
-        [...document.querySelectorAll('.picture .taken')].flatMap(
-          (one) => one.getAttribute('data-transition')?.split('\n') ?? [],
-        ),
-      ),
-    ],
+    taken: [...document.querySelectorAll('.picture .taken')].map(
+      (one) => one.getAttribute('data-transition')?.split('\n') ?? [],
+    ),
+    drawn: [...document.querySelectorAll('.picture [data-transition]')].flatMap(
+      (one) => one.getAttribute('data-transition')?.split('\n') ?? [],
+    ),
     around: [...document.querySelectorAll('.picture .around')].map((one) => one.getAttribute('data-state')),
     value: document.querySelector('.slider input')?.getAttribute('aria-valuetext') ?? '',
     messages: document.querySelectorAll('.message').length,
@@ -128,7 +131,10 @@ describe('a run', () => {
         path.split('.').map((_, at, parts) => parts.slice(0, at + 1).join('.')),
       )
       expect(new Set(now.around)).toEqual(new Set(around))
-      for (const id of now.taken.filter((id) => row.taken.includes(id))) expect(row.taken).toContain(id)
+      // What is lit was taken, and what was taken and is drawn is lit.
+      expect(now.taken.filter((ids) => !ids.some((id) => row.taken.includes(id)))).toEqual([])
+      const lit = new Set(now.taken.flat())
+      expect(row.taken.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
       const moment = await get<MomentView>(paths.moment(session, row.seq))
       expect(now.messages).toBe(moment.transcript.length)
       if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
@@ -148,6 +154,14 @@ describe('a run', () => {
     expect(await at()).toBe(rows[0]?.seq)
     await page.keyboard.press('End')
     expect(await at()).toBe(rows.at(-1)?.seq)
+    const button = page.locator('.play')
+    await page.keyboard.press(' ')
+    expect(await button.getAttribute('aria-label')).toBe('Stop playing')
+    await page.waitForFunction(() =>
+      document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.startsWith('Record 2 '),
+    )
+    await page.keyboard.press(' ')
+    expect(await button.getAttribute('aria-label')).toBe('Play')
     for (const [key, name] of [
       ['2', 'Record'],
       ['3', 'State'],
@@ -158,6 +172,22 @@ describe('a run', () => {
       await page.keyboard.press(key)
       expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe(name)
     }
+  })
+
+  it('lets the token walk to where the machine goes, and jump where less motion is asked for', async () => {
+    await open('expenses')
+    const token = () => page.evaluate(() => document.querySelector('.token')?.getAttribute('transform'))
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    const [second, third] = [await token(), (await page.keyboard.press('ArrowRight'), await token())]
+    expect(third).not.toBe(second)
+    await page.emulateMedia({ reducedMotion: 'no-preference' })
+    await page.keyboard.press('ArrowLeft')
+    expect(await token()).toBe(second)
+    await page.keyboard.press('ArrowRight')
+    const walking = new Set<unknown>([second, third])
+    for (let at = await token(); at !== third; at = await token()) walking.add(at)
+    expect(walking.size).toBeGreaterThan(2)
   })
 
   it('takes what a tool or a model wrote for text', async () => {
@@ -172,6 +202,9 @@ describe('a run', () => {
     await open('expenses')
     await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
     expect((await shown()).active).toEqual(['RUNNING.asking.backingOff'])
+    await page.locator('.word:has-text("a call needs a person")').click()
+    expect((await shown()).active).toEqual(['WAITING_FOR_INPUT.approval'])
+    await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
     await page.selectOption('.chart-bar select', 'outline')
     const item = page.locator('[role=treeitem][aria-selected=true]').last()
     expect(await item.getAttribute('aria-label')).toBe('backingOff, active')
@@ -213,6 +246,68 @@ describe('what a person does', () => {
   })
 })
 
+describe('when something is not there', () => {
+  it('says that the store is away, keeps what it shows, and goes on when it is back', async () => {
+    stage.setAway(true)
+    await page.waitForSelector('.problem')
+    expect(await page.locator('.session').count()).toBeGreaterThan(4)
+    stage.setAway(false)
+    await page.waitForSelector('.problem', { state: 'detached' })
+  })
+
+  it('shows a damaged session as damaged, and the others as they are', async () => {
+    const row = page.locator('.group-damaged .session')
+    expect(await row.textContent()).toContain('damaged')
+    await row.locator('a').click()
+    // What stands before the damage can still be walked.
+    expect(await page.locator('.problem-note').textContent()).toMatch(/^Damaged: .*record/)
+    expect((await shown()).value).toContain('Record 2 of 2')
+  })
+
+  it('is read-only without an agent, and says how to get the actions', async () => {
+    const studio = await startStudio({ store: stage.store })
+    try {
+      await page.goto(studio.url)
+      await page.waitForSelector('.sessions .read-only')
+      await page.goto(`${new URL(studio.url).origin}/#/session/stuck`)
+      await page.waitForSelector('.panel .message')
+      expect(await page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
+      faults = faults.filter((fault) => !fault.includes('asked elsewhere'))
+    } finally {
+      await studio.close()
+    }
+  })
+})
+
+describe('a session as one file', () => {
+  it('is walked as in the studio, asks nobody for anything, and offers nothing to do', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'statewright-file-'))
+    try {
+      const file = join(folder, 'stuck.html')
+      await writeFile(file, await stage.exported('stuck'))
+      const { rows } = await get<SessionView>(paths.session('stuck'))
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(request.url()))
+      await page.goto(pathToFileURL(file).href)
+      await page.waitForSelector('.panel .message')
+      await page.keyboard.press('Home')
+      for (const row of rows) {
+        const now = await shown()
+        expect([now.value.includes(`Record ${row.seq} of`), new Set(now.active)]).toEqual([
+          true,
+          new Set(row.to),
+        ])
+        await page.keyboard.press('ArrowRight')
+      }
+      expect(asked.filter((url) => !url.startsWith('data:'))).toEqual([pathToFileURL(file).href])
+      expect(await page.locator('.actions, .edit, .live').count()).toBe(0)
+      faults = faults.filter((fault) => !fault.includes('asked elsewhere'))
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
+
 describe('every screen', () => {
   const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
   const screens = [
@@ -246,6 +341,14 @@ describe('every screen', () => {
     }
     faults = faults.filter((fault) => !fault.includes('404'))
     expect(serious).toEqual([])
+  })
+
+  it('is light or dark as the system is', async () => {
+    const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
+    await page.emulateMedia({ colorScheme: 'light' })
+    const light = await background()
+    await page.emulateMedia({ colorScheme: 'dark' })
+    expect(await background()).not.toBe(light)
   })
 
   it('says of a session that there is not what is wrong, and where to go', async () => {

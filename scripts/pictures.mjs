@@ -1,0 +1,85 @@
+// The pictures of docs/studio.md, from rehearsed sessions in chromium: `npm run pictures`. Pixels differ from machine to
+// machine, so what is checked (`--check`, without a browser) is what they were made with: the page's own code.
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chromium } from 'playwright-core'
+import { openStage } from './stage.mjs'
+
+const root = new URL('../', import.meta.url)
+const folder = new URL('docs/pictures/', root)
+const sources = [
+  'dist/src/studio/client.js',
+  'dist/src/studio/client.css',
+  'visualizations/agent.overview.svg',
+]
+
+async function sourceHash() {
+  const hash = createHash('sha256')
+  for (const source of sources) hash.update(await readFile(new URL(source, root)))
+  return `${hash.digest('hex')}\n`
+}
+
+async function check() {
+  const made = await readFile(new URL('made-with.txt', folder), 'utf8').catch(() => '')
+  if (made === (await sourceHash())) return console.log('The pictures of the studio are up to date.')
+  console.error('The studio looks different from its pictures: run npm run pictures, and look at them.')
+  process.exitCode = 1
+}
+
+async function make() {
+  const stage = await openStage()
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
+  })
+  await mkdir(folder, { recursive: true })
+  const origin = new URL(stage.url).origin
+
+  async function shoot(
+    name,
+    { hash, scheme = 'light', height = 800, until, act = async () => undefined, url },
+  ) {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height },
+      colorScheme: scheme,
+      reducedMotion: 'reduce',
+    })
+    const page = await context.newPage()
+    await page.goto(url ?? stage.url)
+    if (hash) await page.goto(`${origin}/${hash}`)
+    await page.waitForSelector(until)
+    await act(page)
+    // What is scrolled and what has come late is at its place.
+    await page.evaluate(
+      () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+    )
+    const session = await context.newCDPSession(page)
+    const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 90 })
+    await writeFile(new URL(`${name}.webp`, folder), Buffer.from(data, 'base64'))
+    await context.close()
+    console.log(`docs/pictures/${name}.webp`)
+  }
+
+  await shoot('sessions', { hash: '#/', until: '.session' })
+  await shoot('run', { hash: '#/session/expenses', until: '.pending', height: 900 })
+  await shoot('compare', { hash: '#/compare/expenses/paid', until: '.compare-chart svg' })
+  await shoot('chart', { hash: '#/chart/RUNNING.asking.requesting', until: '.about h1', scheme: 'dark' })
+  const file = new URL('node_modules/.exported.html', root)
+  await writeFile(file, await stage.exported('stuck'))
+  await shoot('file', {
+    url: file.href,
+    until: '.panel .message',
+    scheme: 'dark',
+    height: 900,
+    act: async (page) => {
+      await page.keyboard.press('4')
+      for (let step = 0; step < 3; step++) await page.keyboard.press('ArrowLeft')
+      await page.waitForSelector('.guards')
+    },
+  })
+  await browser.close()
+  await stage.close()
+  await writeFile(new URL('made-with.txt', folder), await sourceHash())
+}
+
+await (process.argv.includes('--check') ? check() : make())
