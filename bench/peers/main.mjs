@@ -21,6 +21,7 @@ bench/peers/node_modules when they are not there (750 MB), and writes the table 
   --quick        three short rounds, and nothing is written
   --only NAME    this one alone, beside the bare loop; may be given again, and nothing is written
                  (${peers.map(({ name }) => name).join(', ')})
+  --rounds N     how often everything is measured: 5, with --quick 3
   --node PATH    the Node that runs everything; several peers need 22.19 or later. Without it: this one, or where it is
                  older the one that comes with the peers (Linux on x64)
   --help         this text
@@ -40,7 +41,13 @@ function asked() {
     const text = { type: 'string' }
     const flag = { type: 'boolean', default: false }
     const { values } = parseArgs({
-      options: { quick: flag, help: flag, node: text, only: { ...text, multiple: true, default: [] } },
+      options: {
+        quick: flag,
+        help: flag,
+        node: text,
+        rounds: text,
+        only: { ...text, multiple: true, default: [] },
+      },
     })
     return values
   } catch (error) {
@@ -48,7 +55,7 @@ function asked() {
   }
 }
 
-const { quick, only, node: chosen, help: wantsHelp } = asked()
+const { quick, only, node: chosen, rounds: wanted, help: wantsHelp } = asked()
 if (wantsHelp) {
   process.stdout.write(help)
   process.exit(0)
@@ -57,6 +64,10 @@ for (const name of only) {
   if (!peers.some((peer) => peer.name === name)) leave(`There is no peer ${name}.\n\n${help}`)
 }
 const some = peers.filter(({ name }) => only.length === 0 || name === bare || only.includes(name))
+
+const rounds = Number(wanted ?? (quick ? 3 : 5))
+if (!Number.isSafeInteger(rounds) || rounds < 1)
+  leave(`--rounds: '${wanted}' is no number of rounds, such as 5.`)
 
 install(say)
 const node = nodeFor(chosen)
@@ -94,13 +105,13 @@ async function measured(name, { options, flags }) {
     if (had !== requests) return { why: `wrong work: the server had ${had} requests, not ${requests}` }
     return { value }
   } catch (error) {
-    await account()
-    const line = error.message.split('\n').find((text) => /Error|wrong work|timed? ?out/i.test(text))
-    return { why: (line ?? error.message).trim().slice(0, 200) }
+    const { refused } = await account()
+    if (refused) return { why: `wrong work: ${refused}` }
+    const line = error.message.split('\n').find((text) => /^\S*Error\b/.test(text))
+    return { why: (line ?? error.message).trim().replaceAll(here('../../'), '').slice(0, 200) }
   }
 }
 
-const rounds = quick ? 3 : 5
 const results = []
 for (const measure of measures(quick)) {
   const figures = new Map(some.map(({ name }) => [name, []]))

@@ -12,7 +12,7 @@ const ours = 'statewright'
 const ratios = ({ figures, failed }, name) =>
   failed.has(name) || failed.has(bare)
     ? []
-    : figures.get(name).map((value, i) => value / figures.get(bare)[i])
+    : (figures.get(name) ?? []).map((value, i) => value / figures.get(bare)[i])
 
 const rowsOf = (results, some, cell) =>
   some.map(({ name, title }) => ({
@@ -55,6 +55,6 @@ export function report({ results, some, node, rounds }) {
     table(rowsOf(results, some, figure)),
     ...(failures.length > 0 ? [`Without a figure:\n\n${failures.join('\n')}`] : []),
     ...(behind.length > 0 ? [`Cheaper than Statewright here:\n\n${behind.join('\n')}`] : []),
-    `${versions.join(', ')}. Node ${node.version}, ${cpus().length} × ${model.trim()}, medians of ${rounds} rounds, ${new Date().toISOString().slice(0, 10)}.`,
+    `${versions.join(', ')}. Node ${node.version}, ${cpus().length} × ${model.trim()}, medians of ${rounds === 1 ? 'one round' : `${rounds} rounds`}, ${new Date().toISOString().slice(0, 10)}.`,
   ].join('\n\n')
 }
