@@ -39,6 +39,7 @@ export interface Slots {
 /** What a run can have besides: each is on by itself, and all of them together. */
 export const others = [
   'one response instead of a stream',
+  'the Responses API',
   'an answer in pieces',
   'an output schema',
   'approval',

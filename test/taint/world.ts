@@ -13,6 +13,8 @@ import {
   formatEvents,
   openaiChat,
   type OpenAIChatOptions,
+  openaiResponses,
+  type OpenAIResponsesOptions,
   patternShield,
   type Run,
   type Shield,
@@ -146,7 +148,7 @@ class World {
       printed: this.#printed,
       results: this.#results,
       formatted: this.#events.map(formatEvents({ width: 10_000 })),
-      requests: this.#rehearsal?.requests.map(({ body }) => body),
+      requests: this.#rehearsal?.requests.map(({ body, sent }) => [body, sent]),
       replayed: { messages: replayed.messages, run: replayed.run },
       read: (await agent.readSession('s')).toJSON(),
       listed: await options.store?.list(),
@@ -318,7 +320,7 @@ class World {
   async #options(): Promise<AgentOptions> {
     const near = this.#near as SessionStore
     return {
-      model: openaiChat({ model: 'm', baseURL: this.#rehearsal?.url, ...this.#credentials() }),
+      model: this.#speak({ model: 'm', baseURL: this.#rehearsal?.url, ...this.#credentials() }),
       store: this.#has('a store that answers later') ? distant(near) : near,
       stream: !this.#has('one response instead of a stream'),
       interactive: this.#has('an interactive run'),
@@ -333,7 +335,11 @@ class World {
     }
   }
 
-  #credentials(): Partial<OpenAIChatOptions> {
+  get #speak() {
+    return this.#has('the Responses API') ? openaiResponses : openaiChat
+  }
+
+  #credentials(): Partial<OpenAIChatOptions & OpenAIResponsesOptions> {
     if (this.#scene !== 'credentials') return { apiKey: 'none' }
     switch (this.#cell.way) {
       case 'option':
@@ -393,7 +399,7 @@ class World {
     const pick = defineTool({ name: 'pick', ...described, client: true })
     const look = defineTool({ name: 'look', ...described, execute: () => slots.childWords })
     const child = createAgent({
-      model: openaiChat({ model: 'm', baseURL: this.#childModel?.url, apiKey: 'none' }),
+      model: this.#speak({ model: 'm', baseURL: this.#childModel?.url, apiKey: 'none' }),
       tools: [look],
       retry: { maxAttempts: 1 },
     })
