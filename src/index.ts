@@ -57,6 +57,7 @@ export {
   type OpenAIResponsesOptions,
 } from './core/models/openai/responses/openai-responses.js'
 export {
+  type HostedCall,
   ModelError,
   type ModelProvider,
   type ModelRequest,

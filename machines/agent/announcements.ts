@@ -1,4 +1,5 @@
 import type { ContextStrategy } from './fit.js'
+import type { Json } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, CallInQuestion, Reason } from './outcome.js'
 import type { ResultStatus } from './results.js'
@@ -131,12 +132,14 @@ export type Step =
   /** `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own. */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
+  /** A tool that the provider itself runs, while the model answers: `web_search`, `code_interpreter`, … */
+  | { stepType: 'hosted'; stepId: string; name: string }
 
 /**
  * What kinds of work a run consists of.
  *
  * @example
- * const icons: Record<StepType, string> = { inference: '✎', tool_execution: '⚙', shield_call: '⛨', memory_retrieval: '⌕' }
+ * const icons: Record<StepType, string> = { inference: '✎', tool_execution: '⚙', shield_call: '⛨', memory_retrieval: '⌕', hosted: '☁' }
  */
 export type StepType = Step['stepType']
 
@@ -195,6 +198,8 @@ export type StepCompleted = {
   | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })
   | (StepOf<'shield_call'> & { payload: { violation: Violation | null } })
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
+  /** The call as the provider tells it; null where shields look at calls or answers, and where it did not end. */
+  | (StepOf<'hosted'> & { payload: { item: Json | null } })
 )
 
 /**

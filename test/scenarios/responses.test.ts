@@ -1,5 +1,5 @@
 import { createAgent, memoryStore, type Message, openaiResponses, patternShield } from '../../src/index.js'
-import type { AgentOptions, HistoryMessage } from '../../src/index.js'
+import type { AgentEvent, AgentOptions, HistoryMessage } from '../../src/index.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { events, json, serve } from '../core/models/server.js'
 import { tool } from '../support/tools.js'
@@ -136,6 +136,41 @@ describe.each([true, false])('in the Responses API (stream: %s)', (stream) => {
     expect(kinds.length % 3).toBe(0)
     for (let at = 0; at < kinds.length; at += 3)
       expect(kinds.slice(at, at + 3)).toEqual(['reasoning', 'function_call', 'function_call_output'])
+  })
+
+  it('tools that the provider runs are told as steps, and go back', async () => {
+    const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { query: 'fours' } }
+    const linked = { id: 'mcp_1', type: 'mcp_call', server_label: 'zip', name: 'shorten', output: 'x.yz' }
+    const answers = [[searched, linked, words('It is 4.')], [words('Done.')]]
+    for (const isShielded of [false, true]) {
+      const shields = { output: [patternShield({ name: 'numbers', patterns: [/4711/], action: 'redact' })] }
+      await using stage = await theatre(answers, {
+        stream,
+        store: memoryStore(),
+        ...(isShielded && { shields }),
+      })
+      const agent = stage.agent()
+      const run = agent.run('How many?', { session: 's' })
+      const told: AgentEvent[] = []
+      run.events$.subscribe((event) => void told.push(event))
+      expect((await run.result).output).toBe('It is 4.')
+      const steps = told.flatMap((event) =>
+        'stepType' in event && event.stepType === 'hosted' ? [event] : [],
+      )
+      expect(steps.map(({ type, name }) => `${type} ${name}`)).toEqual([
+        'step_started web_search',
+        'step_completed web_search',
+        'step_started zip.shorten',
+        'step_completed zip.shorten',
+      ])
+      const [, done] = steps
+      expect(done).toMatchObject({
+        outcome: 'ok',
+        payload: { item: isShielded ? null : { action: { query: 'fours' } } },
+      })
+      await agent.run('And?', { session: 's' }).result
+      expect(stage.input(1).slice(1, 4)).toEqual([searched, linked, words('It is 4.')])
+    }
   })
 
   it('commentary is streamed, and the output is the final answer', async () => {

@@ -13,7 +13,12 @@ import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import { checkedFailure, checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
-import { ModelError, type ModelProvider, type ModelRequest } from '../models/provider.js'
+import {
+  ModelError,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+} from '../models/provider.js'
 import { refuseMedia } from '../models/result-media.js'
 import { estimatePartialUsage, estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
 import { refuseUnknownPrice } from './refusals.js'
@@ -36,6 +41,8 @@ export interface Asking<Output> {
   /** Right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
+  /** A tool of the provider's own begins to work, or has ended. */
+  onHosted?: ModelRequestOptions['onHosted']
   /** Another model is asked: what was said is taken back. */
   onAnother?: () => void
   /** What may be known of the text of an answer that failed midway. */
@@ -50,7 +57,7 @@ export interface Asking<Output> {
  */
 export async function askModel<Output>(
   { parts, live, context, abort }: AskScope,
-  { request, needsPrice, onSend, onDelta, onAnother, heard, take }: Asking<Output>,
+  { request, needsPrice, onSend, onDelta, onHosted, onAnother, heard, take }: Asking<Output>,
 ): Promise<Output> {
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
@@ -89,6 +96,7 @@ export async function askModel<Output>(
           onDelta(text ?? '', reasoning ?? '')
         },
         onWarning: (code, message) => warnOnce(live, code, message),
+        ...(onHosted && { onHosted }),
         onModel: (next, after) => {
           if (after !== null) {
             const failure = checkedFailure(after)

@@ -13,6 +13,7 @@ import { prepareCalls } from '../tools/prepare.js'
 import { askModel } from './ask-model.js'
 import { clearedReasoning } from './cleared-reasoning.js'
 import { deltaSink } from './cleared-stream.js'
+import { hostedSteps } from './hosted-steps.js'
 import { inference } from './inference.js'
 import { requestOf } from './request-of.js'
 
@@ -63,6 +64,7 @@ export function requestModel(
       onDelta: (text, reasoning) => {
         shown.write(text, reasoning)
       },
+      onHosted: hostedSteps(live, self, context),
       onAnother: () => {
         shown.restart()
       },

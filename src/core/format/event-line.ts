@@ -139,6 +139,8 @@ function workOf(step: StepCompleted): string {
       return step.summary ? 'summary' : 'inference'
     case 'shield_call':
       return `shields (${step.point})`
+    case 'hosted':
+      return printable(step.name)
     default:
       return 'memory'
   }

@@ -50,6 +50,12 @@ export class OpenSteps {
     this.#teller.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
+  /** The work has ended by itself, before whoever does it. */
+  end<Type extends StepType, Output>(work: Work<Type, Output>, ending: Ending<Type>): void {
+    const open = this.#open.find((one) => one.work === (work as unknown))
+    if (open !== undefined) this.#complete(open, ending as unknown as Ending<StepType>)
+  }
+
   /** Ends what `event` ends, once the agent stands where it leads and before it announces anything. */
   endWith(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
     if (this.#open.length === 0) return

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import {
   type FailureWords,
@@ -105,6 +105,21 @@ export interface ModelRequest {
 }
 
 /**
+ * A call of a tool that the provider itself runs.
+ *
+ * @example
+ * const searched: HostedCall = { id: 'ws_1', name: 'web_search', item: { type: 'web_search_call', status: 'completed' } }
+ */
+export interface HostedCall {
+  /** The same when it begins and when it ends. */
+  id: string
+  /** What is called. */
+  name: string
+  /** As the provider tells it, when it has ended; null when it begins. */
+  item: Json | null
+}
+
+/**
  * What a provider is told to stop by, and what it tells while it works.
  *
  * @example
@@ -131,6 +146,8 @@ export interface ModelRequestOptions {
    * example. The same words are told once a run. Never throws.
    */
   onWarning?: (code: string, message: string) => void
+  /** Call it when a tool that the provider itself runs begins to work, and when it has ended. Never throws. */
+  onHosted?: (call: HostedCall) => void
   /**
    * Call it before a model is asked that is not the provider's own `provider` and `model`: what is used from here on is
    * priced as its. `after`: why the one before was given up; what that had said is taken back. Never throws.

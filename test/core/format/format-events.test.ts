@@ -112,6 +112,20 @@ describe('steps', () => {
     expect(out).toContain('  steps   1\n')
   })
 
+  test('name the tools that the provider runs', () => {
+    const hosted = {
+      type: 'step_completed',
+      stepType: 'hosted',
+      stepId: 'r.s1.hosted.1',
+      name: 'web_search',
+      startedAt: 0,
+      completedAt: 200,
+      outcome: 'ok',
+      payload: { item: null },
+    } as const
+    expect(shown([hosted])).toBe('  ◷ web_search 200 ms\n')
+  })
+
   test('never cut a text in two: the line comes when the text has ended', () => {
     expect(shown([says('Hel'), thought(), says('lo'), says('', true)])).toBe(
       'Hello\n  ◷ inference 1.5 s, 1,234 tokens\n',

@@ -2,7 +2,7 @@ import type { ModelFailure, ModelResponse } from '../../../../machines/agent/res
 import { asObject } from '../as-json.js'
 import { isMarkup } from '../error-body.js'
 import { bodyFailure, toModelFailure } from '../failures.js'
-import { ModelError } from '../provider.js'
+import { type HostedCall, ModelError } from '../provider.js'
 import type { AnswerFormat, Fold } from './answer-format.js'
 import type { Delta } from './delta.js'
 import { refuseTooLarge } from './limits.js'
@@ -15,6 +15,7 @@ export interface ReadAnswerOptions {
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
   onDelta: (text: string, reasoning: string) => void
   onActivity: (kind: 'content' | 'keep_alive') => void
+  onHosted?: ((call: HostedCall) => void) | undefined
 }
 
 export interface AnswerReader {
@@ -60,7 +61,7 @@ interface Sink {
 }
 
 /** Chooses how to read by the first character that is no white space. `ended` says that the end was announced. */
-function createBody(fold: Fold, url: string, { format, signal, onDelta }: ReadAnswerOptions) {
+function createBody(fold: Fold, url: string, { format, signal, onDelta, onHosted }: ReadAnswerOptions) {
   let sink: Sink | null = null
   const body = {
     ended: false,
@@ -86,10 +87,11 @@ function createBody(fold: Fold, url: string, { format, signal, onDelta }: ReadAn
     throw invalidResponse(url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
   }
 
-  function show({ text, reasoning }: Delta): void {
+  function show({ text, reasoning, hosted }: Delta): void {
     // Whoever reads the deltas may abort between two of them.
     if (signal.aborted) throw signal.reason
     if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+    for (const call of hosted ?? []) onHosted?.(call)
   }
 
   function events(): Sink {

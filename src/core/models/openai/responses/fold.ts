@@ -8,6 +8,7 @@ import type { AnswerFormat, Fold } from '../answer-format.js'
 import { type Delta, noDelta } from '../delta.js'
 import { refuseTooLarge } from '../limits.js'
 import { readUsage } from '../usage.js'
+import { createHostedCalls } from './hosted.js'
 import { createOutputItems } from './items.js'
 import { responseOf, textIn, thoughtsIn } from './response-of.js'
 
@@ -31,6 +32,7 @@ const terminal = new Set(['response.completed', 'response.incomplete', 'response
 /** Events of the Responses API, or one `response`, folded into one answer. */
 export function createResponsesFold(from: string): Fold {
   const items = createOutputItems()
+  const hosted = createHostedCalls()
   /** As the last event that had one said it. */
   let response: JsonObject = {}
   /** The answer's own list of items; null while it has not ended, and where it lists none. */
@@ -73,7 +75,9 @@ export function createResponsesFold(from: string): Fold {
     })
     if (listed.length === 0) return noDelta
     output = listed
-    return add({ text: rest(text, textIn(listed)), reasoning: rest(reasoning, thoughtsIn(listed)) })
+    const told = listed.flatMap((item, at) => hosted.tell(item, at, true))
+    const shown = { text: rest(text, textIn(listed)), reasoning: rest(reasoning, thoughtsIn(listed)) }
+    return add(told.length > 0 ? { ...shown, hosted: told } : shown)
   }
 
   return {
@@ -96,7 +100,14 @@ export function createResponsesFold(from: string): Fold {
       const piece = asText(event.delta)
       refuseTooLarge((size += piece.length))
       if (!idle.has(type) && event.delta !== '') progress += 1
-      return add(items.push(type, event))
+      const item = asObject(event.item)
+      const at = event.output_index
+      const told =
+        item === null || typeof at !== 'number'
+          ? []
+          : hosted.tell(item, at, type === 'response.output_item.done')
+      const shown = items.push(type, event)
+      return add(told.length > 0 ? { ...shown, hosted: told } : shown)
     },
 
     lose() {
