@@ -1,18 +1,18 @@
 import { sha256 } from '../../guards/lib/sha256.js'
 import type { Json, JsonObject } from '../../machines/agent/json.js'
-import type { AssistantMessage, ProviderItems } from '../../machines/agent/messages.js'
+import type { AssistantMessage, ProviderItems, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/response.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 import type { ProviderData } from './spec.js'
 
 /**
  * A piece of an answer that its provider wants back. What the message has itself is not repeated: of a text its length,
- * of a call its place among the calls.
+ * of a call its place among the calls, and what it can be known by.
  */
 export type EchoPart = JsonObject &
   (
     | { type: 'text'; length: number }
-    | { type: 'call'; index: number }
+    | { type: 'call'; index: number; said: string }
     | { type: 'reasoning'; text: string }
     /** What the provider has done itself, and other things that it alone understands. */
     | { type: 'tool-call' | 'tool-result' | 'file' | 'reasoning-file' | 'custom' }
@@ -73,7 +73,15 @@ function refersToServer(part: EchoPart): boolean {
   return options !== null && Object.values(options).some((own) => asText(asObject(own)?.itemId) !== '')
 }
 
-function fingerprint(text: string, calls: ModelResponse['toolCalls']): string {
-  const said = [text, ...calls.map(({ function: { name, arguments: input } }) => [name, input])]
+function fingerprint(text: string, calls: readonly ToolCall[]): string {
+  return digest([text, ...calls.map(fingerprintOf)])
+}
+
+/** What a call is known by: its name and its arguments. */
+export function fingerprintOf({ function: { name, arguments: input } }: ToolCall): string {
+  return digest([name, input])
+}
+
+function digest(said: readonly string[]): string {
   return sha256(JSON.stringify(said)).slice(0, 16)
 }

@@ -7,7 +7,7 @@ import { type Delta, noDelta } from '../core/models/openai/delta.js'
 import { toBase64 } from '../core/models/media.js'
 import { plainExtra } from '../core/models/plain-extra.js'
 import { ModelError } from '../core/models/provider.js'
-import { itemsOf, type EchoPart } from './echo.js'
+import { type EchoPart, fingerprintOf, itemsOf } from './echo.js'
 import { finishOf, usageOf } from './usage.js'
 
 /** A piece of the answer, as far as it has come. */
@@ -154,7 +154,7 @@ export function createFold(provider: string, version: string): Fold {
       const text = joined(blocks, 'text', '')
       const toolCalls = callsOf(blocks)
       const { finishReason, complete } = finishOf(end?.['finishReason'])
-      const items = itemsOf(provider, { text, toolCalls }, echoParts(blocks))
+      const items = itemsOf(provider, { text, toolCalls }, echoParts(blocks, toolCalls))
       return {
         text,
         reasoning: joined(blocks, 'reasoning', paragraph),
@@ -193,7 +193,7 @@ function callsOf(blocks: readonly Block[]): ToolCall[] {
   )
 }
 
-function echoParts(blocks: readonly Block[]): EchoPart[] {
+function echoParts(blocks: readonly Block[], toolCalls: readonly ToolCall[]): EchoPart[] {
   let calls = 0
   return blocks.flatMap((block): EchoPart[] => {
     if (block.type === 'other') return [block.part]
@@ -206,7 +206,11 @@ function echoParts(blocks: readonly Block[]): EchoPart[] {
       case 'reasoning':
         return [{ type: 'reasoning', text: block.text, ...options }]
       default:
-        if (!block.hosted) return [{ type: 'call', index: calls++, ...options }]
+        if (!block.hosted) {
+          const index = calls++
+          const call = toolCalls[index]
+          return call === undefined ? [] : [{ type: 'call', index, said: fingerprintOf(call), ...options }]
+        }
         return [
           {
             type: 'tool-call',

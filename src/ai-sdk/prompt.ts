@@ -12,7 +12,7 @@ import type { ModelRequest } from '../core/models/provider.js'
 import { withMediaAfter } from '../core/models/result-media.js'
 import { wellFormed } from '../core/models/well-formed.js'
 import { marked, type CacheMark } from './cache.js'
-import { type Echo, echoOf, optionsOf } from './echo.js'
+import { type Echo, echoOf, fingerprintOf, optionsOf } from './echo.js'
 import { filePart, type FileTarget } from './files.js'
 import type { FileData, PromptMessage, PromptPart, ToolOutput } from './spec.js'
 
@@ -132,7 +132,9 @@ function answer(message: AssistantMessage, target: PromptTarget): PromptPart[] {
   const text = [message.content, message.refusal].find((words) => !isBlank(words)) ?? ''
   const calls = (message.tool_calls ?? []).map((call) => callPart(call, target))
   if (echo === null) return [...textPart(text), ...calls]
-  return echo.isWhole ? retold(echo, text, calls, target) : changed(echo, text, calls, target)
+  return echo.isWhole
+    ? retold(echo, text, calls, target)
+    : changed(echo, text, message.tool_calls ?? [], target)
 }
 
 function textPart(text: string): PromptPart[] {
@@ -168,17 +170,25 @@ function retold({ parts }: Echo, text: string, calls: PromptPart[], target: Prom
   })
 }
 
-/** The thoughts stay, what has been changed is written out; what belonged to its old words is left out. */
-function changed({ parts }: Echo, text: string, calls: PromptPart[], target: PromptTarget): PromptPart[] {
+/** The thoughts stay, what has been changed is written out: without what belonged to its old words. */
+function changed(
+  { parts }: Echo,
+  text: string,
+  calls: readonly ToolCall[],
+  target: PromptTarget,
+): PromptPart[] {
   const thoughts = parts
     .filter(({ type }) => type === 'reasoning')
-    .flatMap((part) => otherPart(part, calls, target))
-  const signed = parts.filter(({ type }) => type === 'call')
-  const options = new Map(signed.map((part) => [Number(part['index']), optionsOf(part)]))
+    .flatMap((part) => otherPart(part, [], target))
   return [
     ...thoughts,
     ...textPart(text),
-    ...calls.map((call, index): PromptPart => ({ ...call, ...options.get(index) })),
+    ...calls.map((call, i): PromptPart => {
+      const same = parts.find(
+        ({ type, index, said }) => type === 'call' && index === i && said === fingerprintOf(call),
+      )
+      return { ...callPart(call, target), ...(same && optionsOf(same)) }
+    }),
   ]
 }
 

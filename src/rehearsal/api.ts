@@ -15,7 +15,7 @@ export interface Api {
   /** A body as a Chat Completions request; some APIs have a part of it in the path. @throws Refusal */
   read(sent: unknown, path: string): ChatRequest
   /** What is wrong with a body that only this API has rules for, in one sentence; null when nothing is. */
-  strictProblem(sent: unknown): { message: string; param: string } | null
+  strictProblem(sent: unknown, request: ChatRequest): { message: string; param: string } | null
   speech(turn: Turn, request: ChatRequest, envelope: Envelope): Speech
   refusalBody(refusal: Refusal): object
 }

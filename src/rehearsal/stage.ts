@@ -124,7 +124,9 @@ export class Stage {
 
   /** The next turn for a request that deserves one. */
   #cueFor({ body, sent, conversation, scenario }: RecordedRequest, api: Api): Cue {
-    const found = this.#settings.strict ? (api.strictProblem(sent) ?? strictProblem(body, api.limits)) : null
+    const found = this.#settings.strict
+      ? (api.strictProblem(sent, body) ?? strictProblem(body, api.limits))
+      : null
     if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
     const problem = this.#settings.strictHistory ? historyProblem(body.messages) : null
     if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')

@@ -1,5 +1,9 @@
+import { z } from 'zod'
+import { languageModel } from '../../src/ai-sdk/index.js'
+import { createAgent, patternShield } from '../../src/index.js'
+import type { Turn } from '../../src/rehearsal/index.js'
 import { tool } from '../support/tools.js'
-import { packages, playedBy } from './support.js'
+import { packages, playedBy, stageOf, stateless } from './support.js'
 
 describe.each(Object.entries(packages))('%s', (name, make) => {
   const isAnthropic = name.startsWith('anthropic')
@@ -41,10 +45,56 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
       totalTokens: 130,
       cachedInputTokens: 40,
       reasoningTokens: isAnthropic ? 0 : 10,
+      ...(isAnthropic && { cacheWriteTokens: 20 }),
       estimated: false,
     })
     const [said] = result.messages.filter(({ role }) => role === 'assistant')
     if (!name.startsWith('openai v'))
       expect(said).toMatchObject({ content: 'Let me see.', reasoning: 'Two sums.' })
+  })
+})
+
+const schema = z.object({ city: z.string(), days: z.int() })
+const paris = { city: 'Paris', days: 3 }
+
+describe.each(Object.entries(packages))('%s', (name, make) => {
+  it.each([true, false])('answers with an object, beside its tools (stream: %s)', async (stream) => {
+    const look = tool('look', () => 'Three days.', { readOnly: true })
+    // Where nothing else is known of a provider, the answer is asked for by a tool.
+    const byFormat = name.startsWith('openai v') || name.startsWith('openai responses')
+    const answer: Turn = byFormat
+      ? { text: JSON.stringify(paris) }
+      : { toolCalls: [{ name: 'final_answer', arguments: paris }] }
+    const { result } = await playedBy(make, [{ toolCalls: [{ name: 'look' }] }, answer], {
+      tools: [look],
+      output: { schema },
+      stream,
+    })
+    expect(result).toMatchObject({ state: 'COMPLETED', object: paris })
+  })
+
+  it('is a sub-agent, and is shown no more than shields let through', async () => {
+    const hide = patternShield({ name: 'hide', patterns: [/4711/g], action: 'redact' })
+    const stage = await stageOf(
+      make,
+      [
+        { toolCalls: [{ name: 'helper', arguments: { task: 'Look for 4711.' } }] },
+        { text: 'The code is 4711.' },
+        { text: 'Done: 4711.' },
+      ],
+      {},
+    )
+    const model = languageModel(make(stage.rehearsal.url), name.includes('responses') ? stateless : {})
+    const helper = createAgent({ model, clock: stage.clock }).asTool({
+      name: 'helper',
+      description: 'Helps.',
+      maxSteps: 2,
+    })
+    const shields = { input: [hide], toolInput: [hide], toolOutput: [hide], output: [hide] }
+    const agent = createAgent({ model, tools: [helper], shields, clock: stage.clock })
+    const result = await agent.run('What is behind 4711?').result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: expect.not.stringContaining('4711') })
+    expect(stage.requests.map(({ refused }) => refused)).toEqual([null, null, null])
+    expect(JSON.stringify(stage.requests.map(({ sent }) => sent))).not.toContain('4711')
   })
 })

@@ -20,7 +20,7 @@ export const geminiApi: Api = {
       method === 'streamGenerateContent',
     )
   },
-  strictProblem: (sent) => unsignedCall(sent),
+  strictProblem: (sent, { model }) => unsignedCall(sent, model),
   speech,
   refusalBody: ({ status, code, message }) => errorBody(status, undefined, `${code}: ${message}`),
 }
@@ -127,8 +127,11 @@ function signatureOf(call: { name: string; args?: unknown }): string {
 /** What Gemini takes in the place of a signature, for calls that it did not make. */
 const anySignature = 'skip_thought_signature_validator'
 
-/** A call that came with a signature has to come back with it: the first of each batch, of the turn that is under way. */
-function unsignedCall(sent: unknown): ReturnType<Api['strictProblem']> {
+/**
+ * A call that came with a signature comes back with that one, and to Gemini 3 not without: the first of each batch, of the turn
+ * that is under way.
+ */
+function unsignedCall(sent: unknown, model: string): ReturnType<Api['strictProblem']> {
   const { contents } = readGeminiRequest(sent)
   const turn = contents.findLastIndex(
     ({ role, parts }) => role === 'user' && parts.some(({ text }) => text !== undefined),
@@ -138,6 +141,7 @@ function unsignedCall(sent: unknown): ReturnType<Api['strictProblem']> {
     const call = parts[at]
     if (i < turn || role !== 'model' || call?.functionCall === undefined) continue
     if ([signatureOf(call.functionCall), anySignature].includes(call.thoughtSignature ?? '')) continue
+    if (call.thoughtSignature === undefined && !model.startsWith('gemini-3')) continue
     const param = `contents[${i}].parts[${at}]`
     return { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }
   }

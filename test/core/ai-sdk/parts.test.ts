@@ -100,6 +100,39 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
+  it('a call that was changed goes back without what had come with it, its neighbour with it', async () => {
+    const sent: CallOptions[] = []
+    const signed = (id: string) => ({
+      type: 'tool-call',
+      toolCallId: id,
+      toolName: 'look',
+      input: `{"at":"${id}"}`,
+      providerMetadata: { mine: { signature: id } },
+    })
+    const provider = languageModel(sdkModel([signed('a'), signed('b')], { version, sent }))
+    const { response } = await askOnce(provider, { stream: false })
+    const calls = response.toolCalls.map((call, i) =>
+      i === 0 ? { ...call, function: { name: 'look', arguments: '{"at":"[hidden]"}' } } : call,
+    )
+    const said = message('assistant', {
+      content: null,
+      tool_calls: calls,
+      ...(response.providerItems && { provider_items: response.providerItems }),
+    })
+    const results = calls.map(({ id }) => message('tool', { tool_call_id: id, content: 'Seen.' }))
+    await askOnce(provider, { messages: [user, said, ...results] })
+    expect(sent[1]?.prompt[1]?.content).toEqual([
+      { type: 'tool-call', toolCallId: 'a', toolName: 'look', input: { at: '[hidden]' } },
+      {
+        type: 'tool-call',
+        toolCallId: 'b',
+        toolName: 'look',
+        input: { at: 'b' },
+        providerOptions: { mine: { signature: 'b' } },
+      },
+    ])
+  })
+
   it('a call whose end never came is a call all the same, for what cut it off to be seen', async () => {
     const parts = [
       { type: 'tool-input-start', id: 'c1', toolName: 'add' },

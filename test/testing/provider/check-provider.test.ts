@@ -143,7 +143,7 @@ it.each(mistakes)('a provider that %s is found out', async (_what, wrap, expecte
   const skip = Object.fromEntries(
     [...names].filter((name) => !expected.includes(name)).map((name) => [name, 'not asked']),
   )
-  const { checks, broken } = await checkProvider(mistaken(wrap), startRehearsal, { skip, withinMs: 500 })
+  const { checks, broken } = await checkProvider(mistaken(wrap), startRehearsal, { skip, withinMs: 300 })
   const found = checks.filter(({ outcome }) => outcome === 'broken').map(({ name }) => name)
   expect(found).toEqual(expect.arrayContaining(expected))
   expect(broken).toHaveLength(found.length)
