@@ -118,6 +118,8 @@ export class Actions {
     const changed = edit && (await this.#editOf(id, at, edit))
     const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
     if (run) await this.#resumed(sessionId)
+    // From here on the other session knows of it.
+    await this.#library.row(sessionId)
     return { sessionId }
   }
 

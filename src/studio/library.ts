@@ -56,6 +56,13 @@ export class Library {
     return isRead ? rows() : known
   }
 
+  /** Sessions that are forks of this one, as far as their logs were read. */
+  forksOf(id: string): { sessionId: string; seq: number }[] {
+    return [...this.#told].flatMap(([sessionId, { told }]) =>
+      told.forkedFrom?.sessionId === id ? [{ sessionId, seq: told.forkedFrom.seq }] : [],
+    )
+  }
+
   /** One row with what its log tells; null: it is gone. */
   async row(id: string): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null

@@ -34,7 +34,10 @@ export class LiveFeed {
   #problem: string | null = null
   #timer: ReturnType<typeof setTimeout> | undefined
   #isLooking = false
+  /** Whether something has happened since the last look began. */
   #isDue = false
+  #restMs = 0
+  #nextAt = Infinity
   #isClosed = false
 
   constructor(library: Library, runs: AttachedRuns) {
@@ -62,14 +65,10 @@ export class LiveFeed {
     for (const viewer of this.#viewers) if (isFor(viewer, message)) write(viewer, message)
   }
 
-  /** Looks at the store now: something has happened in this process. */
+  /** Something has happened in this process: the store is looked at as soon as it may be. */
   soon(): void {
-    if (this.#isClosed || this.#isDue) return
     this.#isDue = true
-    setImmediate(() => {
-      this.#isDue = false
-      void this.#look()
-    })
+    if (!this.#isLooking) this.#later(this.#restMs)
   }
 
   close(): void {
@@ -79,10 +78,21 @@ export class LiveFeed {
     this.#viewers.clear()
   }
 
-  async #look(): Promise<void> {
-    if (this.#isLooking || this.#isClosed || this.#viewers.size === 0) return
-    this.#isLooking = true
+  #later(ms: number): void {
+    if (this.#isClosed || this.#viewers.size === 0) return
+    const at = performance.now() + ms
+    // What happens again and again does not put it off.
+    if (at >= this.#nextAt) return
     clearTimeout(this.#timer)
+    this.#nextAt = at
+    this.#timer = setTimeout(() => void this.#look(), ms)
+    this.#timer.unref()
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true
+    this.#isDue = false
+    this.#nextAt = Infinity
     const began = performance.now()
     try {
       await this.#tellRows()
@@ -90,14 +100,12 @@ export class LiveFeed {
       this.#say(null)
     } catch (error) {
       this.#say(problemOf(error))
-    } finally {
-      this.#isLooking = false
     }
-    if (this.#isClosed) return
-    // A store that is slow to list is asked less often.
-    const pause = Math.max(lookMs, 4 * (performance.now() - began))
-    this.#timer = setTimeout(() => void this.#look(), pause)
-    this.#timer.unref()
+    this.#isLooking = false
+    const took = performance.now() - began
+    // A store that is slow to list is asked less often, and never all the time.
+    this.#restMs = Math.max(20, took)
+    this.#later(this.#isDue ? this.#restMs : Math.max(lookMs, 4 * took))
   }
 
   async #tellRows(): Promise<void> {

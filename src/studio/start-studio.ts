@@ -85,6 +85,13 @@ export async function startStudio({
       'store',
     )
   }
+  if (agent && madeOf.has(agent) && !madeOf.get(agent)?.store) {
+    throw new ConfigError(
+      'invalid_config',
+      'This agent has no store, so it cannot go on with sessions that are in one: createAgent({ store }).',
+      'agent',
+    )
+  }
   const runs: AttachedRuns = new AttachedRuns(
     (text) => {
       feed.tell(text)

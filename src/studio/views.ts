@@ -63,9 +63,6 @@ export class Views {
     const session = await this.#library.row(id)
     if (session === null) throw unknownSession(id)
     const isLost = session.standing === 'interrupted'
-    const forks = (await this.#library.rows()).flatMap(({ id: sessionId, forkedFrom }) =>
-      forkedFrom?.sessionId === id ? [{ sessionId, seq: forkedFrom.seq }] : [],
-    )
     return {
       session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },
       rows: fold.rows,
@@ -73,7 +70,7 @@ export class Views {
         isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
       ),
       gaps: [...fold.gaps],
-      forks,
+      forks: this.#library.forksOf(id),
     }
   }
 

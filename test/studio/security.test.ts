@@ -150,6 +150,12 @@ test('it listens on this machine alone, says so when it cannot, and stops', asyn
     message: expect.stringContaining('The studio cannot listen') as string,
   })
   await expect(startStudio({})).rejects.toMatchObject({ code: 'invalid_config', subject: 'store' })
+  const { agent, close } = await rehearsedAgent(memoryStore(), eventful, { store: undefined } as never)
+  await expect(startStudio({ store: memoryStore(), agent })).rejects.toMatchObject({
+    code: 'invalid_config',
+    subject: 'agent',
+  })
+  await close()
   await Promise.all([studio.close(), studio.close()])
   await expect(fetch(studio.url)).rejects.toThrow()
 })
