@@ -1,28 +1,34 @@
-// The sessions that pictures are made of: those that the browser tests play, in a studio.
-import { mkdtemp, rm } from 'node:fs/promises'
+// Scripts that play what tests play: the sessions that pictures are made of are those of the browser tests, in a studio.
+import { mkdtempSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Has the stage of the tests played, and a `get` for what its studio tells. */
-export async function openStage() {
+/** A module of the sources with what it imports, as the compiler would leave it. */
+export async function importSource(entry) {
   // Inside the project: packages are found from there.
-  const folder = await mkdtemp(`${root}node_modules/.stage-`)
-  const outfile = `${folder}/stage.mjs`
+  const folder = mkdtempSync(`${root}node_modules/.source-`)
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const outfile = `${folder}/source.mjs`
   await build({
     absWorkingDir: root,
-    entryPoints: ['test/browser/studio/stage.ts'],
+    entryPoints: [entry],
     outfile,
     bundle: true,
     format: 'esm',
+    target: 'es2022',
     platform: 'node',
     packages: 'external',
     logLevel: 'error',
   })
-  const { openStage } = await import(outfile)
+  return import(outfile)
+}
+
+/** Has the stage of the tests played, and a `get` for what its studio tells. */
+export async function openStage() {
+  const { openStage } = await importSource('test/browser/studio/stage.ts')
   const stage = await openStage()
-  await rm(folder, { recursive: true })
   const { headers } = await fetch(stage.url, { redirect: 'manual' })
   const [cookie = ''] = (headers.get('set-cookie') ?? '').split(';')
   const origin = new URL(stage.url).origin

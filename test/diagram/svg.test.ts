@@ -157,6 +157,16 @@ describe('the picture of the agent machine', () => {
     const names = new Set([...states.map(({ key }) => key), ...guards])
     const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
     expect(ways).toHaveLength(21)
+    // Each event with the transitions that it stands for, and none that leads elsewhere.
+    const targets = new Map(
+      states.flatMap(({ transitions }) => transitions.map(({ id, targets }) => [id, targets])),
+    )
+    for (const { to, events, causes } of ways) {
+      expect(causes).toHaveLength(events.length)
+      for (const id of causes.flat())
+        expect(targets.get(id)?.some((path) => path === to || path.startsWith(`${to}.`))).toBe(true)
+      expect(causes.every((ids) => ids.length > 0)).toBe(true)
+    }
     expect(ways.filter(({ events }) => events.some((event) => names.has(event)))).toEqual([])
     // Where no event of its own leads somewhere, there are words for it: nobody has to guess from 'requestModel is done'.
     expect(

@@ -187,6 +187,9 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
   })
   useAddress(id, isLive ? null : (row?.seq ?? null), source.isFile)
 
+  useEffect(() => {
+    document.title = `${session.title || session.id} – Statewright`
+  }, [session.title, session.id])
   const first = useMemo(() => firstPlaces(rows, chart), [rows, chart])
   const jump = (matches: (row: RecordRow) => boolean): void => {
     // The nearest before here; else the first one after.
@@ -290,7 +293,7 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
               onEdit={canAct ? onEdit : null}
             />
           ) : tab === 'record' ? (
-            <RecordTab moment={moment} row={row} />
+            <RecordTab moment={moment} row={row} bars={view.bars} />
           ) : tab === 'state' ? (
             <StateTab moment={moment} />
           ) : tab === 'guards' ? (

@@ -50,7 +50,8 @@ export function SessionsScreen({
       <header class="sessions-head">
         <h1>Sessions</h1>
         <p class="lead">
-          {count(sessions.length, 'session')} · {store}
+          {count(sessions.length, 'session')}
+          {store !== 'sessions' && ` · ${store}`}
         </p>
         <div class="sessions-tools">
           <label class="search">

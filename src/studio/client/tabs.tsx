@@ -1,10 +1,22 @@
 import type { ComponentChildren } from 'preact'
-import type { GaugeView, GuardView, MomentView, RecordRow } from '../protocol.js'
+import type { Bar, GaugeView, GuardView, MomentView, RecordRow } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
 import { clock, duration, money, number, statePath } from './words.js'
 
 /** The record that was written, and what it did. */
-export function RecordTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
+export function RecordTab({
+  moment,
+  row,
+  bars,
+}: {
+  moment: MomentView
+  row: RecordRow
+  bars: readonly Bar[]
+}) {
+  const children = bars.filter(
+    ({ sessionId, fromSeq, toSeq }) =>
+      sessionId !== undefined && fromSeq <= row.seq && row.seq <= (toSeq ?? Infinity),
+  )
   return (
     <div class="stack">
       <dl class="facts">
@@ -15,6 +27,18 @@ export function RecordTab({ moment, row }: { moment: MomentView; row: RecordRow 
         <Fact name="To">{statePath(row.to) || 'nothing'}</Fact>
         {row.started.length > 0 && <Fact name="Started">{row.started.join(', ')}</Fact>}
       </dl>
+      {children.length > 0 && (
+        <section>
+          <h3>Sub-agents</h3>
+          <ul class="plain">
+            {children.map(({ id, label, sessionId = '' }) => (
+              <li key={id}>
+                <a href={`#/session/${encodeURIComponent(sessionId)}`}>{label}</a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       {row.taken.length > 0 && (
         <section>
           <h3>Transitions taken</h3>

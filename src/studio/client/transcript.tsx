@@ -117,7 +117,17 @@ function Call({ call, onEdit }: { call: ShownMessage['calls'][number]; onEdit: T
           {durationMs !== null && ` · ${duration(durationMs)}`}
         </span>
       </div>
-      <Block text={readable(call.arguments)} />
+      <Block text={readable(call.arguments)}>
+        {onEdit && result === null && (
+          <button
+            type="button"
+            class="edit"
+            onClick={() => onEdit({ call: call.id, arguments: call.arguments })}
+          >
+            Other arguments in a fork
+          </button>
+        )}
+      </Block>
       {result !== null && (
         <Block text={readable(result)} kind="result">
           {onEdit && (
