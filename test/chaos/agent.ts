@@ -7,6 +7,7 @@ import {
   defineShield,
   defineTool,
   openaiChat,
+  openaiResponses,
   type Run,
   type SessionStore,
   type Tool,
@@ -88,7 +89,8 @@ function configOf(plan: Plan): Partial<AgentOptions> {
 }
 
 function modelOf(plan: Plan, { provider, host, id }: Parts) {
-  return openaiChat({
+  const speak = plan.api === 'chat' ? openaiChat : openaiResponses
+  return speak({
     model: 'chaos-1',
     baseURL: host.url,
     apiKey: 'none',

@@ -16,6 +16,7 @@ export interface Moment {
 export interface Plan {
   seed: number
   overHttp: boolean
+  api: 'chat' | 'responses'
   stream: boolean
   faults: FaultName[]
   tools: ToolName[]
@@ -57,6 +58,7 @@ export function anyPlan(shareOverHttp: number): fc.Arbitrary<Plan> {
   return fc.record({
     seed: fc.integer(),
     overHttp: fc.integer({ min: 0, max: 99 }).map((drawn) => drawn < shareOverHttp),
+    api: fc.constantFrom('chat', 'chat', 'responses'),
     stream: fc.boolean(),
     faults: fc.array(fault, { minLength: 1, maxLength: 6 }),
     tools: fc.array(fc.constantFrom(...toolNames), { minLength: 1, maxLength: 4 }),

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { ChatRequest } from '../../src/rehearsal/index.js'
-import { strictProblem } from '../../src/rehearsal/strict.js'
 import type { Scene } from './faults/index.js'
+import { inResponses, readEither } from './in-responses.js'
 import { type Act, cut, hang, json, type Script } from './script.js'
 import type { World } from './world.js'
 
@@ -17,15 +16,16 @@ export interface Provider {
 /** How the provider answers this body. One that some real provider would refuse is what we look for. */
 function scriptFor({ world, refused, next }: Provider, body: string): Script {
   world.moves += 1
-  const request = JSON.parse(body) as ChatRequest
-  const problem = strictProblem(request)
+  const { request, problem, isChat } = readEither(JSON.parse(body))
   if (problem !== null) {
-    refused.push(problem.message)
-    return json({ error: { message: problem.message } }, 400)
+    refused.push(problem)
+    return json({ error: { message: problem } }, 400)
   }
   const tools = (request.tools ?? []).map((tool) => tool.function?.name ?? '')
-  const text = request['response_format'] === undefined ? 'Fine.' : '{"done":true}'
-  return next({ world, stream: request.stream === true, tools, text })
+  const isFree = request['response_format'] === undefined && request['text'] === undefined
+  const text = isFree ? 'Fine.' : '{"done":true}'
+  const script = next({ world, stream: request.stream === true, tools, text })
+  return isChat ? script : inResponses(script, request)
 }
 
 /** The provider in the process: quick, and the same for the same seed. */

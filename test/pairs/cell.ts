@@ -78,6 +78,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
 const quiet: Plan = {
   seed: 0,
   overHttp: false,
+  api: 'chat',
   stream: true,
   faults: [],
   tools: ['works'],

@@ -46,6 +46,10 @@ export const features = {
   streamed: { shows: ({ type }) => type === 'stream_chunk', plan: { stream: true }, never: ['not streamed'] },
   'not streamed': { plan: { stream: false } },
   'over HTTP': { plan: { overHttp: true } },
+  'the Responses API': {
+    shows: (event) => event.type === 'assistant_message' && event.message.provider_items !== undefined,
+    plan: { api: 'responses' },
+  },
   'several calls': { answers: ['calls several tools'] },
   'many calls': { answers: ['many calls'] },
   approval: { shows: ({ type }) => type === 'approval_requested', calls: ['pay'], manner: 'approve' },

@@ -1,0 +1,82 @@
+import { createFold } from '../../src/core/models/openai/fold.js'
+import { itemsProblem } from '../../src/rehearsal/responses/strict.js'
+import { asChat, readResponsesRequest } from '../../src/rehearsal/responses/request.js'
+import { responsesSpeech } from '../../src/rehearsal/responses/answer.js'
+import type { ChatRequest, Turn } from '../../src/rehearsal/index.js'
+import { strictProblem } from '../../src/rehearsal/strict.js'
+import { type Act, type Script } from './script.js'
+
+/** What a request of either API says, as a chat has it, and what is wrong with it. */
+export function readEither(body: unknown): { request: ChatRequest; problem: string | null; isChat: boolean } {
+  if (Object.hasOwn(body as object, 'messages')) {
+    const request = body as ChatRequest
+    return { request, problem: strictProblem(request)?.message ?? null, isChat: true }
+  }
+  const sent = readResponsesRequest(body)
+  const request = asChat(sent)
+  const found = itemsProblem(sent) ?? strictProblem(request, { calls: Infinity, id: 64 })
+  return { request, problem: found?.message ?? null, isChat: false }
+}
+
+let answers = 0
+
+/**
+ * The same answer over the Responses API: what a chat would have heard before the first thing that is no text, in its events,
+ * and then that. What is no chat stays as it is.
+ */
+export function inResponses(script: Script, request: ChatRequest): Script {
+  const { body, status = 200, instead } = script
+  if (instead || !Array.isArray(body) || status !== 200) return script
+  const acts = body as Act[]
+  const stop = acts.findIndex((act) => typeof act !== 'string')
+  const [said, then] = stop === -1 ? [acts, []] : [acts.slice(0, stop), acts.slice(stop)]
+  const turn = turnOf((said as string[]).join(''))
+  if (turn === null) return script
+  answers += 1
+  const speech = responsesSpeech(turn, request, {
+    id: `resp_${answers}`,
+    created: 0,
+    model: 'chaos-1',
+    callPrefix: `call_${answers}_`,
+  })
+  // As many deltas as there are, and no end.
+  const isCut = then.length > 0 || turn.endWithout !== undefined
+  const answer =
+    request.stream === true ? speech.events(isCut ? 1_000_000 : undefined) : [JSON.stringify(speech.body())]
+  return { ...script, body: [...answer, ...then] }
+}
+
+/** What a chat would have made of it; null for what is none. */
+function turnOf(text: string): Turn | null {
+  const fold = createFold()
+  try {
+    if (text.startsWith('{')) fold.push(JSON.parse(text), true)
+    else {
+      const data = text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [line.slice(6)] : []))
+      if (data.length === 0) return null
+      for (const one of data) fold.push(JSON.parse(one))
+    }
+  } catch {
+    return null
+  }
+  const {
+    text: words,
+    reasoning,
+    refusal,
+    toolCalls,
+    finishReason,
+    complete,
+  } = fold.response(text.includes('[DONE]'))
+  return {
+    ...(words !== '' && { text: words }),
+    ...(reasoning !== '' && { reasoning }),
+    ...(refusal !== null && { refusal }),
+    toolCalls: toolCalls.map(({ id, function: { name, arguments: input } }) => ({
+      ...(id !== '' && { id }),
+      name,
+      arguments: input,
+    })),
+    ...(finishReason !== null && { finishReason }),
+    ...(!complete && { endWithout: 'both' as const }),
+  }
+}
