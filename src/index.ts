@@ -17,6 +17,7 @@ export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { AgentMachineEvent, PublicEvent } from '../machines/agent/events.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
+  Annotation,
   AssistantMessage,
   ContentPart,
   MediaPart,

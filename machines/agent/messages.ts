@@ -95,11 +95,25 @@ export interface AssistantMessage extends MessageBase {
   reasoning?: string
   /** Structured reasoning that some providers want back unchanged (OpenRouter). */
   reasoning_details?: Json[]
+  /** The pictures, sounds and documents that it made. */
+  media?: MediaPart[]
+  /** What it rests on: pages and documents that the provider has looked at. */
+  annotations?: Annotation[]
   /** What the provider that wrote it wants back with it. */
   provider_items?: ProviderItems
   /** Which of several models has said it: see `firstOf`. */
   by?: string
 }
+
+/**
+ * A source of an answer, in the Chat Completions shape.
+ *
+ * @example
+ * const source: Annotation = { type: 'url_citation', url_citation: { url: 'https://herons.test', title: 'Herons' } }
+ */
+export type Annotation =
+  | { type: 'url_citation'; url_citation: { url: string; title?: string } }
+  | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
  * What a provider wants back with a message, whole, in its order and unchanged, and what nobody else understands:

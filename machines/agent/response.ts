@@ -1,6 +1,6 @@
 import { classify, type ResponseKind } from '../../guards/completion.js'
 import type { Json } from './json.js'
-import type { ProviderItems, ToolCall } from './messages.js'
+import type { Annotation, MediaPart, ProviderItems, ToolCall } from './messages.js'
 import type { TokenUsage, Usage } from './usage.js'
 
 /**
@@ -37,6 +37,10 @@ export interface ModelResponse {
   model: string | null
   /** Structured reasoning that the provider wants back unchanged. */
   reasoningDetails?: Json[]
+  /** Pictures, sounds and documents that it made. */
+  media?: MediaPart[]
+  /** What it rests on. */
+  annotations?: Annotation[]
   /** What else the provider wants back with this answer, and nobody but it is to be sent. */
   providerItems?: ProviderItems
   /** Which of several models has answered: see `firstOf`. */

@@ -58,7 +58,10 @@ export interface HeldAnswer {
   /** The text is a piece of an answer that is continued. */
   isPiece: boolean
   /** Cleared already. */
-  reasoning?: Pick<AssistantMessage, 'reasoning' | 'reasoning_details' | 'provider_items'>
+  reasoning?: Pick<
+    AssistantMessage,
+    'reasoning' | 'reasoning_details' | 'provider_items' | 'media' | 'annotations'
+  >
   /** What of the text does not fit the output schema: told with the text. */
   outputProblem?: string | null
 }

@@ -7,7 +7,7 @@ import type { ProviderData } from './spec.js'
 
 /**
  * A piece of an answer that its provider wants back. What the message has itself is not repeated: of a text its length,
- * of a call its place among the calls, and what it can be known by.
+ * of a file its place among the files, of a call that too, and what it can be known by.
  */
 export type EchoPart = JsonObject &
   (
@@ -15,7 +15,8 @@ export type EchoPart = JsonObject &
     | { type: 'call'; index: number; said: string }
     | { type: 'reasoning'; text: string }
     /** What the provider has done itself, and other things that it alone understands. */
-    | { type: 'tool-call' | 'tool-result' | 'file' | 'reasoning-file' | 'custom' }
+    | { type: 'file'; index: number }
+    | { type: 'tool-call' | 'tool-result' | 'reasoning-file' | 'custom' }
   )
 
 export interface Echo {

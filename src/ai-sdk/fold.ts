@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
-import type { ToolCall } from '../../machines/agent/messages.js'
+import type { Annotation, MediaPart, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/response.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 import { refuseTooLarge } from '../core/models/openai/limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'
-import { toBase64 } from '../core/models/media.js'
+import { mediaWords, toBase64, toContentPart } from '../core/models/media.js'
 import { plainExtra } from '../core/models/plain-extra.js'
 import { ModelError } from '../core/models/provider.js'
 import { type EchoPart, fingerprintOf, itemsOf } from './echo.js'
@@ -29,6 +29,8 @@ export interface Fold {
 /** Puts an answer together, of any version of the specification. `provider` is the model's own name for its provider. */
 export function createFold(provider: string, version: string): Fold {
   const blocks: Block[] = []
+  const media: MediaPart[] = []
+  const annotations: Annotation[] = []
   let model: string | null = null
   let end: JsonObject | null = null
   let size = 0
@@ -120,8 +122,13 @@ export function createFold(provider: string, version: string): Fold {
       case 'tool-result':
         return part['preliminary'] === true ? noDelta : keep(resultPart(part))
       case 'file':
+        media.push(mediaPart(part))
+        return keep({ type: 'file', index: media.length - 1, ...optionsFrom(part['providerMetadata']) })
       case 'reasoning-file':
-        return keep(filePart(part))
+        return keep(thoughtFile(part))
+      case 'source':
+        annotations.push(...annotationOf(part))
+        return noDelta
       case 'custom':
         return keep({ type: 'custom', kind: asText(part['kind']), ...optionsFrom(part['providerMetadata']) })
       case 'tool-approval-request':
@@ -151,8 +158,10 @@ export function createFold(provider: string, version: string): Fold {
     },
 
     response() {
-      const text = joined(blocks, 'text', '')
+      const said = joined(blocks, 'text', '')
       const toolCalls = callsOf(blocks)
+      // An answer that is a picture is not an empty one.
+      const text = said === '' && toolCalls.length === 0 ? media.map(mediaWords).join('\n') : said
       const { finishReason, complete } = finishOf(end?.['finishReason'])
       const items = itemsOf(provider, { text, toolCalls }, echoParts(blocks, toolCalls))
       return {
@@ -164,6 +173,8 @@ export function createFold(provider: string, version: string): Fold {
         complete: end !== null && complete,
         usage: usageOf(end?.['usage'], { version, provider, metadata: end?.['providerMetadata'] }),
         model,
+        ...(media.length > 0 && { media: [...media] }),
+        ...(annotations.length > 0 && { annotations: [...annotations] }),
         ...(items && { providerItems: items }),
       }
     },
@@ -238,17 +249,36 @@ function resultPart(part: JsonObject): EchoPart {
   }
 }
 
+function mediaPart(part: JsonObject): MediaPart {
+  const mediaType = asText(part['mediaType']) || 'application/octet-stream'
+  const made = toContentPart({ type: 'file', mediaType, data: heldIn(part) }, 'file')
+  return made.type === 'text' ? { type: 'file', file: {} } : made
+}
+
 /** Bytes and addresses in the one form that JSON has for them. */
-function filePart(part: JsonObject): EchoPart {
-  const { data } = part
-  const tagged: Record<string, unknown> | null = asObject(data)
-  const held: unknown = tagged?.['type'] === undefined ? data : (tagged['data'] ?? tagged['url'])
+function thoughtFile(part: JsonObject): EchoPart {
+  const held = heldIn(part)
   return {
-    type: part['type'] === 'file' ? 'file' : 'reasoning-file',
+    type: 'reasoning-file',
     mediaType: asText(part['mediaType']),
     ...(isURL(held) ? { url: held.href } : { data: isBytes(held) ? toBase64(held) : asText(held) }),
     ...optionsFrom(part['providerMetadata']),
   }
+}
+
+/** v2 and v3 have the bare data, v4 says which kind it is. */
+function heldIn({ data }: JsonObject): unknown {
+  const tagged: Record<string, unknown> | null = asObject(data)
+  return tagged?.['type'] === undefined ? data : (tagged['data'] ?? tagged['url'])
+}
+
+function annotationOf(part: JsonObject): Annotation[] {
+  const title = asText(part['title'])
+  const titled = title === '' ? {} : { title }
+  const url = asText(part['url'])
+  if (url !== '') return [{ type: 'url_citation', url_citation: { url, ...titled } }]
+  const filename = asText(part['filename']) || title
+  return filename === '' ? [] : [{ type: 'file_citation', file_citation: { filename, ...titled } }]
 }
 
 function isURL(value: unknown): value is URL {

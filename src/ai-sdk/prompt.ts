@@ -2,6 +2,7 @@ import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type {
   AssistantMessage,
   ContentPart,
+  MediaPart,
   Message,
   ToolCall,
   ToolMessage,
@@ -133,7 +134,7 @@ function answer(message: AssistantMessage, target: PromptTarget): PromptPart[] {
   const calls = (message.tool_calls ?? []).map((call) => callPart(call, target))
   if (echo === null) return [...textPart(text), ...calls]
   return echo.isWhole
-    ? retold(echo, text, calls, target)
+    ? retold(echo, { text, calls, media: message.media ?? [] }, target)
     : changed(echo, text, message.tool_calls ?? [], target)
 }
 
@@ -153,8 +154,18 @@ function callPart(
   }
 }
 
+/** What the message itself has of an answer. */
+interface Said {
+  text: string
+  calls: readonly PromptPart[]
+  media: readonly MediaPart[]
+}
+
+const nothingSaid: Said = { text: '', calls: [], media: [] }
+
 /** The answer as its provider gave it: every piece in its place, with what belongs to it. */
-function retold({ parts }: Echo, text: string, calls: PromptPart[], target: PromptTarget): PromptPart[] {
+function retold({ parts }: Echo, said: Said, target: PromptTarget): PromptPart[] {
+  const { text } = said
   let at = 0
   return parts.flatMap((part): PromptPart[] => {
     if (part.type === 'text') {
@@ -166,7 +177,7 @@ function retold({ parts }: Echo, text: string, calls: PromptPart[], target: Prom
         ? []
         : [{ type: 'text', text: wellFormed(piece), ...options }]
     }
-    return otherPart(part, calls, target)
+    return otherPart(part, said, target)
   })
 }
 
@@ -179,7 +190,7 @@ function changed(
 ): PromptPart[] {
   const thoughts = parts
     .filter(({ type }) => type === 'reasoning')
-    .flatMap((part) => otherPart(part, [], target))
+    .flatMap((part) => otherPart(part, nothingSaid, target))
   return [
     ...thoughts,
     ...textPart(text),
@@ -192,11 +203,8 @@ function changed(
   ]
 }
 
-function otherPart(
-  part: JsonObject,
-  calls: readonly PromptPart[],
-  { version, callId }: PromptTarget,
-): PromptPart[] {
+function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarget): PromptPart[] {
+  const { version, callId } = target
   const options = optionsOf(part)
   switch (part['type']) {
     case 'reasoning':
@@ -226,7 +234,10 @@ function otherPart(
           ...options,
         },
       ]
-    case 'file':
+    case 'file': {
+      const made = media[Number(part['index'])]
+      return made === undefined ? [] : [{ ...filePart(made, target), ...options }]
+    }
     case 'reasoning-file': {
       const { url, mediaType } = part
       const data = asText(url) === '' ? dataOf(part['data'], version) : urlOf(asText(url), version)

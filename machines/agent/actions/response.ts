@@ -91,11 +91,15 @@ function reasoningOf({
   reasoning,
   reasoningDetails,
   providerItems,
+  media,
+  annotations,
 }: ModelOutput['response']): NonNullable<HeldAnswer['reasoning']> {
   return {
     ...(reasoning !== '' && { reasoning }),
     ...(reasoningDetails && { reasoning_details: reasoningDetails }),
     ...(providerItems && { provider_items: providerItems }),
+    ...(media && { media }),
+    ...(annotations && { annotations }),
   }
 }
 
@@ -118,6 +122,8 @@ function heldOf(
 function unreasoned({
   reasoningDetails: _details,
   providerItems: _items,
+  media: _media,
+  annotations: _annotations,
   ...response
 }: ModelOutput['response']): ModelOutput['response'] {
   return { ...response, reasoning: '' }
@@ -132,7 +138,15 @@ function withholding(
   const calls = whole.tool_calls?.map((call) => withheldCall(call, tools))
   const message = { ...whole, ...(calls && { tool_calls: calls }) }
   if (!isHeld) return message
-  const { refusal: _r, reasoning: _t, reasoning_details: _d, provider_items: _i, ...rest } = message
+  const {
+    refusal: _r,
+    reasoning: _t,
+    reasoning_details: _d,
+    provider_items: _i,
+    media: _m,
+    annotations: _a,
+    ...rest
+  } = message
   return { ...rest, content: withheldAnswer, data: { withheld: true } }
 }
 

@@ -99,6 +99,8 @@ function withoutPiece(message: Message, pieces: readonly string[]): Message {
     reasoning: _reasoning,
     reasoning_details: _details,
     provider_items: _items,
+    media: _media,
+    annotations: _annotations,
     ...said
   } = message
   return { ...said, content: refusedAnswer, data: { withheld: true } }

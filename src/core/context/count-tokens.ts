@@ -42,6 +42,7 @@ export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
           text(message.content || message.refusal) +
           sum(message.tool_calls ?? [], call) +
           text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
+          mediaTokens(message.media ?? []) +
           text(message.provider_items && JSON.stringify(message.provider_items.items))
         )
       case 'tool':

@@ -4,9 +4,13 @@ import type { ModelResponse } from '../../../machines/agent/response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
 import type { Live } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
+import { readablePart } from '../shields/readable-part.js'
 import { screen } from './shielding.js'
 
-type Reasoning = Pick<ModelResponse, 'reasoning' | 'reasoningDetails' | 'providerItems'>
+type Reasoning = Pick<
+  ModelResponse,
+  'reasoning' | 'reasoningDetails' | 'providerItems' | 'media' | 'annotations'
+>
 
 /**
  * An answer with its reasoning as output shields let it be seen. Reasoning is no answer: where it is refused it is left
@@ -18,18 +22,20 @@ export async function clearedReasoning<Response extends Reasoning>(
   response: Response,
 ): Promise<Response> {
   if (!scene.context.features.outputShields) return response
-  const { reasoning, reasoningDetails: details, providerItems: items, ...rest } = response
+  const { reasoning, reasoningDetails: details, providerItems: items, media, annotations, ...rest } = response
   const said = await look(reasoning, parts, scene)
-  const keeps = async (value: Json | undefined): Promise<boolean> => {
-    if (value === undefined || said !== reasoning) return false
-    const texts = textsIn(value).join('\n')
-    return (await look(texts, parts, scene)) === texts
-  }
+  const isClear = async (texts: string): Promise<boolean> => (await look(texts, parts, scene)) === texts
+  const keeps = async (value: Json | undefined): Promise<boolean> =>
+    value !== undefined && said === reasoning && isClear(textsIn(value).join('\n'))
+  // Of pictures and documents what is text in them, as everywhere.
+  const readable = (media ?? []).map(readablePart).filter((text) => text !== '')
   return {
     ...rest,
     reasoning: said,
     ...((await keeps(details)) && { reasoningDetails: details }),
     ...((await keeps(items?.items)) && { providerItems: items }),
+    ...(media && (await isClear(readable.join('\n'))) && { media }),
+    ...(annotations && (await isClear(textsIn(annotations).join('\n'))) && { annotations }),
   } as Response
 }
 
@@ -56,4 +62,8 @@ function textsIn(value: Json): string[] {
 }
 
 /** What in an item says nothing to anybody but the provider: shields would find keys and card numbers in it. */
-const wordless = new Set(['id', 'call_id', 'encrypted_content'])
+const wordless = new Set(
+  `id call_id itemId said signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
+    ' ',
+  ),
+)

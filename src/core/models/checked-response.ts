@@ -1,8 +1,10 @@
 import type { Json } from '../../../machines/agent/json.js'
-import type { ToolCall } from '../../../machines/agent/messages.js'
+import type { Annotation, MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
+import { asObject, asText } from './as-json.js'
+import { toContentPart } from './media.js'
 import { plainExtra, readProviderItems } from './plain-extra.js'
 
 /**
@@ -23,6 +25,8 @@ export function checkedResponse(response: ModelResponse): ModelResponse {
     usage: checkedUsage(given.usage),
     model: typeof given.model === 'string' ? given.model : null,
     ...(details.length > 0 && { reasoningDetails: details }),
+    ...mediaOf(given.media),
+    ...annotationsOf(given.annotations),
     ...providerItems(given.providerItems),
     ...(typeof given.by === 'string' && { by: given.by }),
   }
@@ -32,6 +36,25 @@ export function checkedResponse(response: ModelResponse): ModelResponse {
 function providerItems(given: unknown): Pick<ModelResponse, 'providerItems'> {
   const read = readProviderItems(given)
   return read === null ? {} : { providerItems: read }
+}
+
+/** What is no part of a message is left out. */
+function mediaOf(given: unknown): Pick<ModelResponse, 'media'> {
+  const media = (Array.isArray(given) ? given : []).flatMap((part: unknown): MediaPart[] => {
+    try {
+      const read = toContentPart(part, 'media')
+      return read.type === 'text' ? [] : [read]
+    } catch {
+      return []
+    }
+  })
+  return media.length === 0 ? {} : { media }
+}
+
+function annotationsOf(given: unknown): Pick<ModelResponse, 'annotations'> {
+  const plain = Array.isArray(given) ? detailsOf(given) : []
+  const known = plain.filter((one) => /^(url|file)_citation$/.test(asText(asObject(one)?.type)))
+  return known.length === 0 ? {} : { annotations: known as unknown as Annotation[] }
 }
 
 function detailsOf(given: readonly unknown[]): Json[] {

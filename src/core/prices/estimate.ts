@@ -94,6 +94,7 @@ const messageTokens = remembered((message: Message): number => {
         estimateTextTokens(message.refusal ?? '') +
         sum(message.tool_calls ?? [], callTokens) +
         estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '') +
+        sum(message.media ?? [], partTokens) +
         estimateTextTokens(message.provider_items ? JSON.stringify(message.provider_items.items) : '')
       )
     case 'tool':

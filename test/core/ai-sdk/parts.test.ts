@@ -49,9 +49,13 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       ['Herons ', ''],
       ['fish.', ''],
     ])
-    const { providerItems: items } = response
-    if (!items) throw new Error('Nothing is to be sent back.')
-    const said = message('assistant', { content: response.text, provider_items: items })
+    const { providerItems: items, media } = response
+    if (!items || !media) throw new Error('Nothing is to be sent back.')
+    expect(media).toEqual([{ type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } }])
+    expect(response.annotations).toEqual([
+      { type: 'url_citation', url_citation: { url: 'https://herons.test' } },
+    ])
+    const said = message('assistant', { content: response.text, media, provider_items: items })
     await askOnce(provider, { messages: [user, said, user] })
     expect(sent[1]?.prompt[1]).toEqual({
       role: 'assistant',

@@ -1,0 +1,76 @@
+import { languageModel } from '../../../src/ai-sdk/index.js'
+import type { CallOptions } from '../../../src/ai-sdk/spec.js'
+import { type AgentOptions, createAgent, memoryStore, patternShield } from '../../../src/index.js'
+import { sdkModel } from './sdk-model.js'
+
+const png = 'iVBORw0KGgo='
+const source = (url: string) => ({ type: 'source', sourceType: 'url', id: url, url, title: 'Herons' })
+const picture = {
+  type: 'file',
+  mediaType: 'image/png',
+  data: png,
+  providerMetadata: { mine: { signature: 'sig' } },
+}
+const said = { type: 'text', text: 'A heron:' }
+
+async function made(parts: object[], options: Partial<AgentOptions> = {}) {
+  const sent: CallOptions[] = []
+  const model = languageModel(sdkModel(parts, { sent }))
+  const store = memoryStore()
+  // Whole answers: what is tested is what comes of them.
+  const agent = createAgent({ model, store, stream: false, ...options })
+  const result = await agent.run('Draw a heron.', { session: 's' }).result
+  const again = await agent.run('Another.', { session: 's' }).result
+  return { result, again, sent }
+}
+
+const media = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } }]
+const shielded = (word: RegExp): Partial<AgentOptions> => ({
+  shields: { output: [patternShield({ name: 'word', patterns: [word], action: 'redact' })] },
+})
+
+describe('what a model makes and rests on', () => {
+  it('is in the message, from the store too, and goes back to its provider', async () => {
+    const { result, again, sent } = await made([said, picture, source('https://herons.test')])
+    expect(result.messages[1]).toMatchObject({
+      content: 'A heron:',
+      media,
+      annotations: [{ type: 'url_citation', url_citation: { url: 'https://herons.test', title: 'Herons' } }],
+    })
+    expect(again.messages[1]).toEqual(result.messages[1])
+    expect(sent[1]?.prompt[1]?.content).toEqual([
+      said,
+      { type: 'file', mediaType: 'image/png', data: png, providerOptions: { mine: { signature: 'sig' } } },
+    ])
+  })
+
+  it('is no empty answer where it is all that there is', async () => {
+    const { result, sent } = await made([picture])
+    expect(result).toMatchObject({
+      state: 'COMPLETED',
+      steps: 1,
+      output: expect.stringMatching(/^\[image: image\/png, 8 bytes/),
+    })
+    expect(sent[1]?.prompt[1]?.content).toMatchObject([{ type: 'file', data: png }])
+  })
+
+  it('stays behind output shields: sources that one refuses, and pictures of an answer that is held are told when it is cleared', async () => {
+    const { result } = await made([said, picture, source('https://forbidden.test')], shielded(/forbidden/))
+    expect(result.messages[1]).toMatchObject({ content: 'A heron:', media })
+    expect(result.messages[1]).not.toHaveProperty('annotations')
+  })
+
+  it('goes with a document that says what a shield refuses', async () => {
+    const csv = { type: 'file', mediaType: 'text/csv', data: btoa('name,code\nann,forbidden') }
+    const { result } = await made([said, csv], shielded(/forbidden/))
+    expect(result.messages[1]).toMatchObject({ content: 'A heron:' })
+    expect(result.messages[1]).not.toHaveProperty('media')
+  })
+
+  it('is not there where the answer is refused', async () => {
+    const block = patternShield({ name: 'heron', patterns: [/heron/], action: 'block' })
+    const { result } = await made([said, picture], { shields: { output: [block] } })
+    expect(result.state).toBe('BLOCKED')
+    expect(JSON.stringify(result.messages)).not.toContain(png)
+  })
+})
