@@ -307,7 +307,13 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
         )}
       </section>
       <footer class="dock">
-        <Timeline view={view} place={place} areLanesShown={areLanesShown} onPlace={go} />
+        <Timeline
+          view={view}
+          place={place}
+          areLanesShown={areLanesShown}
+          load={source.session}
+          onPlace={go}
+        />
         <Slider
           rows={rows}
           place={place}

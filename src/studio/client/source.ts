@@ -19,7 +19,7 @@ export interface Source {
   isFile: boolean
   chart(): Promise<ChartView>
   sessions(): Promise<SessionsView>
-  session(id: string): Promise<SessionView>
+  session: (id: string) => Promise<SessionView>
   moments(id: string, from: number, to: number): Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   answer(id: string, answer: Answer): Promise<Done>

@@ -1,5 +1,7 @@
+import { Fragment } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
+import { Children } from './children.js'
 import { placeBars, stretchesOf } from './layout.js'
 import { duration, lastPart, toneOf } from './words.js'
 
@@ -30,11 +32,12 @@ interface TimelineProps {
   view: SessionView
   place: number
   areLanesShown: boolean
+  load: (id: string) => Promise<SessionView>
   onPlace: (place: number) => void
 }
 
 /** A band of states, the marks of what happened, and a lane for each kind of work. The slider says the same in words. */
-export function Timeline({ view, place, areLanesShown, onPlace }: TimelineProps) {
+export function Timeline({ view, place, areLanesShown, load, onPlace }: TimelineProps) {
   const { rows, bars } = view
   // A thousand bars are drawn once the rest can be seen.
   const [isDue, setDue] = useState(rows.length < 200)
@@ -43,19 +46,21 @@ export function Timeline({ view, place, areLanesShown, onPlace }: TimelineProps)
     const timer = setTimeout(() => setDue(true), 50)
     return () => clearTimeout(timer)
   }, [isDue])
+  const [areChildrenOpen, openChildren] = useState(false)
   const body = useMemo(
-    () => <Body rows={rows} bars={bars} gaps={view.gaps} areLanesShown={areLanesShown} isDue={isDue} />,
-    [rows, bars, view.gaps, areLanesShown, isDue],
+    () => <Body {...{ rows, bars, gaps: view.gaps, areLanesShown, isDue, areChildrenOpen, load }} />,
+    [rows, bars, view.gaps, areLanesShown, isDue, areChildrenOpen, load],
   )
   const count = rows.length
   const click = (event: MouseEvent): void => {
     const { target, currentTarget } = event
+    if ((target as Element).closest('.folds')) return openChildren(!areChildrenOpen)
     const track = (target as Element).closest('.track') ?? (currentTarget as Element).querySelector('.track')
-    if (!track) return
+    if (!track) return undefined
     const { left, width } = track.getBoundingClientRect()
     const bar = (target as Element).closest<HTMLElement>('[data-place]')
     const at = bar ? Number(bar.dataset.place) : Math.floor(((event.clientX - left) / width) * count)
-    onPlace(Math.max(0, Math.min(count - 1, Math.floor(at))))
+    return onPlace(Math.max(0, Math.min(count - 1, Math.floor(at))))
   }
   return (
     <div class="timeline" onClick={click} aria-hidden="true">
@@ -71,12 +76,14 @@ function percent(place: number, count: number): string {
   return `${(place / Math.max(1, count)) * 100}%`
 }
 
-interface BodyProps extends Pick<SessionView, 'rows' | 'bars' | 'gaps'> {
-  areLanesShown: boolean
+interface BodyProps
+  extends Pick<SessionView, 'rows' | 'bars' | 'gaps'>,
+    Pick<TimelineProps, 'areLanesShown' | 'load'> {
+  areChildrenOpen: boolean
   isDue: boolean
 }
 
-function Body({ rows, bars, gaps, areLanesShown, isDue }: BodyProps) {
+function Body({ rows, bars, gaps, areLanesShown, isDue, areChildrenOpen, load }: BodyProps) {
   const count = rows.length
   const places = new Map(rows.map(({ seq }, index) => [seq, index]))
   const placeOf = (seq: number): number => places.get(seq) ?? 0
@@ -132,26 +139,33 @@ function Body({ rows, bars, gaps, areLanesShown, isDue }: BodyProps) {
           count,
         )
         const lines = Math.max(...placed.map(({ line }) => line)) + 1
+        const folds = lane === 'children' && placed.some(({ bar }) => bar.sessionId !== undefined)
         return (
-          <div key={lane} class={`lane lane-${lane} lines-${lines}`}>
-            <span class="lane-name">{lanes[lane]}</span>
-            <div class="track">
-              {placed.map(({ bar, from, to, line }) => (
-                <div
-                  key={bar.id}
-                  class={`bar ${bar.status} line-${line}`}
-                  style={{
-                    left: percent(from + 0.5, count),
-                    width: percent(Math.max(0.5, to - from), count),
-                  }}
-                  title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${duration(bar.to - bar.from)}`}`}
-                  data-place={from}
-                >
-                  {(to - from) / count > 0.06 ? bar.label : ''}
-                </div>
-              ))}
+          <Fragment key={lane}>
+            <div class={`lane lane-${lane} lines-${lines}`}>
+              <span class={folds ? 'lane-name folds' : 'lane-name'}>
+                {folds ? (areChildrenOpen ? '▾ ' : '▸ ') : ''}
+                {lanes[lane]}
+              </span>
+              <div class="track">
+                {placed.map(({ bar, from, to, line }) => (
+                  <div
+                    key={bar.id}
+                    class={`bar ${bar.status} line-${line}`}
+                    style={{
+                      left: percent(from + 0.5, count),
+                      width: percent(Math.max(0.5, to - from), count),
+                    }}
+                    title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${duration(bar.to - bar.from)}`}`}
+                    data-place={from}
+                  >
+                    {(to - from) / count > 0.06 ? bar.label : ''}
+                  </div>
+                ))}
+              </div>
             </div>
-          </div>
+            {folds && areChildrenOpen && <Children placed={placed} count={count} load={load} />}
+          </Fragment>
         )
       })}
     </>

@@ -190,6 +190,22 @@ describe('a run', () => {
     expect(walking.size).toBeGreaterThan(2)
   })
 
+  it('has lanes of what was done when, and in them what a sub-agent did meanwhile', async () => {
+    await open('paid')
+    await page.click('.lanes-button')
+    for (const lane of ['Model', 'Tools', 'Waits'])
+      await page.waitForSelector(`.lane-name:has-text("${lane}")`)
+    expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
+    await page.click('.folds')
+    await page.waitForSelector('.inner-lane .bar.of-model')
+    await page.click('.folds')
+    expect(await page.locator('.inner-lane').count()).toBe(0)
+    await page.locator('.lane-children .bar').click()
+    await page.keyboard.press('2')
+    await page.click('.panel a:has-text("check_price")')
+    await page.waitForSelector('h1:has-text("Is 1,189.00 EUR usual")')
+  })
+
   it('takes what a tool or a model wrote for text', async () => {
     await open('html')
     await page.waitForSelector('text=<img src=x onerror=')
