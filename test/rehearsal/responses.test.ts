@@ -33,6 +33,7 @@ test.each([true, false])('the same turn is the same answer over both APIs (strea
   const endings: Turn[][] = [
     loop,
     [{ refusal: 'I will not.' }],
+    [{ toolCalls: [{ name: 'look' }] }, { refusal: 'I will not.' }],
     [{ text: 'Half', finishReason: 'length' }, { text: ' done.' }],
     [{ text: 'Hm', finishReason: 'content_filter' }],
     [{ status: 400, error: { message: 'No.', code: 'bad' } }],
@@ -54,6 +55,17 @@ test.each([true, false])('the same turn is the same answer over both APIs (strea
     const responses = await endOf(turns, openaiResponses, stream)
     expect(telling(responses.result)).toEqual(telling(chat.result))
   }
+})
+
+test('a refusal goes back as one', async () => {
+  const rehearsal = await start({
+    scenario: { turns: [{ refusal: 'I will not.' }, { text: 'Hi.' }] },
+    strict: true,
+  })
+  const model = openaiResponses({ model: 'm', baseURL: rehearsal.url, apiKey: 'none' })
+  const agent = createAgent({ model })
+  await agent.run('Go.', { session: 's' }).result
+  expect((await agent.run('Please.', { session: 's' }).result).output).toBe('Hi.')
 })
 
 test('a request is seen as a chat would have it, and as it came', async () => {

@@ -87,7 +87,10 @@ function extend(
   } else if (type === 'message') {
     const parts = typeof content === 'string' ? [{ type: 'output_text', text: content }] : listOf(content)
     const refusal = parts.find((part) => part['type'] === 'refusal')?.['refusal']
-    if (typeof refusal === 'string') answer['refusal'] = refusal
+    if (typeof refusal === 'string') {
+      answer['refusal'] = refusal
+      answer.content ??= [{ type: 'refusal', refusal }]
+    }
     const text = parts.map((part) => (typeof part['text'] === 'string' ? part['text'] : '')).join('')
     const before = typeof answer.content === 'string' ? `${answer.content}\n\n` : ''
     if (text !== '') answer.content = before + text
