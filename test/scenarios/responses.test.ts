@@ -83,6 +83,21 @@ describe.each([true, false])('in the Responses API (stream: %s)', (stream) => {
     ])
   })
 
+  it('nothing that was thought for other arguments goes with those of a fork', async () => {
+    const turns = [[thought('a'), call('c1', '{"at":1}')], [words('Done.')]]
+    const tools = [tool('look', () => 'seen', { needsApproval: true })]
+    await using stage = await theatre(turns, { stream, store: memoryStore(), tools })
+    const agent = stage.agent()
+    await agent.run('Look.', { session: 's' }).result
+    const id = await agent.fork('s', undefined, { edit: { call: 'c1', arguments: { at: 2 } } })
+    const run = await agent.resume(id)
+    for (const each of (await run.result).pending ?? []) run.approve(each)
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(JSON.stringify(stage.input(-1))).toContain('{\\"at\\":2}')
+    expect(JSON.stringify(stage.input(-1))).not.toContain('gAAA')
+    expect(JSON.stringify((await agent.replay('s')).messages)).toContain('gAAA')
+  })
+
   it('reasoning goes back whole, in a session, after a resume and in a fork', async () => {
     const store = memoryStore()
     const first = [thought('a'), call('c1')]

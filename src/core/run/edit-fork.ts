@@ -110,7 +110,7 @@ async function editedCall(
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
   if (call.fact) next.fact = callFactOf(context.tools, { ...next })
   const { held } = context
-  const { reasoning_details: _details, ...reasoning } = held?.reasoning ?? {}
+  const { reasoning_details: _details, provider_items: _items, ...reasoning } = held?.reasoning ?? {}
   const change = {
     context: {
       calls: context.calls.map((one) => (one === call ? next : one)),
@@ -175,7 +175,7 @@ function askedIn(messages: readonly Message[], callId: string): AssistantMessage
 
 /** What a provider wants back unchanged belongs to what it said: none of it goes on with what it has not said. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
-  const { reasoning_details: _details, ...said } = message
+  const { reasoning_details: _details, provider_items: _items, ...said } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
     call.id === callId ? { ...call, function: { ...call.function, arguments: text } } : call,
   )
