@@ -1,5 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Agent } from '../core/agent/agent-options.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { messageText } from '../core/format/message-text.js'
 import { madeOf } from '../core/agent/made-of.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { awaitedCall } from '../core/run/awaited-call.js'
@@ -8,6 +10,7 @@ import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
 import type { AnyRun, AttachedRuns } from './attached.js'
 import type { Library } from './library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
+import { hasGaps } from './shown.js'
 
 /** An agent of any output, tools and context. */
 export type AnyAgent = Pick<Agent, 'config' | 'fork'> & {
@@ -102,6 +105,7 @@ export class Actions {
     const { tools } = this
     if (answer.type !== 'approve' || answer.arguments === undefined || !tools) return
     const call = awaitedCall(context, answer.callId, 'approval', answer)
+    checkGaps(answer.arguments, call.arguments, call.callId)
     const problem = await editedArguments(answer.arguments, call, tools).problem
     if (problem) throw problem
   }
@@ -115,6 +119,7 @@ export class Actions {
 
   async fork(id: string, { at, edit, run }: ForkRequest): Promise<Done> {
     const agent = this.#mustHave()
+    if (run) await this.#checkRun(id, at)
     const changed = edit && (await this.#editOf(id, at, edit))
     const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
     if (run) await this.#resumed(sessionId)
@@ -123,12 +128,27 @@ export class Actions {
     return { sessionId }
   }
 
+  /** A fork that cannot be run is not made: whoever asks again would make another. */
+  async #checkRun(id: string, at: number): Promise<void> {
+    const step = (await this.#library.fold(id)).at(at)
+    if (step === null || step.after.standing.run?.status === 'active') return
+    const text = `No run is under way at record ${at}, so a fork from there has none to go on with. Fork without running it, or from a record before the end.`
+    throw new UsageError('nothing_to_resume', text, id)
+  }
+
   /** The words of a message change; what else is in it, pictures for example, stays. */
   async #editOf(id: string, at: number, edit: ForkEdit): Promise<Edit> {
-    if (!('message' in edit)) return edit
     const { standing } = (await this.#library.fold(id)).at(at)?.after ?? {}
     const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
+    if (!('message' in edit)) {
+      const call = standing?.run?.context.calls.find((one) => one.id === edit.call)
+      if ('result' in edit)
+        checkGaps(edit.result, call?.result?.content ?? resultIn(messages, edit.call), edit.call)
+      else checkGaps(edit.arguments, call?.arguments ?? '', edit.call)
+      return edit
+    }
     const message = messages.find((one) => one.id === edit.message)
+    if (message) checkGaps(edit.text, messageText(message), edit.message)
     const parts = message?.role === 'user' && Array.isArray(message.content) ? message.content : []
     const others = parts.filter((part) => part.type !== 'text')
     const content = others.length === 0 ? edit.text : [{ type: 'text' as const, text: edit.text }, ...others]
@@ -139,6 +159,23 @@ export class Actions {
     if (this.#agent) return this.#agent
     throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
   }
+}
+
+function resultIn(messages: readonly Message[], callId: string): string {
+  const result = messages.findLast((one) => one.role === 'tool' && one.tool_call_id === callId)
+  return result ? messageText(result) : ''
+}
+
+/** @throws {UsageError} `invalid_input` for what was edited as it is shown, without all that is there */
+function checkGaps(given: unknown, before: string, subject: string): void {
+  const text = typeof given === 'string' ? given : (JSON.stringify(given) ?? '')
+  if (!hasGaps(text, before)) return
+  throw new UsageError(
+    'invalid_input',
+    'A part of what is there is not shown here: a secret, or the end of a long text. What stands in its place ' +
+      "('[redacted]', '…') would be taken for what you mean: write that part out, or leave all as it is.",
+    subject,
+  )
 }
 
 function say(run: AnyRun, answer: Answer): void {

@@ -19,6 +19,16 @@ export function shownText(text: string, length = longestText): string {
   return scrub(cut(text, length))
 }
 
+/**
+ * Whether somebody has edited `before` as it was shown, without its secrets or its end: what is in their place would be
+ * taken for what is meant.
+ */
+export function hasGaps(given: string, before: string): boolean {
+  if (shownText(before) === before) return false
+  const gaps = (text: string): number => text.split('[redacted]').length
+  return gaps(given) > gaps(before) || (before.length > longestText && /…"?\s*$/.test(given))
+}
+
 /** Any value as it may be shown: plain JSON, without secrets, its texts and lists cut. */
 export function shownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
   return redact({ event: value }, options).event

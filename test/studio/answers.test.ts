@@ -139,6 +139,60 @@ test('a fork with an edit is a new session, and the other keeps every byte', asy
   await close()
 })
 
+test('what is not shown is not lost in an edit: a secret, and the end of a long text', async () => {
+  const key = 'sk-abcdefghijklmnopqrstuvwx'
+  const input = { amount: 5, to: `Ada, with ${key}` }
+  const turns = [{ toolCalls: [{ name: 'pay', arguments: input, id: 'p' }] }, { text: 'Done.' }]
+  const { visitor, last, state, paid, store, close } = await waiting(turns)
+  const [call] = (await last()).pending
+  const shown = JSON.parse(call?.arguments ?? '') as { to: string }
+  expect(shown).toEqual({ amount: 5, to: 'Ada, with [redacted]' })
+  const answer = { type: 'approve', callId: 'p', fingerprint: call?.fingerprint }
+  const refused = { status: 400, error: { code: 'invalid_input' } }
+  const edited = { ...shown, amount: 6 }
+  expect(await visitor.post(paths.answers('s'), { ...answer, arguments: edited })).toMatchObject(refused)
+  const at = store.get('s')?.head
+  const fork = (edit: object) => visitor.post(paths.fork('s'), { at, edit })
+  expect(await fork({ call: 'p', arguments: edited })).toMatchObject(refused)
+  expect(await fork({ message: 'm1', text: 'Pay, with [redacted].' })).toMatchObject({ status: 200 })
+  expect(paid).toEqual([])
+  await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: 6, to: 'Ada' } })
+  await until(() => state() === 'COMPLETED')
+  expect(paid).toEqual([6])
+  await close()
+})
+
+test.each<[string, string, object]>([
+  ['a secret', 'It is sk-abcdefghijklmnopqrstuvwx.', { text: 'It was [redacted].' }],
+  ['its end', 'long '.repeat(9_000), { text: `short ${'long '.repeat(3_999)}…` }],
+])('a message of which %s is not shown keeps it in a fork', async (_, said, edit) => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
+  await agent.run(said, { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const forked = await visitor.post(paths.fork('s'), { at: 2, edit: { message: 'm1', ...edit } })
+  expect(forked).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'm1' } })
+  expect(store.list()).toHaveLength(1)
+  await close()
+})
+
+test('a fork with no run to go on with is made only by who does not want it run', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
+  await agent.run('Is it?', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const edit = { message: 'm1', text: 'Was it?' }
+  for (const at of [1, 3]) {
+    expect(await visitor.post(paths.fork('s'), { at, run: true, ...(at > 1 && { edit }) })).toMatchObject({
+      status: 409,
+      error: { code: 'nothing_to_resume', message: expect.stringContaining('without running it') as string },
+    })
+  }
+  expect(store.list()).toHaveLength(1)
+  expect(await visitor.post(paths.fork('s'), { at: 3, edit })).toMatchObject({ status: 200 })
+  await close()
+})
+
 test('without an agent nothing can be done, and the page knows why', async () => {
   const { store, close } = await waiting()
   const visitor = await visit({ store })

@@ -80,7 +80,8 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
   const [why, setWhy] = useState('')
   const parsed = parse(text)
   const isEdited = needs === 'approval' && text !== written
-  const isWrong = parsed === undefined
+  // What is shown may be cut, or without a secret: as it stands, it is approved as it was written.
+  const isWrong = (isEdited || needs === 'client') && parsed === undefined
   return (
     <article class="pending" aria-label={`${name} waits for you`}>
       <header>
@@ -191,12 +192,14 @@ function parse(text: string): unknown {
 interface ForkProps {
   seq: number
   edit: ForkEdit | null
+  /** Whether a run is under way there. */
+  canRun: boolean
   onFork: (request: ForkRequest) => Promise<void>
   onClose: () => void
 }
 
 /** Asks what is to be otherwise in a fork, and whether it runs at once. */
-export function ForkDialog({ seq, edit, onFork, onClose }: ForkProps) {
+export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const kind =
     edit === null ? null : 'message' in edit ? 'message' : 'arguments' in edit ? 'arguments' : 'result'
@@ -207,7 +210,7 @@ export function ForkDialog({ seq, edit, onFork, onClose }: ForkProps) {
         ? edit.text
         : written('arguments' in edit ? edit.arguments : edit.result)
   const [text, setText] = useState(before)
-  const [run, setRun] = useState(true)
+  const [run, setRun] = useState(canRun)
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   useEffect(() => dialog.current?.showModal(), [])
@@ -219,7 +222,7 @@ export function ForkDialog({ seq, edit, onFork, onClose }: ForkProps) {
     if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
     return { call: edit.call, arguments: value }
   }
-  const isWrong = kind === 'arguments' && parse(text) === undefined
+  const isWrong = kind === 'arguments' && text !== before && parse(text) === undefined
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setBusy(true)
@@ -253,10 +256,14 @@ export function ForkDialog({ seq, edit, onFork, onClose }: ForkProps) {
           </label>
         )}
         {isWrong && <p class="refusal">This is no JSON.</p>}
-        <label class="check">
-          <input type="checkbox" checked={run} onChange={(event) => setRun(event.currentTarget.checked)} />
-          Run it at once
-        </label>
+        {canRun ? (
+          <label class="check">
+            <input type="checkbox" checked={run} onChange={(event) => setRun(event.currentTarget.checked)} />
+            Run it at once
+          </label>
+        ) : (
+          <p>No run is under way at this record: the next one goes on from there.</p>
+        )}
         {trouble !== '' && (
           <p class="refusal" role="alert">
             {trouble}

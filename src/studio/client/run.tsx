@@ -20,6 +20,9 @@ import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
 import { count, money, short, statePath, toneOf } from './words.js'
 
+/** What a fork can go on from. */
+const underWay = new Set(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'])
+
 const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
 type Tab = (typeof tabs)[number]
 
@@ -331,6 +334,7 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
         <ForkDialog
           seq={row.seq}
           edit={fork.edit}
+          canRun={underWay.has(row.state)}
           onFork={async (request) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
