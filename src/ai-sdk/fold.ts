@@ -13,7 +13,16 @@ import { finishOf, usageOf } from './usage.js'
 /** A piece of the answer, as far as it has come. */
 type Block =
   | { type: 'text' | 'reasoning'; key: string; text: string; metadata: JsonObject }
-  | { type: 'call'; key: string; name: string; input: string; hosted: boolean; metadata: JsonObject }
+  | {
+      type: 'call'
+      key: string
+      name: string
+      input: string
+      hosted: boolean
+      /** The whole call has come: what else comes with its id may be another, where a provider counts badly. */
+      whole: boolean
+      metadata: JsonObject
+    }
   | { type: 'other'; part: EchoPart }
 
 export interface Fold {
@@ -21,6 +30,8 @@ export interface Fold {
   push(part: unknown): Delta
   /** The end, of a stream (its part `finish`) or of a whole answer. */
   finish(end: unknown): void
+  /** Whether the end was announced: what comes now is no part of the answer. */
+  readonly ended: boolean
   /** Grows with what is of the answer. */
   readonly progress: number
   response(): ModelResponse
@@ -60,10 +71,19 @@ export function createFold(provider: string, version: string): Fold {
 
   function callBlock(part: JsonObject, id: unknown): Block & { type: 'call' } {
     const key = asText(id)
-    const known = blocks.findLast(
+    const latest = blocks.findLast(
       (block): block is Block & { type: 'call' } => block.type === 'call' && block.key === key,
     )
-    const block = known ?? { type: 'call', key, name: '', input: '', hosted: false, metadata: {} }
+    const known = latest && isAnother(part, latest) ? undefined : latest
+    const block = known ?? {
+      type: 'call',
+      key,
+      name: '',
+      input: '',
+      hosted: false,
+      whole: false,
+      metadata: {},
+    }
     if (known === undefined) {
       blocks.push(block)
       progress += 1
@@ -114,9 +134,10 @@ export function createFold(provider: string, version: string): Fold {
       case 'tool-call': {
         const { input } = part
         const block = callBlock(part, part['toolCallId'])
-        const text = typeof input === 'string' ? input : JSON.stringify(input ?? {})
+        const text = inputText(input)
         grow(Math.max(0, text.length - block.input.length))
         block.input = text
+        block.whole = true
         return noDelta
       }
       case 'tool-result':
@@ -142,6 +163,10 @@ export function createFold(provider: string, version: string): Fold {
   }
 
   return {
+    get ended() {
+      return end !== null
+    },
+
     get progress() {
       return progress
     },
@@ -182,6 +207,17 @@ export function createFold(provider: string, version: string): Fold {
 }
 
 const paragraph = '\n\n'
+
+/** Whether a part begins a further call under an id that one has already: no call is lost to another. */
+function isAnother(part: JsonObject, { key, name, input, hosted, whole }: Block & { type: 'call' }): boolean {
+  if (!whole || hosted) return false
+  if (part['type'] !== 'tool-call') return part['type'] === 'tool-input-start'
+  return key === '' || asText(part['toolName']) !== name || inputText(part['input']) !== input
+}
+
+function inputText(input: unknown): string {
+  return typeof input === 'string' ? input : JSON.stringify(input ?? {})
+}
 
 function joined(blocks: readonly Block[], type: 'text' | 'reasoning', between: string): string {
   return blocks

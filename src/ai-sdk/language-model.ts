@@ -1,11 +1,13 @@
 import type { ModelResponse } from '../../machines/agent/response.js'
 import { abortable } from '../core/base/abort.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
-import type {
-  ModelProvider,
-  ModelRequest,
-  ModelRequestOptions,
-  StructuredOutputSupport,
+import { closingMs } from '../core/models/openai/limits.js'
+import {
+  ModelError,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+  type StructuredOutputSupport,
 } from '../core/models/provider.js'
 import { createCallBuilder, optionsKey } from './call-options.js'
 import { toModelError } from './failure.js'
@@ -74,9 +76,9 @@ async function readStream(
   callbacks: ModelRequestOptions,
 ): Promise<void> {
   const { signal, onDelta, onActivity } = callbacks
-  const { stream } = (await model.doStream(call as never)) as { stream: ReadableStream<unknown> }
+  const answer: unknown = await model.doStream(call as never)
   onActivity('keep_alive')
-  const reader = stream.getReader()
+  const reader = streamOf(answer, model).getReader()
   const cancel = () => void reader.cancel(signal.reason).catch(ignore)
   signal.addEventListener('abort', cancel, { once: true })
   try {
@@ -88,12 +90,38 @@ async function readStream(
       const before = fold.progress
       takePart(value, fold, callbacks, onDelta)
       onActivity(fold.progress > before ? 'content' : 'keep_alive')
+      if (!fold.ended) continue
+      void drain(reader)
+      return
     }
   } catch (error) {
     if (!signal.aborted) cancel()
     throw error
   } finally {
     signal.removeEventListener('abort', cancel)
+  }
+}
+
+/** @throws ModelError for what is no stream */
+function streamOf(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unknown> {
+  const { stream } = (answer ?? {}) as { stream?: ReadableStream<unknown> }
+  if (typeof stream?.getReader === 'function') return stream
+  throw new ModelError({
+    kind: 'fatal',
+    code: 'invalid_response',
+    message: `The package of ${modelId} gave no stream to read (doStream of its model). Update it, or ask without streaming: stream: false.`,
+  })
+}
+
+/** Reads on to the end, for whoever has wrapped the model and waits for that; a stream that does not close is given up. */
+async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
+  const giveUp = setTimeout(() => void reader.cancel().catch(ignore), closingMs)
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is whole.
+  } finally {
+    clearTimeout(giveUp)
   }
 }
 

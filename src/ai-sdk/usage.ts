@@ -51,16 +51,17 @@ function nested(usage: JsonObject): TokenUsage {
   return whole({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens })
 }
 
-/** v2: what is part of what was up to the package. Anthropic's leaves the cached tokens out, others the reasoning. */
+/** v2: what is part of what was up to the package. Anthropic's and Bedrock's leave the cached tokens out, others the reasoning. */
 function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
   const [input, output] = [count(usage.inputTokens), count(usage.outputTokens)]
   const cachedInputTokens = count(usage.cachedInputTokens)
-  const anthropic = asObject(asObject(metadata)?.anthropic)
-  const isAnthropic = provider.includes('anthropic')
-  const cacheWriteTokens = isAnthropic ? count(anthropic?.cacheCreationInputTokens) : 0
-  const beside = isAnthropic ? cachedInputTokens + cacheWriteTokens : 0
-  const inputTokens = input + beside
-  const apart = isAnthropic ? 0 : Math.max(0, count(usage.totalTokens) - input - output)
+  const { anthropic, bedrock } = asObject(metadata) ?? {}
+  const leavesOut = /anthropic|bedrock/.test(provider)
+  const written =
+    asObject(anthropic)?.cacheCreationInputTokens ?? asObject(asObject(bedrock)?.usage)?.cacheWriteInputTokens
+  const cacheWriteTokens = leavesOut ? count(written) : 0
+  const inputTokens = leavesOut ? input + cachedInputTokens + cacheWriteTokens : input
+  const apart = leavesOut ? 0 : Math.max(0, count(usage.totalTokens) - input - output)
   return whole({
     inputTokens,
     outputTokens: output + apart,
