@@ -36,6 +36,7 @@ export class SessionFold {
   readonly durations = new Map<string, number>()
   readonly #kept: Moment[] = []
   readonly #bars = new Bars()
+  #given = { count: 0, check: '' }
   #now: Moment
   #problem: StoreError | undefined
   #origin: Extract<RecordContent, { type: 'opened' }>['forkedFrom']
@@ -77,8 +78,15 @@ export class SessionFold {
     return this.#problem ?? null
   }
 
+  /** Whether these are all the records that it was given, the last of which may be one that cannot be read. */
+  isOf(records: readonly LogRecord[]): boolean {
+    return records.length === this.#given.count && records.at(-1)?.check === this.#given.check
+  }
+
   /** Takes records that follow. */
   add(records: readonly LogRecord[]): void {
+    const last = records.at(-1)
+    if (last) this.#given = { count: this.#given.count + records.length, check: last.check }
     for (const record of records) {
       if (this.#problem) return
       this.#add(record)

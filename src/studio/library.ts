@@ -102,17 +102,18 @@ export class Library {
   async fold(id: string): Promise<SessionFold> {
     if (!isSessionId(id)) throw unknownSession(id)
     const known = this.#folds.get(id)
-    // The last record once more: it tells whether this is still the same log.
-    const from = Math.max(1, known?.head ?? 1)
-    const records = await this.#store.read(id, { from })
-    const isSame = known !== undefined && known.head > 0 && records[0]?.check === known.check
-    if (isSame) {
+    const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
+    // The last record once more: it tells whether this is still the same log. One that ended in a fault is looked at whole.
+    const isWhole = head === 0 || problem !== null
+    const records = await this.#store.read(id, { from: isWhole ? 1 : head })
+    if (known && !isWhole && records[0]?.check === check) {
       // Somebody else may have asked at the same time.
       known.add(records.filter(({ seq }) => seq > known.head))
       return this.#keep(id, known)
     }
+    if (known?.isOf(records)) return this.#keep(id, known)
     this.#folds.delete(id)
-    const whole = from === 1 ? records : await this.#store.read(id)
+    const whole = isWhole ? records : await this.#store.read(id)
     if (whole.length === 0) throw unknownSession(id)
     const fold = new SessionFold(id)
     fold.add(whole)

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { StoreError } from '../core/sessions/store/store-error.js'
 import type { AttachedRuns } from './attached.js'
 import type { SessionFold } from './fold.js'
 import { type Library, problemOf } from './library.js'
@@ -136,7 +137,8 @@ export class LiveFeed {
       const { session: sessionId } = viewer
       if (sessionId === null || !this.#rows.has(sessionId)) continue
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
-      const fold = await this.#library.fold(sessionId)
+      const fold = await this.#library.fold(sessionId).catch(unlessGone)
+      if (fold === null) continue
       const reset = viewer.fold !== null && viewer.fold !== fold
       const told = reset ? 0 : viewer.told
       viewer.fold = fold
@@ -153,6 +155,12 @@ export class LiveFeed {
     this.#problem = problem
     this.tell({ type: 'store', problem })
   }
+}
+
+/** It was deleted between the list and this. */
+function unlessGone(error: unknown): null {
+  if (error instanceof StoreError && error.code === 'unknown_session') return null
+  throw error
 }
 
 function isFor({ session }: Viewer, message: LiveMessage): boolean {

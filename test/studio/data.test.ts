@@ -137,7 +137,6 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
   await agent.run('Which colour?', { session: 'short' }).result
-  await close()
   await damage(store, 'damaged')
   const lease = store.acquire('newer', { holder: 'a later version', ttlMs: 1_000 })
   const { sealRecord } = await import('../../src/core/sessions/log/log-record.js')
@@ -157,6 +156,13 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   const newer = await visitor.get<SessionView>(paths.session('newer'))
   expect(newer.session.problem).toContain('newer Statewright')
   expect((await visitor.raw(paths.session('nobody'))).status).toBe(404)
+  const feed = visitor.live('newer')
+  await feed.heard('session', ({ row }) => row.id === 'newer')
+  // Looked at again and again, it stays the same.
+  await agent.run('Once more?', { session: 'another' }).result
+  await feed.heard('session', ({ row }) => row.id === 'another' && row.steps === 1)
+  expect(feed.messages.filter(({ type }) => type === 'rows' || type === 'store')).toEqual([])
+  await close()
   store.delete('short')
   expect((await visitor.raw(paths.session('short'))).status).toBe(404)
 })
