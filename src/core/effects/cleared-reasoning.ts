@@ -21,7 +21,6 @@ export async function clearedReasoning<Response extends Reasoning>(
   scene: { live: Live; context: AgentContext; signal: AbortSignal },
   response: Response,
 ): Promise<Response> {
-  if (!scene.context.features.outputShields) return response
   const { reasoning, reasoningDetails: details, providerItems: items, media, annotations, ...rest } = response
   const said = await look(reasoning, parts, scene)
   const isClear = async (texts: string): Promise<boolean> => (await look(texts, parts, scene)) === texts

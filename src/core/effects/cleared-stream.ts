@@ -11,26 +11,15 @@ export interface DeltaSink {
   /** Takes back what was written: another answer begins. */
   restart(): void
   /** No delta comes any more: what was not released by now waits for the whole answer to be cleared. */
-  finish(): Promise<void> | undefined
+  finish?(): Promise<void>
 }
 
-/** The stream as it is, or, where output shields are on, only what they have cleared of it; never its reasoning. */
-export function deltaSink(
+/** Of a stream what output shields have cleared; never its reasoning. */
+export function clearedStream(
   parts: AgentParts,
   stream: AnswerStream,
-  scene: { live: Live; context: AgentContext; readonly signal: AbortSignal },
+  scene: { live: Live; context: AgentContext; signal: AbortSignal },
 ): DeltaSink {
-  if (!scene.context.features.outputShields) {
-    return {
-      write: (text, reasoning) => {
-        stream.write(text, reasoning)
-      },
-      restart: () => {
-        stream.restart()
-      },
-      finish: () => undefined,
-    }
-  }
   const { spoken, pieces } = scene.context
   const begin = (): HoldBack => {
     const begun = new HoldBack({

@@ -1,3 +1,4 @@
+import { extended } from '../../../guards/lib/extended.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelOutput } from '../../../machines/agent/response.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
@@ -17,7 +18,8 @@ export function inference(context: AgentContext): Work<'inference', ModelOutput>
         : { text, ...(refusal !== null && refusal !== '' && { refusal }) }
       const isHeld = features.outputShields && (text !== '' || !!refusal)
       const calls = toolCalls.length > 0 && (features.callShields || isHeld) ? null : toolCalls
-      return { payload: { modelResponse: { ...words, toolCalls: calls, finishReason, model, usage } } }
+      const modelResponse = extended(words, { toolCalls: calls, finishReason, model, usage })
+      return { payload: { modelResponse } }
     },
   }
 }

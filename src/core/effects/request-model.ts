@@ -12,7 +12,7 @@ import { readOutput } from '../structured/read-output.js'
 import { prepareCalls } from '../tools/prepare.js'
 import { askModel } from './ask-model.js'
 import { clearedReasoning } from './cleared-reasoning.js'
-import { deltaSink } from './cleared-stream.js'
+import { clearedStream, type DeltaSink } from './cleared-stream.js'
 import { hostedSteps } from './hosted-steps.js'
 import { inference } from './inference.js'
 import { requestOf } from './request-of.js'
@@ -38,14 +38,9 @@ export function requestModel(
 ): Promise<ModelOutput> {
   const { config, features } = context
   const request = requestOf(parts, context, conclude)
-  const scene = {
-    live,
-    context,
-    get signal() {
-      return abort.signal
-    },
-  }
-  const shown = deltaSink(parts, stream, scene)
+  // A signal is made for those alone who look at what the model says.
+  const scene = features.outputShields ? { live, context, signal: abort.signal } : null
+  const shown: DeltaSink = scene ? clearedStream(parts, stream, scene) : stream
   const isFirst = context.steps === 0
   const begin = (): void => {
     live.steps.start(self, inference(context))
@@ -76,14 +71,12 @@ export function requestModel(
         if (!request.stream) shown.write(final.text, final.reasoning)
         // The arguments of a call are not streamed; where they are the answer, they come as one piece.
         else if (final !== response && response.text === '') shown.write(final.text, '')
-        const finished = shown.finish()
-        if (finished) await finished
+        if (shown.finish) await shown.finish()
         if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
         const dropped = droppedCalls(response, finalTool)
         if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
         const usage = await price()
-        if (!features.outputShields)
-          return outputOf(parts, { ...final, usage }, context, live.binding.context)
+        if (scene === null) return outputOf(parts, { ...final, usage }, context, live.binding.context)
         const cleared = await clearedReasoning(parts, scene, final)
         const output = await outputOf(parts, { ...cleared, usage }, context, live.binding.context)
         return { ...output, reasoningCleared: true }

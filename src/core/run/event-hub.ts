@@ -184,7 +184,7 @@ export class EventHub {
     if (live?.started && context) for (const event of live.present(context)) listener.next(event)
     if (this.#end === 'completed') listener.complete()
     else if (this.#end === 'open') {
-      this.#listeners = [...this.#listeners, listener]
+      this.#listeners = this.#listeners.concat(listener)
       this.#hear(listener.of)
     } else listener.refused(this.#end.error, this.#end.warning)
     return () => {

@@ -72,7 +72,7 @@ export class Rest<Result> {
 
   /** Calls back whenever a rest is reached. */
   onReach(listener: () => void): () => void {
-    this.#listeners = [...this.#listeners, listener]
+    this.#listeners = this.#listeners.concat(listener)
     return () => {
       this.#listeners = this.#listeners.filter((one) => one !== listener)
     }
