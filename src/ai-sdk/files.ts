@@ -43,12 +43,13 @@ function located(
   filename: string | undefined,
   target: FileTarget,
 ): PromptPart {
-  const [, type = '', base64] = /^data:([^,;]*)[^,]*?(;base64)?,/i.exec(data) ?? []
-  if (data.startsWith('data:')) {
+  const [start, type = '', base64] = /^data:([^,;]*)[^,]*?(;base64)?,/i.exec(data) ?? []
+  if (start !== undefined) {
     const rest = data.slice(data.indexOf(',') + 1)
     return bytes(base64 === undefined ? encoded(rest) : rest, type || mediaType, filename, target)
   }
   if (!/^https?:\/\//i.test(data)) return bytes(data, mediaType, filename, target)
+  if (!URL.canParse(data)) throw refused(`${data} is no address that could be fetched.`)
   if (!fetches(target.urls, mediaType, data)) {
     throw refused(
       `${target.modelId} fetches no ${kindOf(mediaType)} from ${new URL(data).host}. Load it, and pass its bytes: data:${mediaType.replace('*', 'png')};base64,…`,
@@ -127,7 +128,17 @@ function fetches(urls: SupportedUrls, mediaType: string, url: string): boolean {
 }
 
 function encoded(text: string): string {
-  return toBase64(new TextEncoder().encode(decodeURIComponent(text)))
+  // A sign % that begins nothing stands for itself.
+  const plain = text.replaceAll(/(%[\da-f]{2})+|%/gi, (piece) => decodedOr(piece))
+  return toBase64(new TextEncoder().encode(plain))
+}
+
+function decodedOr(piece: string): string {
+  try {
+    return decodeURIComponent(piece)
+  } catch {
+    return piece
+  }
 }
 
 function refused(message: string): ModelError {

@@ -4,6 +4,7 @@ import {
   ConfigError,
   createAgent,
   firstOf,
+  type MediaKind,
   memoryStore,
   type ModelProvider,
   openaiChat,
@@ -113,6 +114,30 @@ describe.each([true, false])('the first of several models (stream: %s)', (stream
       [2, false],
     ])
     expect([one.requests.length, two.requests.length]).toEqual([2, 1])
+  })
+
+  it.each([
+    ['has used up its account', { status: 402, error: { message: 'Pay.', code: 'no_credit' } }],
+    ['is out of quota', { status: 429, error: { message: 'Pay.', code: 'insufficient_quota' } }],
+  ])('one that %s is no reason to give up the other, which is overloaded', async (_what, turn) => {
+    const { one, two, play } = await theatre([overloaded, { text: 'Hi.', usage }], [turn], { stream })
+    const { result, retries } = await play('Go.')
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Hi.', usage: { totalTokens: 15 } })
+    expect(retries.map(({ code }) => code)).toEqual(['overloaded', 'overloaded'])
+    expect([one.requests.length, two.requests.length]).toEqual([2, 1])
+  })
+
+  it('one that takes no pictures is no reason either', async () => {
+    const { one, two, clock } = await theatre([overloaded, { text: 'A dot.', usage }], [{ text: 'Never.' }])
+    const make = (name: string, { url: baseURL }: Rehearsal, media: MediaKind[]) =>
+      openaiChat({ model: name, baseURL, apiKey: 'none', media })
+    const model = firstOf([make('seeing', one, ['image']), make('blind', two, [])])
+    const run = createAgent({ model, stream, clock }).run([{ type: 'image', image: 'iVBORw0KGgo=' }])
+    run.events$.subscribe((event) => {
+      if (event.type === 'retry' && event.delayMs > 0) queueMicrotask(() => clock.increment(event.delayMs))
+    })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'A dot.' })
+    expect([one.requests.length, two.requests.length]).toEqual([2, 0])
   })
 
   it('what one wants back is sent to no other', async () => {

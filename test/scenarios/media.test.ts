@@ -106,6 +106,16 @@ describe('what the user says', () => {
       /input\.content\[0\]\.type must be one of text, image_url, input_audio, file, image/,
     ],
     [[{ type: 'text' }], /has the type text, but no text in it/],
+    [[{ type: 'image', image: new URL('file:///home/ann/heron.png') }], /image is a file of this machine/],
+    [[{ type: 'image', image: 'FILE:///heron.png' }], /image is a file of this machine/],
+    [
+      [{ type: 'image_url', image_url: { url: 'file:///heron.png' } }],
+      /content\[0\] is a file of this machine/,
+    ],
+    [[{ type: 'image', image: new URL('blob:https://herons.test/1') }], /image must be bytes, base64/],
+    [[{ type: 'image', image: 'https://her ons.test/' }], /image must be bytes, base64/],
+    [[{ type: 'image', image: 'abcde' }], /image must be bytes, base64/],
+    [[{ type: 'image', image: new Uint8Array() }], /image is empty/],
   ])('is refused as %j', (input, says) => {
     const agent = createAgent({ model: openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:1/v1' }) })
     expect(() => agent.run(input as RunInput)).toThrow(

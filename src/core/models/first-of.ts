@@ -3,7 +3,13 @@ import type { ModelFailure, ModelResponse } from '../../../machines/agent/respon
 import { onAbort } from '../base/abort.js'
 import { ConfigError } from '../base/errors.js'
 import { toModelFailure } from './failures.js'
-import type { ModelProvider, ModelRequest, ModelRequestOptions, StructuredOutputSupport } from './provider.js'
+import {
+  ModelError,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+  type StructuredOutputSupport,
+} from './provider.js'
 import { refuseMedia } from './result-media.js'
 
 /** One of the models, and what its answers are marked with. */
@@ -54,6 +60,8 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
       const chosen = Math.max(0, chosenFor(request.messages, candidates))
       const order = inTurn(candidates, silenced?.at ?? chosen)
       let failure = silenced?.failure ?? null
+      /** The first that time may mend. */
+      let passing = failure
       let turn = 0
       const stop = onAbort(options.signal, () => {
         const silence = toModelFailure(options.signal.reason)
@@ -69,7 +77,10 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
             return marked(await ask(candidate, request, options), candidate)
           } catch (error) {
             failure = toModelFailure(error)
-            if (options.signal.aborted || turn === order.length - 1 || !isOfThisModel(failure)) throw error
+            if (options.signal.aborted || !isOfThisModel(failure)) throw error
+            if (isPassing(failure)) passing ??= failure
+            else if (turn === order.length - 1 && passing !== null) throw again(passing, failure)
+            if (turn === order.length - 1) throw error
             turn += 1
           }
         }
@@ -165,10 +176,23 @@ function marked(response: ModelResponse, { name }: Candidate): ModelResponse {
  * Whether another model may do what this one could not: it is overloaded, its account is used up, nobody answers, or it takes
  * no pictures.
  */
-function isOfThisModel({ kind, status, code }: ModelFailure): boolean {
-  if (kind === 'transient' || kind === 'rate_limit') return true
+function isOfThisModel(failure: ModelFailure): boolean {
+  const { kind, status, code } = failure
+  if (isPassing(failure)) return true
   if (code === 'unsupported_content') return true
   return kind === 'fatal' && (status === 402 || status === 429 || quota.test(code))
+}
+
+function isPassing({ kind }: ModelFailure): boolean {
+  return kind === 'transient' || kind === 'rate_limit'
+}
+
+/**
+ * What stays of a request that nobody has answered, where one of the models may answer it soon: that another takes no pictures,
+ * or has nothing left on its account, is no reason to give up. What was said before has been told and paid for already.
+ */
+function again(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
+  return new ModelError({ ...passing, partialText, usage })
 }
 
 const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit/i

@@ -55,6 +55,8 @@ export function toContentPart(given: unknown, at: string): ContentPart {
     throw bad(`${at}.type must be one of ${Object.keys(payloads).join(', ')}, image.`, at)
   if (typeof payloads[type as ContentPart['type']](part) !== 'string')
     throw bad(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
+  if (/^file:/i.test(String(payloads[type as ContentPart['type']](part))) && type !== 'text')
+    throw bad(`${at} ${isHere}`, at)
   return part as ContentPart
 }
 
@@ -86,13 +88,29 @@ const audioFormats: Readonly<Record<string, 'mp3' | 'wav'>> = {
   'audio/x-wav': 'wav',
 }
 
+const isHere = 'is a file of this machine, which no provider can reach: read it, and pass its bytes.'
+
 /** Base64, or an address. */
-function readData(data: unknown, at: string): string {
-  if (data instanceof URL) return data.href
-  if (data instanceof Uint8Array) return toBase64(data)
-  if (data instanceof ArrayBuffer) return toBase64(new Uint8Array(data))
-  if (typeof data === 'string' && (isAddress(data) || /^[A-Za-z0-9+/]+={0,2}$/.test(data))) return data
+function readData(given: unknown, at: string): string {
+  if (given instanceof ArrayBuffer) return readData(new Uint8Array(given), at)
+  if (given instanceof Uint8Array) {
+    if (given.length === 0) throw bad(`${at} is empty.`, at)
+    return toBase64(given)
+  }
+  const data = given instanceof URL ? given.href : given
+  if (typeof data === 'string' && (isAddress(data) ? isWellFormedAddress(data) : isBase64(data))) return data
+  if (typeof data === 'string' && /^file:/i.test(data)) throw bad(`${at} ${isHere}`, at)
   throw bad(`${at} must be bytes, base64, or a data: or http(s): address.`, at)
+}
+
+/** Without a look through all that a data: address may hold. */
+function isWellFormedAddress(text: string): boolean {
+  return /^data:/i.test(text) || URL.canParse(text)
+}
+
+/** One letter alone is none of it: four stand for three bytes. */
+function isBase64(text: string): boolean {
+  return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && text.replace(/=+$/, '').length % 4 !== 1
 }
 
 function isAddress(text: string): boolean {

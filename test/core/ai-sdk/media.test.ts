@@ -23,6 +23,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       { type: 'file', file: { file_data: 'data:application/pdf;base64,JVA=', filename: 'a.pdf' } },
       { type: 'file', file: { file_data: 'data:text/plain,a%20b' } },
       { type: 'file', file: { file_data: 'YSxi', filename: 'a.csv' } },
+      { type: 'file', file: { file_data: 'DATA:text/plain,100%' } },
     ]
     const data = (base64: string) => (isV4 ? { type: 'data', data: base64 } : base64)
     expect(await sentOf(parts, { provider: 'openai.chat' })).toEqual([
@@ -36,7 +37,13 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       { type: 'file', mediaType: 'application/pdf', data: data('JVA='), filename: 'a.pdf' },
       { type: 'file', mediaType: 'text/plain', data: data('YSBi') },
       { type: 'file', mediaType: 'text/csv', data: data('YSxi'), filename: 'a.csv' },
+      { type: 'file', mediaType: 'text/plain', data: data(btoa('100%')) },
     ])
+  })
+
+  it('an address that is none is refused', async () => {
+    const part: ContentPart = { type: 'image_url', image_url: { url: 'https://her ons.test/' } }
+    await expect(sentOf([part])).rejects.toMatchObject({ failure: { code: 'unsupported_content' } })
   })
 
   it('an address goes to a provider that fetches it, and is refused for any other', async () => {

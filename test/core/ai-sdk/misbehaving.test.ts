@@ -45,8 +45,10 @@ it('what comes after the end is no part of the answer, and nobody waits for the 
     { type: 'error', error: new Error('late') },
     { ...finish, finishReason: { unified: 'length', raw: 'length' } },
   ]
+  let close = () => undefined as void
   const endless = new ReadableStream({
     start(controller) {
+      close = () => controller.close()
       for (const part of parts) controller.enqueue(part)
     },
   })
@@ -55,6 +57,7 @@ it('what comes after the end is no part of the answer, and nobody waits for the 
   expect(deltas).toEqual([['So.', '']])
   expect(response).toMatchObject({ text: 'So.', finishReason: 'stop', complete: true })
   expect(response.usage).toMatchObject({ inputTokens: 5, outputTokens: 2 })
+  close()
 })
 
 it('whoever has wrapped the model sees its stream end', async () => {

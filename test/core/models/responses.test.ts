@@ -532,6 +532,39 @@ describe('an answer goes back', () => {
       ['call_0_2', 'b'],
     ])
   })
+
+  test('calls are told apart also where one has the id that another would get', async () => {
+    const turn = (id: string, calls: string[]): Message[] => [
+      {
+        id,
+        createdAt: 1,
+        role: 'assistant',
+        content: null,
+        tool_calls: calls.map((call) => ({
+          id: call,
+          type: 'function',
+          function: { name: 'look', arguments: '{}' },
+        })),
+      },
+      ...calls.map(
+        (call): Message => ({
+          id: `${id}${call}`,
+          createdAt: 1,
+          role: 'tool',
+          tool_call_id: call,
+          content: call,
+        }),
+      ),
+    ]
+    const { sent } = await ask(json(200, whole([words('Hi')])), {
+      messages: [user('hi'), ...turn('a', ['call_0', 'call_0_2']), ...turn('b', ['call_0', 'call_0_2'])],
+    })
+    const items = (sent['input'] as JsonObject[]).slice(2)
+    const idsOf = (type: string) =>
+      items.filter((item) => item['type'] === type).map((item) => item['call_id'])
+    expect(new Set(idsOf('function_call')).size).toBe(4)
+    expect(idsOf('function_call_output')).toEqual(idsOf('function_call'))
+  })
 })
 
 describe('options', () => {

@@ -106,18 +106,25 @@ function withItems(message: Message, wire: WireMessage | null, from: string): Wi
  */
 function unambiguous(groups: readonly (readonly object[])[]): object[] {
   const counts = new Map<string, number>()
+  const taken = new Set<string>()
   const renamed = new Map<string, string>()
   return groups.flat().map((item) => {
     const { type, call_id: id } = item as { type?: unknown; call_id?: unknown }
     if (typeof id !== 'string') return item
     if (type === 'function_call') {
-      const count = (counts.get(id) ?? 0) + 1
+      let count = (counts.get(id) ?? 0) + 1
+      while (taken.has(numbered(id, count))) count += 1
       counts.set(id, count)
-      renamed.set(id, count === 1 ? id : `${id.slice(0, longestId - 8)}_${count}`)
+      renamed.set(id, numbered(id, count))
+      taken.add(numbered(id, count))
     }
     const name = renamed.get(id) ?? id
     return name === id ? item : { ...item, call_id: name }
   })
+}
+
+function numbered(id: string, count: number): string {
+  return count === 1 ? id : `${id.slice(0, longestId - 8)}_${count}`
 }
 
 /** Not strict, which is what the API takes functions for unless it is told: schemas are the user's own. */
