@@ -1,7 +1,7 @@
 // The pictures of docs/studio.md, from rehearsed sessions in chromium: `npm run pictures`. Pixels differ from machine to
 // machine, so what is checked (`--check`, without a browser) is what they were made with: the page's own code.
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { chromium } from 'playwright-core'
 import { openStage } from './stage.mjs'
 
@@ -77,6 +77,7 @@ async function make() {
       await page.waitForSelector('.guards')
     },
   })
+  await rm(file)
   await browser.close()
   await stage.close()
   await writeFile(new URL('made-with.txt', folder), await sourceHash())

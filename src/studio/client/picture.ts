@@ -108,10 +108,6 @@ export class Picture {
     this.#layer.append(this.#trail, this.#token)
   }
 
-  has(state: string): boolean {
-    return this.#states.has(state)
-  }
-
   light({ active, taken, markOf }: Lit): void {
     const around = new Set(active.flatMap(withAncestors))
     const inner = new Set(active.map((path) => this.#shown(path)))

@@ -40,14 +40,8 @@ export function ago(at: number, now: number): string {
 }
 
 const clockFormat = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
-const dayFormat = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
-
 export function clock(at: number): string {
   return clockFormat.format(at)
-}
-
-export function day(at: number): string {
-  return dayFormat.format(at)
 }
 
 /** The last part of a path: `requesting`. */
