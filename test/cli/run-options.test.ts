@@ -24,6 +24,7 @@ describe('the options of run', () => {
       instructions: 'Be',
       limits: { maxSteps: 3, timeoutMs: 0 },
       stream: false,
+      studio: false,
       output: 'json',
       inspect: false,
       rehearsal: false,
