@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { StatewrightError } from '../core/base/errors.js'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
 
 /** What pages that are served to this machine alone have in common. */
 
@@ -39,9 +39,14 @@ const hosts = ['127.0.0.1', 'localhost']
 
 /**
  * Listens on 127.0.0.1 alone; resolves with the port.
+ * @throws {ConfigError} `invalid_config` for what is no port
  * @throws {StatewrightError} `cannot_listen`
  */
-export function listenHere(server: Server, port: number, who: string): Promise<number> {
+export function listenHere(server: Server, port: unknown, who: string): Promise<number> {
+  if (!isPort(port)) {
+    const text = `port must be a whole number from 0 (any that is free) to 65535; it is ${typeof port === 'number' ? port : 'none'}.`
+    return Promise.reject(new ConfigError('invalid_config', text, 'port'))
+  }
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
       const text = `${who} cannot listen on 127.0.0.1:${port}: ${error.message}. Name another port, or 0 for any.`
@@ -52,6 +57,9 @@ export function listenHere(server: Server, port: number, who: string): Promise<n
     })
   })
 }
+
+const isPort = (port: unknown): port is number =>
+  typeof port === 'number' && Number.isInteger(port) && port >= 0 && port <= 65_535
 
 /** Stops listening; who is still connected is cut off. */
 export async function closeServer(server: Server): Promise<void> {

@@ -56,6 +56,11 @@ export class SessionFold {
     return this.#records.at(-1)?.record.check ?? ''
   }
 
+  /** Of record `seq`; none of one that there is not. */
+  checkAt(seq: number): string {
+    return this.#records[seq - 1]?.record.check ?? ''
+  }
+
   get now(): Moment {
     return this.#now
   }

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { AttachedRuns } from './attached.js'
-import type { SessionFold } from './fold.js'
 import { type Library, problemOf } from './library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
 
@@ -18,9 +17,9 @@ interface Viewer {
   response: ServerResponse
   /** The session that it follows record by record. */
   session: string | null
-  /** The last record that it has, and of which reading of the log. */
+  /** The last record that it has, and the check of it; null: it has come with that record, and nobody knows. */
   told: number
-  fold: SessionFold | null
+  check: string | null
   /** Bytes that wait to be taken: a page that sleeps is not fed for ever. */
   isFull: boolean
 }
@@ -48,7 +47,7 @@ export class LiveFeed {
 
   /** A page that stays connected. `after`: the last record that it has. */
   add(response: ServerResponse, session: string | null, after: number): void {
-    const viewer: Viewer = { response, session, told: after, fold: null, isFull: false }
+    const viewer: Viewer = { response, session, told: after, check: null, isFull: false }
     response.on('drain', () => {
       viewer.isFull = false
     })
@@ -139,10 +138,11 @@ export class LiveFeed {
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
       const fold = await this.#library.fold(sessionId).catch(unlessGone)
       if (fold === null) continue
-      const reset = viewer.fold !== null && viewer.fold !== fold
+      // A log that was read anew may be the same one.
+      const reset = viewer.check !== null && fold.checkAt(viewer.told) !== viewer.check
       const told = reset ? 0 : viewer.told
-      viewer.fold = fold
       viewer.told = fold.head
+      viewer.check = fold.check
       const rows = fold.rows.slice(told)
       if (rows.length === 0 && !reset) continue
       const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > told || (toSeq ?? 0) > told)

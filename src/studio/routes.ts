@@ -28,6 +28,8 @@ export type Route =
 
 /** Null for an address that means nothing here; whether there is such a session is not looked at. */
 export function routeOf(method: string, address: string): Route | null {
+  // Anything else would name a host.
+  if (!/^\/(?![/\\])/.test(address)) return null
   const { pathname, searchParams } = new URL(address, 'http://localhost')
   const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decoded)
   if (api !== 'api' || rest.length > 0 || id === '') return null

@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
 import { madeOf } from '../core/agent/made-of.js'
-import { ConfigError } from '../core/base/errors.js'
+import { ConfigError, UsageError } from '../core/base/errors.js'
 import { checkedStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { Actions, type AnyAgent } from './actions.js'
@@ -65,17 +65,11 @@ export interface Studio {
  * const studio = await startStudio({ store })
  * console.log(studio.url)
  * await studio.close()
- * @throws {ConfigError} `invalid_config` for what is no store
+ * @throws {ConfigError} `invalid_config` for what is no store, agent, machine or port
  * @throws {StatewrightError} `cannot_listen`
  */
-export async function startStudio({
-  store: given,
-  agent,
-  context,
-  machine,
-  port = 0,
-  title,
-}: StudioOptions): Promise<Studio> {
+export async function startStudio(options: StudioOptions): Promise<Studio> {
+  const { store: given, agent, context, machine, port = 0, title } = checked(options)
   const store = given ?? (agent && madeOf.get(agent)?.store)
   checkedStore(store)
   if (store === undefined) {
@@ -109,8 +103,29 @@ export async function startStudio({
   return {
     url: server.url,
     attach: (run) => {
+      checkRun(run)
       runs.attach(run)
     },
     close: () => (closing ??= server.close()),
   }
 }
+
+/** Whoever writes JavaScript is told by no compiler. */
+function checked(options: StudioOptions | null | undefined): StudioOptions {
+  const { agent, machine } = options ?? {}
+  const isAgent = agent === undefined || ['resume', 'fork'].every((name) => isMethod(agent, name))
+  if (!isAgent) throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
+  if (machine !== undefined && !isMethod(machine, 'getStateNodeById')) {
+    const text = 'machine must be a machine of XState 5: what createMachine() returns.'
+    throw new ConfigError('invalid_config', text, 'machine')
+  }
+  return options ?? {}
+}
+
+function checkRun(run: AnyRun | null | undefined): void {
+  if (isMethod(run?.events$, 'subscribe')) return
+  throw new UsageError('invalid_input', 'attach() takes a run: what agent.run() returns.', 'run')
+}
+
+const isMethod = (value: unknown, name: string): boolean =>
+  typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'function'

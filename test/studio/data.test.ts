@@ -167,6 +167,40 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   expect((await visitor.raw(paths.session('short'))).status).toBe(404)
 })
 
+test('who follows a log is told to begin anew only where it is another one', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
+  await agent.run('Which colour?', { session: 'short' }).result
+  const copy = (id: string, change = (data: string) => data): void => {
+    const lease = store.acquire(id, { holder: 'a copy', ttlMs: 1_000 })
+    store.append(
+      lease,
+      store.read('short').map((record) => ({ ...record, data: change(record.data) })),
+    )
+    store.release(lease)
+  }
+  copy('unreadable', () => '{')
+  const visitor = await visit({ store })
+  const feeds = [visitor.live('unreadable'), visitor.live('short', 3)]
+  // More than are kept folded.
+  const others = Array.from({ length: 25 }, (_, i) => `copy-${i}`)
+  for (const id of others) copy(id)
+  for (const round of ['first', 'second', 'third']) {
+    await Promise.all(others.map((id) => visitor.raw(paths.session(id))))
+    copy(round)
+    await Promise.all(feeds.map((feed) => feed.heard('session', ({ row }) => row.id === round)))
+  }
+  expect(feeds.flatMap(({ messages }) => messages.filter(({ type }) => type === 'rows'))).toEqual([])
+  store.delete('short')
+  await feeds[1]?.heard('gone')
+  await agent.run('Which colour?', { session: 'short' }).result
+  expect(await feeds[1]?.heard('rows')).toMatchObject({
+    reset: true,
+    rows: [{ seq: 1 }, { seq: 2 }, { seq: 3 }],
+  })
+  await close()
+})
+
 test('what a tool returned is cut, secrets are scrubbed, and what shields have not cleared is not there', async () => {
   const store = memoryStore()
   const key = 'sk-abcdefghijklmnopqrstuvwx'

@@ -34,6 +34,10 @@ describe('the addresses of the studio', () => {
     '/api/sessions/ann/secrets',
     '/api/sessions/%E0%A4%A',
     '/api/compare?a=ann',
+    '//',
+    '//evil.example/api/sessions',
+    '/\\evil.example/api/sessions',
+    'http://evil.example/api/sessions',
   ])('%s means nothing', (address) => {
     expect(routeOf('GET', address)).toBeNull()
   })

@@ -141,6 +141,30 @@ test('every answer forbids what it does not need', async () => {
   await close()
 })
 
+test.each<[string, unknown]>([
+  ['store', undefined],
+  ['store', null],
+  ['port', { port: 70_000 }],
+  ['port', { port: -1 }],
+  ['port', { port: '4111' }],
+  ['agent', { agent: {} }],
+  ['agent', { agent: null }],
+  ['machine', { machine: {} }],
+])('a wrong %s is told by its name', async (subject, options) => {
+  const given = options && { store: memoryStore(), ...options }
+  await expect(startStudio(given as never)).rejects.toMatchObject({ code: 'invalid_config', subject })
+})
+
+test('what is no run is not attached', async () => {
+  const { visitor, close } = await waiting()
+  for (const run of [undefined, null, {}, { sessionId: 's' }]) {
+    expect(() => {
+      visitor.studio.attach(run as never)
+    }).toThrow(expect.objectContaining({ code: 'invalid_input' }) as Error)
+  }
+  await close()
+})
+
 test('it listens on this machine alone, says so when it cannot, and stops', async () => {
   const studio = await startStudio({ store: memoryStore() })
   const { port } = new URL(studio.url)
