@@ -2,6 +2,7 @@ import type { ModelResponse } from '../../machines/agent/response.js'
 import { abortable } from '../core/base/abort.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 import { closingMs } from '../core/models/openai/limits.js'
+import { SentSecrets } from '../core/models/openai/sent-secrets.js'
 import {
   ModelError,
   type ModelProvider,
@@ -35,6 +36,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
   const { provider: origin, modelId } = model
   const provider = options.provider ?? priceName(origin)
   const callOf = createCallBuilder(model, options)
+  const secrets = new SentSecrets({ headers: options.headers })
   const structuredOutput = options.structuredOutput ?? structuredOutputAt(optionsKey(origin))
   return {
     provider,
@@ -42,7 +44,9 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
     ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
-      abortable(callbacks.signal, (own) => ask(model, callOf, request, { ...callbacks, signal: own.signal })),
+      abortable(callbacks.signal, (own) =>
+        ask(model, callOf, request, { ...callbacks, signal: own.signal }, secrets),
+      ),
   }
 }
 
@@ -51,6 +55,7 @@ async function ask(
   callOf: ReturnType<typeof createCallBuilder>,
   request: ModelRequest,
   callbacks: ModelRequestOptions,
+  secrets: SentSecrets,
 ): Promise<ModelResponse> {
   const { signal, onWarning = ignore, onSent } = callbacks
   const fold = createFold(model.provider, model.specificationVersion)
@@ -65,7 +70,9 @@ async function ask(
   } catch (error) {
     signal.throwIfAborted()
     const { text, usage } = fold.response()
-    throw toModelError(error, model.modelId, { partialText: text, usage })
+    const told = toModelError(error, model.modelId, { partialText: text, usage })
+    const hidden = secrets.hiddenIn(told.failure)
+    throw hidden === null ? told : new ModelError(hidden)
   }
 }
 

@@ -1,4 +1,5 @@
 import { ReadableStream } from 'node:stream/web'
+import { describeError } from '../../../src/core/base/describe-error.js'
 import { type AiSdkModel, languageModel } from '../../../src/ai-sdk/index.js'
 import { askOnce, sdkModel } from './sdk-model.js'
 
@@ -109,3 +110,22 @@ it.each([
     })
   },
 )
+
+it('a header that an error repeats is not told on', async () => {
+  const headers = { 'x-tenant': 'heron-tenant-4711', 'anthropic-beta': 'context-1m-2025' }
+  const said = Object.values(headers).join(' and ')
+  const refused = Object.assign(new Error(`Refused: ${said}`), {
+    name: 'AI_APICallError',
+    statusCode: 400,
+    responseBody: JSON.stringify({ error: { message: `What is ${said}?`, code: 'bad_header' } }),
+  })
+  const model = { ...sdkModel([]), doStream: () => Promise.reject(refused) }
+  const error: unknown = await askOnce(languageModel(model, { headers })).catch((caught: unknown) => caught)
+  expect(error).toMatchObject({
+    failure: {
+      code: 'bad_header',
+      message: expect.stringContaining('What is [redacted] and context-1m-2025?'),
+    },
+  })
+  expect(describeError(error)).not.toContain('heron-tenant')
+})

@@ -15,7 +15,7 @@ const mostKept = 50
 
 /** Headers that everybody may read, and that sentences for people may name. */
 const openHeaders =
-  /^(accept|content-type|content-length|user-agent|host|connection|referer|http-referer|x-title|x-stainless-.*|openai-(organization|project|beta|version)|.*-version)$/i
+  /^(accept|content-type|content-length|user-agent|host|connection|referer|http-referer|x-title|x-stainless-.*|openai-(organization|project|beta|version)|.*-(version|beta))$/i
 
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
@@ -27,7 +27,7 @@ export class SentSecrets {
   readonly #values = new Set<string>()
   readonly #keys: string[] = []
 
-  constructor({ apiKey, headers, query }: OpenAIOptions) {
+  constructor({ apiKey, headers, query }: Pick<OpenAIOptions, 'apiKey' | 'headers' | 'query'>) {
     if (typeof apiKey === 'string') this.#add(apiKey)
     this.#addHeaders(headers)
     for (const [name, value] of Object.entries(query ?? {})) {
