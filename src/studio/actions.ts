@@ -5,6 +5,7 @@ import { messageText } from '../core/format/message-text.js'
 import { madeOf } from '../core/agent/made-of.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { awaitedCall } from '../core/run/awaited-call.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
 import { editedArguments } from '../core/run/edited-arguments.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
 import type { AnyRun, AttachedRuns } from './attached.js'
@@ -71,7 +72,7 @@ export class Actions {
     // Before anything is resumed: an answer that comes late must not set a run going.
     this.#check(context, answer)
     await this.#checkEdit(context, answer)
-    const run = this.#runs.get(id) ?? (await this.#resumed(id))
+    const run = this.#runs.get(id) ?? (await this.#resumed(await this.#ownId(id)))
     // A run that was interrupted goes on by being brought back.
     if (answer.type !== 'resume' || run.state === 'PAUSED') say(run, answer)
     return { sessionId: id }
@@ -119,6 +120,7 @@ export class Actions {
 
   async fork(id: string, { at, edit, run }: ForkRequest): Promise<Done> {
     const agent = this.#mustHave()
+    await this.#ownId(id)
     if (run) await this.#checkRun(id, at)
     const changed = edit && (await this.#editOf(id, at, edit))
     const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
@@ -126,6 +128,18 @@ export class Actions {
     // From here on the other session knows of it.
     await this.#library.row(sessionId)
     return { sessionId }
+  }
+
+  /**
+   * The agent has a store of its own, which may be another one.
+   * @throws {StoreError} `unknown_session` where the session that is shown is not there
+   */
+  async #ownId(id: string): Promise<string> {
+    const store = this.#agent && madeOf.get(this.#agent)?.store
+    const [shown, own] = await Promise.all([this.#library.row(id), store?.get(id)])
+    if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
+    const text = `The agent's store is not the one that is shown here: session '${id}' is not in it. Give the studio the agent's store, or none.`
+    throw new StoreError('unknown_session', text, id)
   }
 
   /** A fork that cannot be run is not made: whoever asks again would make another. */

@@ -197,6 +197,22 @@ test('a fork with no run to go on with is made only by who does not want it run'
   await close()
 })
 
+test('an agent with another store touches nothing there that has the same name', async () => {
+  const shown = await waiting()
+  const store = memoryStore()
+  const other = await rehearsedAgent(store, eventful)
+  await until(() => Date.now() > (shown.store.get('s')?.createdAt ?? 0))
+  await other.agent.run('Pay another invoice.', { session: 's' }).result
+  const kept = () => store.list().map(({ id }) => store.read(id))
+  const before = kept()
+  const visitor = await visit({ store: shown.store, agent: other.agent })
+  const refused = { status: 404, error: { code: 'unknown_session', key: 's' } }
+  expect(await visitor.post(paths.answers('s'), { type: 'cancel' })).toMatchObject(refused)
+  expect(await visitor.post(paths.fork('s'), { at: 2 })).toMatchObject(refused)
+  expect(kept()).toEqual(before)
+  await Promise.all([shown.close(), other.close()])
+})
+
 test('without an agent nothing can be done, and the page knows why', async () => {
   const { store, close } = await waiting()
   const visitor = await visit({ store })
