@@ -5,7 +5,11 @@ import { agentMachine } from '../../src/index.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const document = readFileSync(`${root}docs/embedding.md`, 'utf8')
-const source = readFileSync(`${root}machines/agent/events.ts`, 'utf8')
+/** An event a line, also where the formatter gave it several. */
+const source = readFileSync(`${root}machines/agent/events.ts`, 'utf8').replaceAll(
+  /\{\n\s+type: [^{}]*\}/g,
+  (event) => event.trim().replaceAll(/\s*\n\s*/g, ' '),
+)
 
 interface Row {
   keys: string[]
