@@ -6,6 +6,7 @@ import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import * as fileStore from '../../src/stores/file/index.js'
+import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
 import { runSnippet } from './run-snippet.js'
 import { type Elsewhere, loose, type Scene, scenes } from './scenes.js'
@@ -21,6 +22,7 @@ const modules = {
   'statewright/memory': memory,
   'statewright/rehearsal': rehearsal,
   'statewright/stores/file': fileStore,
+  'statewright/studio': studio,
   'statewright/testing': testing,
 }
 for (const [name, module] of Object.entries(modules)) {

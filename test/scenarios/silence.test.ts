@@ -1,6 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { SimulatedClock } from 'xstate'
-import { type AgentOptions, createAgent, type ModelProvider, openaiChat } from '../../src/index.js'
+import {
+  type AgentOptions,
+  createAgent,
+  type ModelProvider,
+  openaiChat,
+  patternShield,
+} from '../../src/index.js'
 import { type Answer, serve } from '../core/models/server.js'
 import { stage, tick, until } from '../support/play.js'
 import { call, clientTool, text, tool } from '../support/tools.js'
@@ -51,6 +57,24 @@ async function listening(options: Partial<AgentOptions> = {}) {
 }
 
 const minute = 60_000
+
+describe('an answer that breaks off', () => {
+  it('is paid for as far as it came, whether or not a shield has cleared it', async () => {
+    const spent = async (options: Partial<AgentOptions>) => {
+      await using it = await listening(options)
+      await it.say(piece({ content: 'word '.repeat(200) }))
+      it.clock.increment(2 * minute)
+      const { state, error, usage } = await it.run.result
+      expect({ state, code: error?.code }).toEqual({ state: 'ERROR', code: 'idle_timeout' })
+      return usage
+    }
+    const shield = patternShield({ name: 'numbers', patterns: [/4711/], action: 'block' })
+    const shielded = await spent({ shields: { output: [shield] } })
+    expect(shielded).toEqual(await spent({}))
+    expect(shielded).toMatchObject({ estimated: true })
+    expect(shielded.outputTokens).toBeGreaterThan(100)
+  })
+})
 
 describe('an answer that brings nothing', () => {
   it.each([

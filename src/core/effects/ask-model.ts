@@ -64,6 +64,8 @@ export async function askModel<Output>(
   await live.flushed()
   const idle = watchIdle(abort, config, request.stream, live.clock)
   let asked: AskedModel = parts.model
+  /** What has come of the answer, whoever may know of it: it is paid for. */
+  let arrived = ''
   /** What models have used that were given up for another. */
   const givenUp: Promise<Usage | null>[] = []
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
@@ -93,6 +95,7 @@ export async function askModel<Output>(
           idle.onActivity(kind)
         },
         onDelta: (text, reasoning) => {
+          arrived += text ?? ''
           onDelta(text ?? '', reasoning ?? '')
         },
         onWarning: (code, message) => warnOnce(live, code, message),
@@ -100,7 +103,8 @@ export async function askModel<Output>(
         onModel: (next, after) => {
           if (after !== null) {
             const failure = checkedFailure(after)
-            givenUp.push(usageOfFailure(parts, asked, request, failure, context))
+            givenUp.push(usageOfFailure(parts, asked, request, failure, arrived, context))
+            arrived = ''
             tellAnother(live, context, next, failure)
             onAnother?.()
           }
@@ -119,7 +123,7 @@ export async function askModel<Output>(
     const reason = silenced ? idle.abort.reason : error
     const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
     const told = { ...failure, partialText: heard(failure.partialText) }
-    const usage = usageOfFailure(parts, asked, request, told, context)
+    const usage = usageOfFailure(parts, asked, request, failure, arrived, context)
     const spent = givenUp.length === 0 ? await usage : await together(givenUp, usage)
     throw { ...told, usage: spent, jitter: jitterFrom(Math.random()) } satisfies ModelActorError
   } finally {
@@ -224,10 +228,12 @@ async function usageOfFailure(
   parts: AgentParts,
   asked: AskedModel,
   request: ModelRequest,
-  { usage, partialText: text, kind }: ModelFailure,
+  { usage, partialText, kind }: ModelFailure,
+  arrived: string,
   context: AgentContext,
 ): Promise<Usage | null> {
   if (usage !== null) return costOf(parts, asked, usage, false)
+  const text = partialText || arrived
   const wasAnswered = text !== '' || kind === 'incomplete'
   if (!wasAnswered || context.config.budget.onMissingUsage !== 'estimate') return null
   return costOf(parts, asked, estimatePartialUsage(request, text), true)
