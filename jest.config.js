@@ -20,5 +20,5 @@ export default {
   testTimeout: 20_000,
   // Jest leaves a core to itself, which on two is half of them.
   maxWorkers: '100%',
-  workerIdleMemoryLimit: '1GB',
+  workerIdleMemoryLimit: '600MB',
 }
