@@ -1,5 +1,7 @@
 // The provider alone in a process of its own: `wire-worker.mjs CASE` with CASE as JSON; prints one JSON line. Every
 // answer is checked: what is not the server's answer is not measured.
+import { declared } from './bare-loop.mjs'
+
 const { transport, url, stream, steps, chunks, runs, warmup, atOnce } = JSON.parse(process.argv[2])
 
 if (transport === 'fetch') {
@@ -10,17 +12,7 @@ if (transport === 'fetch') {
 
 const { openaiChat } = await import('../dist/src/index.js')
 const toolResult = 'x'.repeat(200)
-const tools = [
-  {
-    name: 'read',
-    description: 'Reads a file.',
-    parameters: {
-      type: 'object',
-      properties: { path: { type: 'string' }, note: { type: 'string' } },
-      required: ['path', 'note'],
-    },
-  },
-]
+const tools = declared.map(({ function: tool }) => tool)
 const asked = { instructions: null, nudges: [], tools, sampling: {}, extraBody: {}, stream }
 const { signal } = new AbortController()
 let requests = 0

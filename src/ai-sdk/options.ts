@@ -1,3 +1,4 @@
+import { isRecord } from '../../guards/lib/stored.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError } from '../core/base/errors.js'
 import { checkMedia, type MediaKind } from '../core/models/media.js'
@@ -65,11 +66,7 @@ export function checkOptions(options: LanguageModelOptions): void {
 }
 
 function isRecordOf(value: unknown, fits: (item: unknown) => boolean): boolean {
-  return value === undefined || (isRecord(value) && Object.values(value as object).every(fits))
-}
-
-function isRecord(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return value === undefined || (isRecord(value) && Object.values(value).every(fits))
 }
 
 function hasId(value: unknown): boolean {

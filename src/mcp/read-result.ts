@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import { peek } from '../core/base/to-json.js'
+import { bytesOf } from '../core/models/media.js'
 import { ToolError } from '../core/tools/tool-error.js'
 
 /**
@@ -60,10 +61,4 @@ function typeOf(part: unknown): string {
 function textOf(part: unknown, key: string): string | undefined {
   const value = peek(part, key)
   return typeof value === 'string' ? value : undefined
-}
-
-/** The number of bytes that a base64 text stands for. */
-function bytesOf(base64: string): number {
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
-  return Math.max(0, Math.floor((base64.length * 3) / 4) - padding)
 }

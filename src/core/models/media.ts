@@ -175,7 +175,8 @@ export function mediaWords(part: MediaPart): string {
   return `[${kind}: ${words.filter(Boolean).join(', ')}]`
 }
 
-function bytesOf(base64: string): number {
+/** The number of bytes that a base64 text stands for. */
+export function bytesOf(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
   return Math.max(0, Math.floor((base64.length * 3) / 4) - padding)
 }
