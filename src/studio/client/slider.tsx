@@ -31,24 +31,18 @@ export function Slider({
   return (
     <div class="slider">
       <div class="slider-buttons">
-        <button
-          type="button"
-          class="icon"
-          aria-label="First record"
-          disabled={place === 0}
-          onClick={() => onPlace(0)}
-        >
-          <Icon path="M5 5v14M19 5 9 12l10 7z" />
-        </button>
-        <button
-          type="button"
-          class="icon"
-          aria-label="Record before"
-          disabled={place === 0}
-          onClick={() => onPlace(place - 1)}
-        >
-          <Icon path="m15 5-7 7 7 7" />
-        </button>
+        <Goto
+          label="First record"
+          path="M5 5v14M19 5 9 12l10 7z"
+          isThere={place === 0}
+          onGo={() => onPlace(0)}
+        />
+        <Goto
+          label="Record before"
+          path="m15 5-7 7 7 7"
+          isThere={place === 0}
+          onGo={() => onPlace(place - 1)}
+        />
         <button
           type="button"
           class="icon play"
@@ -57,24 +51,18 @@ export function Slider({
         >
           <Icon path={isPlaying ? 'M8 5v14M16 5v14' : 'M8 5l11 7-11 7z'} />
         </button>
-        <button
-          type="button"
-          class="icon"
-          aria-label="Next record"
-          disabled={place === last}
-          onClick={() => onPlace(place + 1)}
-        >
-          <Icon path="m9 5 7 7-7 7" />
-        </button>
-        <button
-          type="button"
-          class="icon"
-          aria-label="Last record"
-          disabled={place === last}
-          onClick={() => onPlace(last)}
-        >
-          <Icon path="M19 5v14M5 5l10 7-10 7z" />
-        </button>
+        <Goto
+          label="Next record"
+          path="m9 5 7 7-7 7"
+          isThere={place === last}
+          onGo={() => onPlace(place + 1)}
+        />
+        <Goto
+          label="Last record"
+          path="M19 5v14M5 5l10 7-10 7z"
+          isThere={place === last}
+          onGo={() => onPlace(last)}
+        />
       </div>
       <input
         type="range"
@@ -115,5 +103,20 @@ function Icon({ path }: { path: string }) {
     <svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true" class="drawn">
       <path d={path} />
     </svg>
+  )
+}
+
+interface GotoProps {
+  label: string
+  path: string
+  isThere: boolean
+  onGo: () => void
+}
+
+function Goto({ label, path, isThere, onGo }: GotoProps) {
+  return (
+    <button type="button" class="icon" aria-label={label} disabled={isThere} onClick={onGo}>
+      <Icon path={path} />
+    </button>
   )
 }

@@ -11,6 +11,7 @@ import type {
   SessionsView,
   SessionView,
 } from '../protocol.js'
+import { lazily } from '../../core/base/load.js'
 import { paths } from '../routes.js'
 
 /** Where the page has its data from: a server, or the file itself. */
@@ -42,7 +43,7 @@ export class SourceError extends Error {
 export function serverSource(): Source {
   return {
     isFile: false,
-    chart: once(() => ask<ChartView>(paths.chart)),
+    chart: lazily(() => ask<ChartView>(paths.chart)),
     sessions: () => ask(paths.sessions),
     session: (id) => ask(paths.session(id)),
     moments: (id, from, to) => ask(paths.moments(id, from, to)),
@@ -89,17 +90,6 @@ export function fileSource(island: { textContent: string | null } | null): Sourc
     answer: refuse,
     fork: refuse,
     live: () => () => undefined,
-  }
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let kept: Promise<T> | undefined
-  return () => {
-    kept ??= make().catch((error: unknown) => {
-      kept = undefined
-      throw error
-    })
-    return kept
   }
 }
 
