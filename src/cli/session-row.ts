@@ -25,9 +25,9 @@ export interface SessionInList extends Omit<SessionSummary, 'state'> {
 export async function sessionRow(store: SessionStore, entry: ListedSession): Promise<SessionInList | null> {
   const { summary, ...place } = entry
   try {
-    const { run, name, runs, state } = await standingAt(store, entry.id)
+    const { run, name, runs, state, definition } = await standingAt(store, entry.id)
     if (run !== null) {
-      const now = summaryOf(run.context, name, runs)
+      const now = summaryOf(run.context, { name, runs, definition })
       return { ...now, ...place, state: stateOf(now.state, entry.holder) }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]

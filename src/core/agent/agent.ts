@@ -7,14 +7,7 @@ import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
 import { ConfigError } from '../base/errors.js'
 import { lazily } from '../base/load.js'
-import {
-  nothingToResume,
-  refuseJournal,
-  refuseStored,
-  refuseUnfinished,
-  storeOrThrow,
-  unknownSession,
-} from '../sessions/refusals.js'
+import { refuseJournal, refuseStored, storeOrThrow } from '../sessions/refusals.js'
 import { checkedMemory } from '../memory/retriever.js'
 import { shieldSet } from '../shields/shield-set.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
@@ -47,13 +40,10 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkedInspector } from '../run/safe-inspector.js'
 import { featuresOf } from './features-of.js'
-import { madeOf } from './made-of.js'
-import {
-  type GivenConversation,
-  readConversation,
-  sessionNotEmpty,
-  withHistory,
-} from '../sessions/history.js'
+import { definitionOf } from './definition-of.js'
+import { type MadeOf, madeOf, storedOrThrow } from './made-of.js'
+import type * as Stored from './stored-runs.js'
+import { readConversation, withHistory } from '../sessions/history.js'
 import { journaled } from '../live/journaled.js'
 import type { Binding } from '../live/live.js'
 import { newId } from '../base/new-id.js'
@@ -87,6 +77,7 @@ const loadRefusals = lazily(() => import('../effects/refusals.js'))
 
 /** Only those who have a store need them. */
 const loadSessions = lazily(() => import('../sessions/log/index.js'))
+const loadStored = lazily(() => import('./stored-runs.js'))
 
 /** Only those who change what happened need them. */
 const loadEdits = lazily(() => import('../run/edit-fork.js'))
@@ -246,35 +237,6 @@ export function createAgent(options: AgentOptions): Agent {
 
   const complete = (result: RunResult) => withObject(parts.output, result)
 
-  /** A run of a session in the store begins where its log ends. */
-  const begin = async (
-    runId: string,
-    session: Session,
-    said: GivenConversation,
-    options: { config: AgentConfig; context: unknown },
-  ): Promise<Origin> => {
-    const { context } = options
-    const kept = storeOrThrow(store)
-    const { openSession } = await loadSessions()
-    const { log, standing } = await openSession(kept, session.id, {
-      clock: parts.clock,
-      holder: `run ${runId}`,
-      name: session.name,
-    })
-    try {
-      refuseUnfinished(standing, session.id)
-      if (standing.head > 0 && said.history.length > 0) throw sessionNotEmpty(session.id)
-      const state = standing.head === 0 ? withHistory(session.state, said, session.id) : standing.state
-      const bound = bind(runId, session.id, state, said.said, options, { context, journal: log, store: kept })
-      await ready(bound)
-      log.bring(state)
-      return { input: bound, log }
-    } catch (error) {
-      await log.close()
-      throw error
-    }
-  }
-
   const host: ChildHost = {
     config: parts.config,
     clock: parts.clock,
@@ -283,6 +245,15 @@ export function createAgent(options: AgentOptions): Agent {
     rebind: (snapshot, binding) => void bindings.set(snapshot, binding),
     ready,
     run,
+  }
+
+  const made: MadeOf = { tools: set, store: given, label: undefined, stored: undefined }
+  if (store) made.stored = { ...host, parts, store, definition: definitionOf(parts, () => made.label) }
+
+  /** A run of a session in the store begins where its log ends. */
+  const begin = async (...of: Tail<Parameters<typeof Stored.beginRun>>): Promise<Origin> => {
+    const { beginRun } = await loadStored()
+    return beginRun(storedOrThrow(made), ...of)
   }
 
   const agent: Agent = {
@@ -319,7 +290,7 @@ export function createAgent(options: AgentOptions): Agent {
       if (store) {
         refuseJournal(journal)
         checkedSessionId(session.id)
-        return run({ ...handle, origin: begin(runId, session, conversation, { config, context }) })
+        return run({ ...handle, origin: begin({ runId, session, said: conversation, config, context }) })
       }
       try {
         session.acquire(runId)
@@ -335,32 +306,10 @@ export function createAgent(options: AgentOptions): Agent {
     },
     resume: async (sessionId, { signal, context, inspect: own } = {}) => {
       const inspector = checkedInspector(own ?? inspect)
-      const kept = storeOrThrow(store)
+      const stored = storedOrThrow(made)
       const id = checkedSessionId(sessionId)
-      const holder = `a resumed run`
-      const { machineStateOf, openSession, toldBefore } = await loadSessions()
-      const { log, standing } = await openSession(kept, id, { clock: parts.clock, holder })
-      if (standing.run === null) {
-        await log.close()
-        throw standing.head === 0 ? unknownSession(id) : nothingToResume(id)
-      }
-      try {
-        // A run that has ended needs no model any more.
-        if (standing.run.status === 'active') {
-          model.check?.()
-          const { refuseMissingTokenizer } = await loadRefusals()
-          await refuseMissingTokenizer(parts, standing.run.context.config)
-        }
-      } catch (error) {
-        await log.close()
-        throw error
-      }
-      const snapshot = machineStateOf(standing.run)
-      bindings.set(snapshot, { context, journal: log, told: toldBefore(standing), store: kept })
-      const session = new Session(id, standing.name)
-      session.update(standing.run.context)
-      const { runId } = standing.run.context
-      return run({ runId, session, origin: { snapshot, log }, signal, inspect: inspector })
+      const { resumeRun } = await loadStored()
+      return resumeRun(stored, id, { signal, context, inspect: inspector })
     },
     replay: async (sessionId, { to } = {}) => {
       const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
@@ -386,9 +335,12 @@ export function createAgent(options: AgentOptions): Agent {
       return fork(kept, id, seq, parts.clock, (standing) => editFork(parts, standing, edit, context))
     },
   }
-  madeOf.set(agent, { tools: set, store: given })
+  madeOf.set(agent, made)
   return agent
 }
+
+/** All but the first. */
+type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
 
 /** Without a store no sub-agent has a log from which a call of it could go on. */
 function withoutLogs(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {

@@ -1,12 +1,25 @@
 import type { SessionStore } from '../sessions/store/store.js'
+import { noStore } from '../sessions/refusals.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Agent } from './agent-options.js'
+import type { AgentLabel } from './definition-of.js'
+import type { StoredRuns } from './stored-runs.js'
 
 /** What of an agent its own interface does not show, for whoever shows agents to people. */
 export interface MadeOf {
   tools: ToolSet
   store: SessionStore | undefined
+  /** How `defineAgents` calls it; set there. */
+  label: AgentLabel | undefined
+  /** What its runs in a store are begun and brought back with. Absent without a store. */
+  stored: StoredRuns | undefined
 }
 
 /** Of the agents that `createAgent` has made; nobody knows what is in another implementation of the interface. */
 export const madeOf = new WeakMap<Pick<Agent, 'config'>, MadeOf>()
+
+/** @throws {UsageError} `no_store` */
+export function storedOrThrow({ stored }: MadeOf): StoredRuns {
+  if (stored) return stored
+  throw noStore()
+}

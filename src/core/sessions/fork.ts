@@ -29,7 +29,7 @@ export async function fork(
   change: (standing: Standing) => Beginning | Promise<Beginning> = asItStands,
 ): Promise<string> {
   const standing = await standingAt(store, sessionId, seq)
-  const { head, name, runs } = standing
+  const { head, name, runs, definition } = standing
   const { state, run, edit } = await change(standing)
   const id = newId()
   const { log } = await openSession(store, id, { clock, holder: 'a fork', name })
@@ -38,7 +38,9 @@ export async function fork(
   log.write({ type: 'opened', version: logVersion, ...named, state, forkedFrom })
   if (run) {
     const context: AgentContext = { ...run.context, sessionId: id, runId: newId() }
-    log.write({ type: 'snapshot', version: logVersion, ...named, runs, state: { ...run.machine, context } })
+    const begun = definition === null ? {} : { definition }
+    const state = { ...run.machine, context }
+    log.write({ type: 'snapshot', version: logVersion, ...named, runs, ...begun, state })
     await log.rest(context)
   } else {
     await log.close()

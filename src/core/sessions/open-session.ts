@@ -1,6 +1,7 @@
 import { StatewrightError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
+import type { AgentDefinition } from './definition.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, releaseLease } from './log/lease.js'
@@ -13,6 +14,8 @@ export interface OpenSessionOptions {
   holder: string
   /** The name of a session that does not exist yet. */
   name?: string | undefined
+  /** The agent that begins what runs here. */
+  definition?: (() => AgentDefinition) | undefined
 }
 
 /**
@@ -22,13 +25,13 @@ export interface OpenSessionOptions {
 export async function openSession(
   store: SessionStore,
   sessionId: string,
-  { clock, holder, name }: OpenSessionOptions,
+  { clock, holder, name, definition }: OpenSessionOptions,
 ): Promise<{ log: SessionLog; standing: Standing }> {
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
     const standing = standingAfter(await store.read(sessionId, { from: 'snapshot' }), sessionId)
-    return { log: new SessionLog({ store, lease, standing, clock, holder, name }), standing }
+    return { log: new SessionLog({ store, lease, standing, clock, holder, name, definition }), standing }
   } catch (error) {
     if (lease) await releaseLease(store, lease)
     throw error instanceof StatewrightError ? error : unexpected(error, sessionId)

@@ -7,7 +7,11 @@ import type { Standing } from './standing.js'
 
 export function storeOrThrow(store: SessionStore | undefined): SessionStore {
   if (store) return store
-  throw new UsageError(
+  throw noStore()
+}
+
+export function noStore(): UsageError {
+  return new UsageError(
     'no_store',
     'This agent has no store, so no session outlives its runs: createAgent({ store: fileStore({ dir }) }).',
     'store',

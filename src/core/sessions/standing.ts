@@ -3,6 +3,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import { StatewrightError } from '../base/errors.js'
+import { type AgentDefinition, readDefinition } from './definition.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
@@ -26,6 +27,10 @@ export interface Standing {
   state: SessionState
   /** The latest run, ended or not; null before the first. */
   run: FoldedRun | null
+  /** The agent that began it; null where the log does not say. */
+  definition: AgentDefinition | null
+  /** How often it has been taken up again since anything else came of it. */
+  resumed: number
   /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
   told: number | null
   /** Characters of the last snapshot, and of what has come since. */
@@ -67,6 +72,8 @@ export function before(records: readonly LogRecord[]): Standing {
     runs: 0,
     state: emptySession(),
     run: null,
+    definition: null,
+    resumed: 0,
     told: null,
     snapshotSize: 0,
     tailSize: 0,
@@ -143,15 +150,19 @@ function take(
       standing.run = folding.start({ ...standing.state, ...wholeInput(entry.input) })
       standing.runs += 1
       standing.told = null
+      standing.definition = readDefinition(entry.definition)
+      standing.resumed = 0
       break
     }
     case 'event':
       if (!standing.run) throw new Error('No run has started.')
       standing.run = folding.step(standing.run, entry.event)
+      standing.resumed = entry.event.type === 'RESUMED' ? standing.resumed + 1 : 0
       break
     case 'snapshot':
       standing.name = entry.name
       standing.runs = entry.runs
+      standing.definition = readDefinition(entry.definition)
       standing.run = revived(entry.state, record.seq, sessionId, folding)
       standing.snapshotSize = record.data.length
       standing.tailSize = 0

@@ -1,12 +1,20 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { shownMessages } from '../../../machines/agent/unscreened.js'
 import type { Message } from '../../../machines/agent/messages.js'
+import type { AgentDefinition } from './definition.js'
 import type { SessionSummary } from './store/store.js'
 
 /** Enough of the first message to recognise a session by. */
 const titleLength = 80
 
-export function summaryOf(context: AgentContext, name: string | undefined, runs: number): SessionSummary {
+/** What the context of the latest run does not know. */
+interface Around {
+  name: string | undefined
+  runs: number
+  definition: AgentDefinition | null
+}
+
+export function summaryOf(context: AgentContext, { name, runs, definition }: Around): SessionSummary {
   const { session } = context.usage
   return {
     ...(name !== undefined && { name }),
@@ -14,6 +22,8 @@ export function summaryOf(context: AgentContext, name: string | undefined, runs:
     state: context.state,
     reason: context.reason,
     runs,
+    ...(definition?.name !== undefined && { agent: definition.name }),
+    ...(definition?.version !== undefined && { version: definition.version }),
     messages: context.messages.length,
     totalTokens: session.totalTokens,
     cost: session.cost,

@@ -1,5 +1,6 @@
 import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/events.js'
+import type { AgentDefinition } from '../definition.js'
 import type { WrittenEdit } from '../fork-edit.js'
 
 /**
@@ -38,6 +39,19 @@ type Content =
       /** The record of another session that it begins at, and what it has otherwise. */
       forkedFrom?: { sessionId: string; seq: number; edit?: WrittenEdit }
     }
-  | { type: 'start'; input: StartInput }
+  | {
+      type: 'start'
+      input: StartInput
+      /** The agent that begins the run. Absent in the logs of earlier versions. */
+      definition?: AgentDefinition
+    }
   | { type: 'event'; event: AgentMachineEvent }
-  | { type: 'snapshot'; version: number; name?: string; runs: number; state: MachineState }
+  | {
+      type: 'snapshot'
+      version: number
+      name?: string
+      runs: number
+      /** Of the latest run. */
+      definition?: AgentDefinition
+      state: MachineState
+    }

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.js'
 import type { Journal, JournalEntry } from '../journal.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
+import type { AgentDefinition } from '../definition.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
@@ -27,6 +28,8 @@ export interface SessionLogParts {
   holder: string
   /** The name of a session that does not exist yet. */
   name: string | undefined
+  /** The agent that begins what runs here. */
+  definition?: (() => AgentDefinition) | undefined
 }
 
 /**
@@ -40,6 +43,9 @@ export class SessionLog implements Journal {
   readonly #clock: Clock
   readonly #holder: string
   readonly #name: string | undefined
+  readonly #beginner: (() => AgentDefinition) | undefined
+  /** The agent that began the run. */
+  #definition: AgentDefinition | null
   #lease: Lease
   /** When the lease was last known to last for a full `leaseMs`. */
   #renewedAt: number
@@ -65,7 +71,7 @@ export class SessionLog implements Journal {
   #onFailure = (_failure: StoreError): void => undefined
   #told = (): number | undefined => undefined
 
-  constructor({ store, lease, standing, clock, holder, name }: SessionLogParts) {
+  constructor({ store, lease, standing, clock, holder, name, definition }: SessionLogParts) {
     this.sessionId = lease.sessionId
     this.#store = store
     this.#clock = clock
@@ -73,6 +79,8 @@ export class SessionLog implements Journal {
     this.#renewedAt = clock.now()
     this.#holder = holder
     this.#name = standing.name ?? name
+    this.#beginner = definition
+    this.#definition = standing.definition
     this.#head = standing.head
     this.#last = { seq: standing.head, check: standing.check }
     this.#runs = standing.runs
@@ -108,7 +116,12 @@ export class SessionLog implements Journal {
     const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
     this.#runs += 1
     if (this.#head === 0) this.write(this.#opening())
-    this.write({ type: 'start', input: input satisfies StartInput })
+    this.#definition = this.#beginner?.() ?? null
+    this.write({ type: 'start', input: input satisfies StartInput, ...this.#defined })
+  }
+
+  get #defined(): { definition?: AgentDefinition } {
+    return this.#definition === null ? {} : { definition: this.#definition }
   }
 
   #opening(): RecordContent {
@@ -118,6 +131,7 @@ export class SessionLog implements Journal {
 
   write(entry: RecordContent): void {
     if (this.#failure) return
+    if (entry.type === 'snapshot') this.#definition = entry.definition ?? null
     let record: Draft
     try {
       record = draftRecord(this.#head + 1, this.#clock.now(), entry)
@@ -145,6 +159,7 @@ export class SessionLog implements Journal {
       version: logVersion,
       ...(this.#name !== undefined && { name: this.#name }),
       runs: this.#runs,
+      ...this.#defined,
       state: machineStateOf(run),
     })
     this.#snapshotSize = this.#tailSize - size
@@ -160,7 +175,7 @@ export class SessionLog implements Journal {
 
   /** What a list of sessions tells of this one, from the next write on. */
   describe(context: AgentContext): void {
-    this.#summary = summaryOf(context, this.#name, this.#runs)
+    this.#summary = summaryOf(context, { name: this.#name, runs: this.#runs, definition: this.#definition })
   }
 
   flushed(): Promise<void> | undefined {

@@ -56,6 +56,10 @@ export interface SessionSummary {
   reason: Reason | null
   /** How many have started. */
   runs: number
+  /** The agent that began the latest run, as `defineAgents` calls it. */
+  agent?: string
+  /** The version of that agent, if it has one. */
+  version?: string
   /** In the transcript. */
   messages: number
   /** Of all runs. */

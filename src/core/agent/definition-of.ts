@@ -1,0 +1,28 @@
+import { canonicalForms } from '../../../guards/lib/canonical-json.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
+import type { AgentParts } from '../live/parts.js'
+import type { AgentDefinition } from '../sessions/definition.js'
+
+/** How `defineAgents` calls an agent. */
+export interface AgentLabel {
+  name: string
+  version?: string
+}
+
+/** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */
+export function definitionOf(
+  { instructions, tools, model }: AgentParts,
+  label: () => AgentLabel | undefined,
+): () => AgentDefinition {
+  let specs: unknown
+  let hash = ''
+  return () => {
+    if (specs !== tools.specs) {
+      specs = tools.specs
+      const shown = tools.specs.map(({ name, parameters }) => ({ name, parameters }))
+      const text = JSON.stringify({ instructions, tools: shown, model: [model.provider, model.model] })
+      hash = sha256(canonicalForms(text)?.exact ?? text).slice(0, 16)
+    }
+    return { ...label(), hash }
+  }
+}
