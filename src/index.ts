@@ -22,6 +22,7 @@ export type {
   ContentPart,
   MediaPart,
   Message,
+  HostedBy,
   ProviderItems,
   SystemMessage,
   ToolCall,

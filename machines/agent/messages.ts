@@ -39,6 +39,26 @@ export interface ToolCall {
   function: { name: string; arguments: string }
   /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
   extra_content?: Json
+  /** Set where it is the provider that would carry it out, and it asks whether it may: approved or rejected as it is. */
+  hosted?: HostedBy
+}
+
+/**
+ * Where a call is carried out that is not the agent's own.
+ *
+ * @example
+ * const asked: ToolCall = {
+ *   id: 'mcpr_1',
+ *   type: 'function',
+ *   function: { name: 'zip.shorten', arguments: '{"url":"https://herons.test"}' },
+ *   hosted: { from: 'responses/openai', server: 'zip' },
+ * }
+ */
+export interface HostedBy {
+  /** The API and the provider, as in `ProviderItems`. */
+  from: string
+  /** What the provider calls the server that has the tool. The call's name begins with it. */
+  server: string
 }
 
 interface MessageBase {

@@ -127,6 +127,8 @@ interface AskedCall {
   fingerprint: string
   /** It was running when the process died, and may have had its effect already. */
   interrupted?: true
+  /** The provider carries it out, with these arguments: it can be approved or rejected, and not be edited. */
+  hosted?: true
 }
 
 /**

@@ -15,6 +15,7 @@ export function questionsOf({ calls }: AgentContext): Announcement[] {
         arguments: call.arguments,
         fingerprint: fingerprintOf(call),
         ...(call.interrupted && { interrupted: true }),
+        ...(call.hosted && { hosted: true }),
       })
     }
     for (const question of openQuestions(call)) {

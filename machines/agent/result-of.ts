@@ -64,11 +64,12 @@ function openQuestionsOf(context: AgentContext): PendingCall[] {
 }
 
 function questionsAt(call: BatchCall): PendingCall[] {
-  const { id: callId, name, arguments: text, needs, interrupted } = call
+  const { id: callId, name, arguments: text, needs, interrupted, hosted } = call
   if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
   if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
   const fingerprint = fingerprintOf(call)
-  return [{ callId, name, arguments: text, needs, fingerprint, ...(interrupted && { interrupted }) }]
+  const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }) }
+  return [{ callId, name, arguments: text, needs, fingerprint, ...marks }]
 }
 
 /** A question of a sub-agent, as it is asked here. */

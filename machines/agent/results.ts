@@ -71,6 +71,8 @@ export interface BatchCall {
   /** JSON text: the model's own, or a person's edit of it. */
   arguments: string
   needs: CallNeeds
+  /** True when the provider would carry it out: nothing is done here but to answer it. */
+  hosted?: true
   /** What the guards know of it. */
   fact?: CallFact
   /** True once it was handed to its tool. */

@@ -16,6 +16,11 @@ const toolCall = z.strictObject({
       'expected an object that can be written as JSON, or a string with the exact text',
     )
     .optional(),
+  /**
+   * The label of an MCP server that the provider itself would ask: the Responses API asks whether it may. In the words of
+   * other APIs it is a call like any other.
+   */
+  server: z.string().min(1).optional(),
 })
 
 const usage = z.strictObject({

@@ -113,6 +113,9 @@ const call = { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{
 const output = { type: 'function_call_output', call_id: 'c1', output: 'seen' }
 const thought = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAA' }
 
+const asked = { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 's', name: 'look', arguments: '{}' }
+const allowed = { type: 'mcp_approval_response', approval_request_id: 'mcpr_1', approve: true }
+
 test.each([
   ['no input', { input: [] }, /input/],
   ['a parameter of chats', { seed: 1 }, /Unknown parameter: 'seed'/],
@@ -134,6 +137,11 @@ test.each([
     /'rs_1', which is not found/,
   ],
   ['an id that is too long', { input: [user, { ...call, call_id: 'c'.repeat(65) }] }, /1 to 64 characters/],
+  ['an approval that nobody asks for', { input: [user, allowed] }, /answers 'mcpr_1', and no such approval/],
+  ['an approval twice', { input: [user, asked, allowed, allowed] }, /answers 'mcpr_1'/],
+  ['no yes and no no', { input: [user, asked, { ...allowed, approve: 'yes' }] }, /'approve': true or false/],
+  ['two requests of one id', { input: [user, asked, asked, allowed] }, /an id that no other request has/],
+  ['a request without its server', { input: [user, { ...asked, server_label: 1 }] }, /'server_label'/],
   ['a name that is none', { input: [user, { ...call, name: 'a b' }, output] }, /must have 1 to 64 letters/],
 ])('a strict rehearsal refuses %s, with a sentence', async (_what, body, sentence) => {
   const rehearsal = await start({ scenario: { turns: [{ text: 'Hi.' }] }, strict: true })

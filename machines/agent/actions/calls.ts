@@ -93,12 +93,17 @@ export const askForApproval = act((context, _event, tell) => {
   return undefined
 })
 
-export const approve = act((context, event) => {
+export const approve = act((context, event, tell) => {
   if (event.type !== 'APPROVE') return undefined
   const { arguments: edited } = event
   const answer = { type: 'approve' as const, ...(edited !== undefined && { arguments: edited }) }
   const answered = withAnswer(context.calls, event.callId, answer)
   if (answered) return { calls: answered }
+  const hosted = context.calls.find(({ id, hosted }) => id === event.callId && hosted)
+  if (hosted && edited !== undefined && edited !== hosted.arguments) {
+    const result = { status: 'rejected' as const, content: otherwise, durationMs: 0 }
+    return { calls: settleCall(context.calls, event.callId, result, timeOf(event), tell) }
+  }
   // Who logs what no shield has cleared marks it so; logs of old, in which edits were not looked at, have no such mark.
   const unchecked = context.features.callShields && event.withheld ? { unchecked: true as const } : {}
   const edit =
@@ -111,6 +116,9 @@ export const approve = act((context, event) => {
     ),
   }
 })
+
+/** A provider carries out what it has asked for, and nothing else. */
+const otherwise = 'Rejected by the user, who wants it with other arguments.'
 
 export const reject = act((context, event, tell) => {
   if (event.type !== 'REJECT') return undefined

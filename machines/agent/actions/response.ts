@@ -52,6 +52,7 @@ export const recordResponse = act((context, event, tell) => {
       name: call.function.name,
       arguments: call.function.arguments,
       needs: needs[i]?.needs ?? ('nobody' as const),
+      ...(call.hosted && { hosted: true as const }),
       ...(needs[i]?.undecided && { undecided: true as const }),
       ...(uncheckedCalls && { unchecked: true as const }),
     })),

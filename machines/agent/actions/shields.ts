@@ -148,7 +148,10 @@ export const releaseAnswer = act((context, event, tell) => {
 export const heedCallShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
   const asked = uncheckedCalls(context)
-  const screenings = asked.map((call) => ({ id: call.id, screening: screeningOf(event.output, call) }))
+  const screenings = asked.map((call) => ({
+    id: call.id,
+    screening: unchangeable(call, screeningOf(event.output, call)),
+  }))
   const checked = context.calls.map((call): BatchCall => {
     const screening = screenings.find(({ id }) => id === call.id)?.screening
     if (screening === undefined) return call
@@ -170,6 +173,12 @@ export const heedCallShields = act((context, event, tell) => {
   })
   return { ...told, messages, calls: told.calls.map(({ unchecked: _unchecked, ...call }) => call) }
 })
+
+/** A provider carries its call out as it is, or not at all: what must not be in it cannot be taken out. */
+function unchangeable({ hosted }: BatchCall, screening: CallScreening): CallScreening {
+  if (!hosted || screening.action !== 'redact') return screening
+  return { ...screening, action: 'block', message: screening.message ?? refusedCall }
+}
 
 /** A call as the shields let it be seen. */
 function lookedAt(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {

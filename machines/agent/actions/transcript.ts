@@ -4,7 +4,7 @@ import type { Announcement } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
 import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
-import type { BatchCall, ToolResult } from '../results.js'
+import type { BatchCall, ResultStatus, ToolResult } from '../results.js'
 import { withheldResult } from '../screening.js'
 
 type Tell = (announcement: Announcement) => void
@@ -146,11 +146,17 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
             ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
             : content,
         ...(media && { media }),
-        ...(status === 'ok' ? {} : { data: { status } }),
+        ...notes(status, call),
       },
     ]
   })
   return context.messages.slice(0, context.batchAt + 1).concat(results)
+}
+
+/** What a provider asked is answered by its note: words alone never let anything run. */
+function notes(status: ResultStatus, { hosted }: BatchCall): Pick<ToolMessage, 'data'> {
+  if (status !== 'ok') return { data: { status } }
+  return hosted ? { data: { approved: true } } : {}
 }
 
 const withheld = { status: 'blocked', content: withheldResult } as const

@@ -5,7 +5,7 @@ import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
 import { asObject, asText } from './as-json.js'
 import { toContentPart } from './media.js'
-import { plainExtra, readProviderItems } from './plain-extra.js'
+import { plainExtra, readHostedBy, readProviderItems } from './plain-extra.js'
 
 /**
  * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
@@ -76,8 +76,14 @@ function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
       type: 'function',
       function: { name: textOf(name), arguments: text },
       ...(extra !== undefined && { extra_content: extra }),
+      ...hostedBy(call?.hosted),
     }
   })
+}
+
+function hostedBy(given: unknown): Pick<ToolCall, 'hosted'> {
+  const hosted = readHostedBy(given)
+  return hosted === null ? {} : { hosted }
 }
 
 function textOf(value: unknown): string {

@@ -162,7 +162,7 @@ function asSentTo({ name, own }: Candidate, message: Message): Message {
   const { reasoning_details: _details, provider_items: _items, tool_calls: calls, ...rest } = message
   const plain: AssistantMessage = {
     ...rest,
-    ...(calls && { tool_calls: calls.map(({ extra_content: _extra, ...call }) => call) }),
+    ...(calls && { tool_calls: calls.map(({ extra_content: _extra, hosted: _hosted, ...call }) => call) }),
   }
   own.set(message, plain)
   return plain

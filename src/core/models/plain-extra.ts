@@ -1,5 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
-import type { ProviderItems } from '../../../machines/agent/messages.js'
+import type { HostedBy, ProviderItems } from '../../../machines/agent/messages.js'
 
 /** How deep what is sent may be nested: some servers stop reading a request soon after this. */
 export const deepest = 100
@@ -30,4 +30,10 @@ export function readProviderItems(given: unknown): ProviderItems | null {
   if (typeof from !== 'string' || from === '' || !Array.isArray(items) || items.length === 0) return null
   const plain = items.map(plainExtra).filter((item) => item !== undefined)
   return plain.length === items.length ? { from, items: plain } : null
+}
+
+/** Where a call is carried out; null for what says nothing of that. */
+export function readHostedBy(given: unknown): HostedBy | null {
+  const { from, server } = (given ?? {}) as { from?: unknown; server?: unknown }
+  return typeof from === 'string' && typeof server === 'string' ? { from, server } : null
 }

@@ -93,7 +93,7 @@ async function editedCall(
   const asked = askedIn(messages, id)
   if (context === undefined || call === undefined) throw asked ? hasEnded(id) : unknownCall(id, messages)
   if (call.needs === 'child' || call.questions || call.childUsage) throw isDelegated(id)
-  const { text, problem } = editedArguments(given, { callId: id, name: call.name }, parts.tools, refusedEdit)
+  const { text, problem } = editedArguments(given, { callId: id, ...call }, parts.tools, refusedEdit)
   const refusal = await problem
   if (refusal) throw refusal
   const seen = await seenText('toolInput', text, { callId: id, toolName: call.name }, scene)
@@ -138,6 +138,7 @@ async function editedResult(
   )
   const asked = askedIn(messages, id)
   if (!asked) throw unknownCall(id, messages)
+  if (asked.tool_calls?.some((one) => one.id === id && one.hosted)) throw isAnswer(id)
   if (call ? call.result === undefined : message === undefined) throw hasNoResult(id)
   const isError = given instanceof Error
   const limits = (context?.config ?? parts.config).toolCalls
@@ -279,6 +280,11 @@ function hasEnded(id: string): UsageError {
 function hasNoResult(id: string): UsageError {
   const text = `Call '${id}' has no result there that could be edited. Fork at a record after it came, or edit the arguments.`
   return new UsageError('unknown_call', text, id)
+}
+
+function isAnswer(id: string): UsageError {
+  const text = `Call '${id}' is carried out by the provider: its result here is the yes or no that it was given. Fork at a record before that, and answer it anew.`
+  return new UsageError('already_answered', text, id)
 }
 
 function isDelegated(id: string): UsageError {

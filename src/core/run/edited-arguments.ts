@@ -11,7 +11,7 @@ export interface Edit {
   problem?: Promise<UsageError | null>
 }
 
-type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path'>
+type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
 
 /**
  * What a person has changed is refused to that person: the model has not written it, and could not mend it.
@@ -23,6 +23,7 @@ export function editedArguments(
   tools: ToolSet,
   refused: (call: EditedCall, problem: string) => UsageError = refusedAnswer,
 ): Edit {
+  if (call.hosted) throw refused(call, isHosted)
   const text = jsonOf(value)
   if (text === undefined)
     throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
@@ -36,6 +37,9 @@ export function editedArguments(
   if (!parsed.ok) throw refused(call, parsed.message)
   return { text }
 }
+
+const isHosted =
+  'The provider carries it out, with the arguments that it has asked for: approve it as it is, or reject it and say what it should be.'
 
 function refusedAnswer(call: EditedCall, problem: string): UsageError {
   return new UsageError(

@@ -2,6 +2,7 @@ import type { NewMessage, SessionState } from '../../../machines/agent/context.j
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type {
   ContentPart,
+  HostedBy,
   MediaPart,
   Message,
   ProviderItems,
@@ -9,7 +10,7 @@ import type {
 } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 import { toContentPart } from '../models/media.js'
-import { plainExtra, readProviderItems } from '../models/plain-extra.js'
+import { plainExtra, readHostedBy, readProviderItems } from '../models/plain-extra.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
 /**
@@ -71,6 +72,8 @@ interface HistoryCall {
   /** `arguments` is JSON text, as the model wrote it. */
   function?: { name: string; arguments: string } | undefined
   extra_content?: unknown
+  /** As a run gave it. */
+  hosted?: HostedBy | null | undefined
 }
 
 interface TextPart {
@@ -239,11 +242,13 @@ function readCalls(given: unknown, at: string): ToolCall[] {
         'must be JSON text, as the model wrote it: JSON.stringify an object.',
       )
     const echoed = plainExtra(extra)
+    const hosted = readHostedBy(call?.['hosted'])
     return {
       id,
       type: 'function',
       function: { name, arguments: text },
       ...(echoed !== undefined && { extra_content: echoed }),
+      ...(hosted !== null && { hosted }),
     }
   })
 }

@@ -46,6 +46,8 @@ export function decisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
 }
 
 function inTime(call: ToolCall, tools: ToolSet, options: PrepareOptions): Prepared | Promise<Prepared> {
+  // The provider asks; whoever may say yes to it is no program.
+  if (call.hosted) return { needs: 'approval' }
   const tool = tools.get(call.function.name)
   // Most tools: their arguments need not be read before they run.
   if (tool === undefined || (!tool.client && tool.needsApproval === false)) return { needs: 'nobody' }

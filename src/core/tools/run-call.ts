@@ -1,3 +1,4 @@
+import { fingerprint } from '../../../guards/lib/fingerprint.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
 import type { Clock } from '../base/clock.js'
@@ -14,7 +15,7 @@ import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import { tookLonger } from '../base/time-limit.js'
 
-export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided'>
+export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted'>
 
 /** What calls are carried out with; those of a batch share it. */
 export interface RunCallOptions {
@@ -64,7 +65,8 @@ export class RunningCall {
     this.#options = options
     this.#owner = owner
     const tool = options.tools.get(call.name)
-    if (tool === undefined)
+    if (call.hosted) this.#endSoon(approved(call))
+    else if (tool === undefined)
       this.#endSoon(this.#failure('unknown_tool', unknownTool(call.name, options.tools.names)))
     else if (call.undecided) this.#endSoon(this.#undecided(tool))
     else this.#start(tool)
@@ -199,6 +201,12 @@ export class RunningCall {
   #clearTimer(): void {
     if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
   }
+}
+
+/** All that is done here of a call that the provider carries out. The guards tell one from another by what is read. */
+function approved({ name, arguments: text }: RunnableCall): ToolResult {
+  const which = fingerprint(name, text).slice(0, 8)
+  return { status: 'ok', content: `Approved: the provider carries it out (#${which}).`, durationMs: 0 }
 }
 
 const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {

@@ -101,13 +101,12 @@ function itemsOf(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item
     ...(parts.length === 0
       ? []
       : [{ id: `msg_${prefix}1`, type: 'message', status, role: 'assistant', content: parts }]),
-    ...callsOf(turn, envelope).map(({ id, function: called }, i) => ({
-      id: `fc_${prefix}${i + 1}`,
-      type: 'function_call',
-      status,
-      call_id: id,
-      ...called,
-    })),
+    ...callsOf(turn, envelope).map(({ id, function: called }, i) => {
+      const { server: server_label, id: given } = turn.toolCalls?.[i] ?? {}
+      return server_label === undefined
+        ? { id: `fc_${prefix}${i + 1}`, type: 'function_call', status, call_id: id, ...called }
+        : { id: given ?? `mcpr_${prefix}${i + 1}`, type: 'mcp_approval_request', server_label, ...called }
+    }),
   ]
 }
 
@@ -129,6 +128,7 @@ function partsOf(item: Item, { reasoning = '', text, refusal }: Turn): Part[] {
     const name = 'function_call_arguments'
     return [{ name, field: 'arguments', text: String(item['arguments']), place: {} }]
   }
+  if (item.type === 'mcp_approval_request') return []
   if (item.type === 'reasoning') {
     const part = { type: 'summary_text', event: 'reasoning_summary_part' as const }
     return [
@@ -165,7 +165,7 @@ function partsOf(item: Item, { reasoning = '', text, refusal }: Turn): Part[] {
  */
 function deltasOf(item: Item, output_index: number, turn: Turn): Event[][] {
   const place = { output_index, item_id: item.id }
-  const empty = { message: { content: [] }, function_call: { arguments: '' } }[item.type] ?? { summary: [] }
+  const empty = empties[item.type] ?? {}
   const deltas = partsOf(item, turn).flatMap(({ name, field, text, place: within, part }) => {
     const here = { ...place, ...within }
     const pieces = piecesOf(text, turn.chunkSize ?? 16).map((delta) => ({
@@ -183,11 +183,18 @@ function deltasOf(item: Item, output_index: number, turn: Turn): Event[][] {
   const added = {
     type: 'response.output_item.added',
     output_index,
-    item: { ...item, ...empty, status: 'in_progress' },
+    item: { ...item, ...empty },
   }
   const done = { type: 'response.output_item.done', output_index, item }
   const [first = [], ...rest] = deltas
   return framed([first, ...rest], [added], [done])
+}
+
+/** What an item has less when it is announced. An approval is asked for in one piece. */
+const empties: Readonly<Record<string, object>> = {
+  message: { content: [], status: 'in_progress' },
+  function_call: { arguments: '', status: 'in_progress' },
+  reasoning: { summary: [], status: 'in_progress' },
 }
 
 /** The groups with what goes before the first and after the last of them. */

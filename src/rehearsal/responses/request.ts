@@ -50,11 +50,7 @@ export function asChat(request: ResponsesRequest): ChatRequest {
       continue
     }
     answer = null
-    messages.push(
-      item.type === 'function_call_output'
-        ? { role: 'tool', tool_call_id: item.call_id ?? '', content: partsOf(item.output) }
-        : { role: item.role ?? 'user', content: partsOf(item.content) },
-    )
+    messages.push(answerIn(item) ?? { role: item.role ?? 'user', content: partsOf(item.content) })
   }
   return {
     ...rest,
@@ -69,19 +65,32 @@ export function asChat(request: ResponsesRequest): ChatRequest {
   }
 }
 
-/** Everything but what others say: messages of theirs, and outputs of functions. */
+/** What a call was answered with: the output of a function, or whether it may be made. */
+function answerIn({ type, call_id, output, ...item }: InputItem): WireMessage | null {
+  if (type === 'function_call_output')
+    return { role: 'tool', tool_call_id: call_id ?? '', content: partsOf(output) }
+  if (type !== 'mcp_approval_response') return null
+  const { approval_request_id: id, approve, reason } = item
+  const words =
+    approve === true ? 'Approved.' : `Rejected. ${typeof reason === 'string' ? reason : ''}`.trim()
+  return { role: 'tool', tool_call_id: String(id), content: words }
+}
+
+/** Everything but what others say: messages of theirs, outputs of functions, and whether calls may be made. */
 export function isOfModel({ type = 'message', role }: InputItem): boolean {
-  return type === 'message' ? role === 'assistant' : type !== 'function_call_output'
+  if (type === 'message') return role === 'assistant'
+  return type !== 'function_call_output' && type !== 'mcp_approval_response'
 }
 
 function extend(
   answer: WireMessage,
-  { type = 'message', call_id, name, arguments: input, content }: InputItem,
+  { type = 'message', id, call_id, name, arguments: input, content, server_label: server }: InputItem,
 ): void {
-  if (type === 'function_call') {
+  if (type === 'function_call' || type === 'mcp_approval_request') {
+    const called = type === 'function_call' ? (name ?? '') : `${String(server)}_${name ?? ''}`
     const call = {
-      id: call_id ?? '',
-      function: { name: name ?? '', arguments: typeof input === 'string' ? input : '' },
+      id: String((type === 'function_call' ? call_id : id) ?? ''),
+      function: { name: called, arguments: typeof input === 'string' ? input : '' },
     }
     answer.tool_calls = [...(answer.tool_calls ?? []), { type: 'function', ...call }]
   } else if (type === 'message') {

@@ -21,9 +21,10 @@ export function itemsProblem(request: ResponsesRequest): { message: string; para
   if (unknown !== undefined) return { message: `Unknown parameter: '${unknown}'.`, param: unknown }
   const items = itemsOf(request)
   const calls = new Map<string, boolean>()
+  const requests = new Map<string, boolean>()
   for (const [i, item] of items.entries()) {
     const at = `input[${i}]`
-    const found = problemOf(item, items[i + 1], request, calls)
+    const found = problemOf(item, items[i + 1], request, { calls, requests })
     if (found !== null) return { message: `${at} ${found}`, param: at }
   }
   const open = [...calls].find(([, isAnswered]) => !isAnswered)
@@ -36,7 +37,7 @@ function problemOf(
   { type, id, call_id: callId, content, ...item }: InputItem,
   next: InputItem | undefined,
   { store }: ResponsesRequest,
-  calls: Map<string, boolean>,
+  { calls, requests }: Record<'calls' | 'requests', Map<string, boolean>>,
 ): string | null {
   if (type === 'reasoning') {
     const isBare = !item['encrypted_content'] && !(Array.isArray(content) && content.length > 0)
@@ -49,6 +50,18 @@ function problemOf(
     if (!callId || callId.length > 64) return 'must have a call_id of 1 to 64 characters.'
     if (calls.has(callId)) return `has the call_id '${callId}', like another call.`
     calls.set(callId, false)
+  }
+  if (type === 'mcp_approval_request') {
+    const missing = ['server_label', 'name', 'arguments'].find((key) => typeof item[key] !== 'string')
+    if (missing !== undefined) return `must have the text '${missing}'.`
+    if (typeof id !== 'string' || requests.has(id)) return 'must have an id that no other request has.'
+    requests.set(id, false)
+  }
+  if (type === 'mcp_approval_response') {
+    const asked = String(item['approval_request_id'])
+    if (typeof item['approve'] !== 'boolean') return "must have 'approve': true or false."
+    if (requests.get(asked) !== false) return `answers '${asked}', and no such approval is asked for.`
+    requests.set(asked, true)
   }
   if (type === 'function_call_output') {
     if (!calls.has(callId ?? '')) return `is the output of '${callId}', and no such call was made.`

@@ -1,5 +1,6 @@
 import type { ContentPart } from '../../../../../machines/agent/messages.js'
 import type { WireMessage } from '../wire-messages.js'
+import { isApprovalRequest } from './calls.js'
 
 type Item = Readonly<Record<string, unknown>>
 
@@ -31,7 +32,13 @@ function sendable(all: readonly Item[], isStored: boolean): readonly Item[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
   const isLost = (item: Item) => isReasoning(item) && !item['encrypted_content'] && isEmpty(item['content'])
   if (isStored || !items.some(isLost)) return items
-  return items.filter((item) => !isLost(item)).map(({ id: _id, ...rest }) => rest)
+  return items.filter((item) => !isLost(item)).map(withoutId)
+}
+
+/** What is asked is answered by its id. */
+function withoutId(item: Item): Item {
+  const { id: _id, ...rest } = item
+  return isApprovalRequest(item) ? item : rest
 }
 
 function isReasoning({ type }: Item): boolean {

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { type Delta, noDelta } from '../delta.js'
+import { argumentsOf } from './calls.js'
 import { betweenMessages } from './kept-items.js'
 
 /** A text that comes in pieces, and then perhaps as a whole. */
@@ -131,12 +132,6 @@ function wholesOf(item: JsonObject): [key: string, kind: Piece['kind'], text: st
   }
   const input = argumentsOf(item)
   return input === '' ? [] : [['response.function_call_arguments ', 'arguments', input]]
-}
-
-/** Some servers send the arguments parsed. */
-export function argumentsOf({ type, arguments: given }: JsonObject): string {
-  if (type !== 'function_call') return ''
-  return typeof given === 'object' && given !== null ? JSON.stringify(given) : asText(given)
 }
 
 /** An item that never ended. */

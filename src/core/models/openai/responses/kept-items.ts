@@ -1,11 +1,12 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/response.js'
 import { asList, asObject, asText } from '../../as-json.js'
+import { isApprovalRequest, requestItem } from './calls.js'
 
 /** Between two messages of one answer. */
 export const betweenMessages = '\n\n'
 
-type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function'>
+type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
 
 /** What a message says for itself. */
 export interface Said {
@@ -23,6 +24,10 @@ export function keptItems(items: readonly JsonObject[], answers: readonly JsonOb
   return items.map((item): JsonObject => {
     if (item.type === 'function_call') {
       const { name: _name, arguments: _arguments, call_id: _id, ...rest } = item
+      return rest
+    }
+    if (isApprovalRequest(item)) {
+      const { name: _name, arguments: _arguments, id: _id, ...rest } = item
       return rest
     }
     if (!answers.includes(item)) return item
@@ -68,8 +73,13 @@ export function itemsWith(kept: readonly Json[], { content, refusal, calls }: Sa
     const item = asObject(value) ?? {}
     if (item.type === 'function_call') {
       const call = asked.shift()
-      isBroken ||= call === undefined
+      isBroken ||= call === undefined || call.hosted !== undefined
       return { ...item, call_id: call?.id ?? '', ...call?.function }
+    }
+    if (isApprovalRequest(item)) {
+      const call = asked.shift()
+      isBroken ||= call?.hosted === undefined
+      return call === undefined ? item : requestItem(call, item)
     }
     if (item.type !== 'message') return item
     if (hasText(item)) {

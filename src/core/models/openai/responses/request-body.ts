@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import type { AssistantMessage, Message } from '../../../../../machines/agent/messages.js'
+import type { Message, ToolCall, ToolMessage } from '../../../../../machines/agent/messages.js'
 import {
   ModelError,
   type ModelRequest,
@@ -12,6 +12,7 @@ import { wellFormed } from '../../well-formed.js'
 import { arranged, saying } from '../arrange.js'
 import { createEncoder, remember, type RequestBody, withExtra } from '../encode-body.js'
 import { callIdsOf, toWire, type WireMessage, type WireStyle } from '../wire-messages.js'
+import { answersAmong, answerTo, askedBy, requestItem } from './calls.js'
 import { inputItems } from './input-items.js'
 import { itemsWith } from './kept-items.js'
 
@@ -36,6 +37,7 @@ const longestId = 64
  */
 export function createResponsesBodies(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
+  const answers = new WeakMap<ToolMessage, WireMessage>()
   /** By whether the provider keeps answers: agents of one model may differ. */
   const items = {
     true: new WeakMap<WireMessage, readonly object[]>(),
@@ -53,8 +55,9 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
 
   function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
     const wire = saying('system', wellFormed(instructions))
+    const isAnswer = answersAmong(options.from)
     for (const message of messages) {
-      const said = wireOf(message)
+      const said = isAnswer(message) ? remember(answers, message, () => answerTo(message)) : wireOf(message)
       if (said !== null) wire.push(said)
     }
     wire.push(...saying('user', wellFormed(nudges.join('\n\n'))))
@@ -93,11 +96,29 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
 
 /** The message with the items that its provider gave with it, where it is still what they were given with. */
 function withItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
-  if (message.role !== 'assistant' || message.provider_items?.from !== from) return wire
+  if (message.role !== 'assistant') return wire
   const { content, refusal = '', provider_items: kept } = message
-  const calls = (wire?.['tool_calls'] ?? []) as NonNullable<AssistantMessage['tool_calls']>
-  const items = itemsWith(asList(kept.items), { content: content ?? '', refusal, calls })
-  return items === null ? wire : { role: 'assistant', ...wire, items: wellFormed(items as Json[]) }
+  const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
+  const asked = askedBy(message, from)
+  // What the provider asks about goes by the names that it has given itself.
+  const calls = sent.map((call, i) => asked.find((one) => one === message.tool_calls?.[i]) ?? call)
+  const own = kept?.from === from ? asList(kept.items) : null
+  const items = own && itemsWith(own, { content: content ?? '', refusal, calls })
+  if (items !== null) return { role: 'assistant', ...wire, items: wellFormed(items as Json[]) }
+  return asked.length === 0 ? wire : { role: 'assistant', ...wire, items: wellFormed(anew(wire, calls)) }
+}
+
+/** An answer without the items that it came with, which asks for an approval all the same. */
+function anew(
+  wire: WireMessage | null,
+  calls: readonly Pick<ToolCall, 'id' | 'function' | 'hosted'>[],
+): object[] {
+  const { tool_calls: _calls, ...said } = wire ?? {}
+  const words = said['content'] == null ? [] : [{ role: 'assistant', content: said['content'] }]
+  const asking = calls.map((call) =>
+    call.hosted ? requestItem(call) : { type: 'function_call', call_id: call.id, ...call.function },
+  )
+  return [...words, ...asking]
 }
 
 /**
@@ -109,9 +130,11 @@ function unambiguous(groups: readonly (readonly object[])[]): object[] {
   const taken = new Set<string>()
   const renamed = new Map<string, string>()
   return groups.flat().map((item) => {
-    const { type, call_id: id } = item as { type?: unknown; call_id?: unknown }
+    const type = Reflect.get(item, 'type') as unknown
+    const key = idKeys[String(type)] ?? 'call_id'
+    const id = Reflect.get(item, key) as unknown
     if (typeof id !== 'string') return item
-    if (type === 'function_call') {
+    if (type === 'function_call' || type === 'mcp_approval_request') {
       let count = (counts.get(id) ?? 0) + 1
       while (taken.has(numbered(id, count))) count += 1
       counts.set(id, count)
@@ -119,8 +142,13 @@ function unambiguous(groups: readonly (readonly object[])[]): object[] {
       taken.add(numbered(id, count))
     }
     const name = renamed.get(id) ?? id
-    return name === id ? item : { ...item, call_id: name }
+    return name === id ? item : { ...item, [key]: name }
   })
+}
+
+const idKeys: Readonly<Record<string, string>> = {
+  mcp_approval_request: 'id',
+  mcp_approval_response: 'approval_request_id',
 }
 
 function numbered(id: string, count: number): string {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/response.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { ModelError } from '../../provider.js'
-import { argumentsOf } from './items.js'
+import { callsIn } from './calls.js'
 import { betweenMessages, keptItems, wordsOf } from './kept-items.js'
 
 /** An answer's items, and what was said of it as a whole. */
@@ -23,17 +23,12 @@ export function responseOf({ items, from, ...answer }: Answer): ModelResponse {
   const answers = messages.filter((item) => item.phase !== 'commentary' && saysSomething(item))
   const said = answers.length > 0 ? answers : messages.filter(saysSomething)
   const refusal = said.map((item) => wordsOf(item, 'refusal')).join('')
-  const calls = items.filter(({ type }) => type === 'function_call')
   return {
     ...answer,
     text: textIn(said),
     reasoning: thoughtsIn(items),
     refusal: refusal || null,
-    toolCalls: calls.map((call) => ({
-      id: asText(call.call_id) || asText(call.id),
-      type: 'function' as const,
-      function: { name: asText(call.name), arguments: argumentsOf(call).trim() || '{}' },
-    })),
+    toolCalls: callsIn(items, from),
     ...(answer.complete && items.length > 0 && { providerItems: { from, items: keptItems(items, said) } }),
   }
 }
@@ -63,7 +58,6 @@ function thoughtsOf({ type, summary, content }: JsonObject): string[] {
 /** A call, of no function, that the provider does not answer itself: it has an id for an output, and no output follows. */
 function wantsOutput({ type, call_id: id }: JsonObject, items: readonly JsonObject[]): boolean {
   const kind = asText(type)
-  if (kind === 'mcp_approval_request') return true
   if (!kind.endsWith('_call') || kind === 'function_call' || typeof id !== 'string') return false
   return !items.some((item) => item.call_id === id && asText(item.type).endsWith('_output'))
 }
