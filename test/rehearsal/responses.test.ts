@@ -141,7 +141,11 @@ test.each([
   ['an approval twice', { input: [user, asked, allowed, allowed] }, /answers 'mcpr_1'/],
   ['no yes and no no', { input: [user, asked, { ...allowed, approve: 'yes' }] }, /'approve': true or false/],
   ['two requests of one id', { input: [user, asked, asked, allowed] }, /an id that no other request has/],
-  ['a request without its server', { input: [user, { ...asked, server_label: 1 }] }, /'server_label'/],
+  [
+    'a request without its server',
+    { input: [user, { ...asked, server_label: undefined }] },
+    /'server_label'/,
+  ],
   ['a name that is none', { input: [user, { ...call, name: 'a b' }, output] }, /must have 1 to 64 letters/],
 ])('a strict rehearsal refuses %s, with a sentence', async (_what, body, sentence) => {
   const rehearsal = await start({ scenario: { turns: [{ text: 'Hi.' }] }, strict: true })

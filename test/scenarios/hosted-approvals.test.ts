@@ -43,7 +43,7 @@ async function theatre(turns: Turn[], options: Partial<AgentOptions> = {}) {
     hostedTools: [{ type: 'mcp', server_label: 'zip', require_approval: 'always' }],
   })
   const agent = () => createAgent({ model, tools: [tool('look', () => 'seen')], ...options })
-  const sent = (at: number) => (rehearsal.requests.at(at)?.sent as { input: JsonObject[] }).input
+  const sent = (at: number) => ((rehearsal.requests.at(at)?.sent ?? {}) as { input: JsonObject[] }).input
   return { rehearsal, model, agent, sent }
 }
 

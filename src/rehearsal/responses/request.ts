@@ -5,8 +5,10 @@ const item = z.looseObject({
   type: z.string().optional(),
   role: z.enum(['system', 'developer', 'user', 'assistant']).optional(),
   content: z.unknown().optional(),
+  id: z.string().nullish(),
   call_id: z.string().nullish(),
   name: z.string().optional(),
+  server_label: z.string().optional(),
   arguments: z.unknown().optional(),
   output: z.unknown().optional(),
 })
@@ -87,9 +89,9 @@ function extend(
   { type = 'message', id, call_id, name, arguments: input, content, server_label: server }: InputItem,
 ): void {
   if (type === 'function_call' || type === 'mcp_approval_request') {
-    const called = type === 'function_call' ? (name ?? '') : `${String(server)}_${name ?? ''}`
+    const called = type === 'function_call' ? (name ?? '') : `${server ?? ''}_${name ?? ''}`
     const call = {
-      id: String((type === 'function_call' ? call_id : id) ?? ''),
+      id: (type === 'function_call' ? call_id : id) ?? '',
       function: { name: called, arguments: typeof input === 'string' ? input : '' },
     }
     answer.tool_calls = [...(answer.tool_calls ?? []), { type: 'function', ...call }]
