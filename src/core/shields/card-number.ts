@@ -15,24 +15,41 @@ const issuers: readonly (readonly [start: RegExp, lengths: readonly number[]])[]
   [/^4/, [13, 16, 19]],
 ]
 
+/** What the issuers' ranges look at. */
+const prefix = 4
+
+/** The lengths that a number with these first digits can have, longest first. A text of digits asks again and again. */
+const lengthsByPrefix = new Map<string, readonly number[]>()
+
+function lengthsOf(digits: string): readonly number[] {
+  const start = digits.slice(0, prefix)
+  const known = lengthsByPrefix.get(start)
+  if (known) return known
+  const lengths = issuers.flatMap(([range, possible]) => (range.test(start) ? possible : []))
+  const longestFirst = [...new Set(lengths)].sort((a, b) => b - a)
+  lengthsByPrefix.set(start, longestFirst)
+  return longestFirst
+}
+
 /**
  * How many characters of a text, digits with single separators, are the number of a payment card; 0 when it begins
  * with none. The longest wins: what follows may be its expiry or its code.
  */
 export function cardNumberLength(text: string): number {
-  const digits = text.replace(/\D/g, '')
-  const lengths = issuers.flatMap(([start, possible]) => (start.test(digits) ? possible : []))
-  const length = Math.max(0, ...lengths.filter((n) => n <= digits.length && isLuhn(digits.slice(0, n))))
-  if (length === 0) return 0
+  const digits = text.replace(/\D+/g, '')
+  const length = lengthsOf(digits).find((n) => n <= digits.length && isLuhn(digits, n))
+  if (length === undefined) return 0
   const end = indexAfterDigits(text, length)
-  return isDigit(text[end]) ? 0 : end
+  return isDigit(text, end) ? 0 : end
 }
 
-/** ISO/IEC 7812-1, annex B: the check digit. */
-function isLuhn(digits: string): boolean {
+const zero = 48
+
+/** ISO/IEC 7812-1, annex B: the check digit, here of the first so many digits. */
+function isLuhn(digits: string, length: number): boolean {
   let sum = 0
-  for (let i = 0; i < digits.length; i += 1) {
-    const digit = Number(digits[digits.length - 1 - i])
+  for (let i = 0; i < length; i += 1) {
+    const digit = digits.charCodeAt(length - 1 - i) - zero
     const doubled = i % 2 === 1 ? digit * 2 : digit
     sum += doubled > 9 ? doubled - 9 : doubled
   }
@@ -41,10 +58,11 @@ function isLuhn(digits: string): boolean {
 
 function indexAfterDigits(text: string, count: number): number {
   let index = 0
-  for (let seen = 0; seen < count; index += 1) if (isDigit(text[index])) seen += 1
+  for (let seen = 0; seen < count; index += 1) if (isDigit(text, index)) seen += 1
   return index
 }
 
-function isDigit(character: string | undefined): boolean {
-  return character !== undefined && /\d/.test(character)
+function isDigit(text: string, index: number): boolean {
+  const code = text.charCodeAt(index) - zero
+  return code >= 0 && code <= 9
 }

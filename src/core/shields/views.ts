@@ -36,7 +36,16 @@ function plainView(text: string): View {
   const pieces: string[] = []
   const starts: number[] = []
   const ends: number[] = []
-  for (const { 0: found, index } of text.matchAll(/\\u([\da-fA-F]{4})|\\?[^]/gu)) {
+  for (const { 0: found, index } of text.matchAll(/\\u([\da-fA-F]{4})|[\0-[\]-\x7f]+|\\?[^]/gu)) {
+    if (found.charCodeAt(0) < 0x80 && !found.startsWith('\\')) {
+      // Of plain letters each stands for itself; the others are few.
+      pieces.push(found)
+      for (let at = index; at < index + found.length; at += 1) {
+        starts.push(at)
+        ends.push(at + 1)
+      }
+      continue
+    }
     const read = found.startsWith('\\u') && found.length === 6 ? unescaped(found) : found
     if (invisible.test(read)) continue
     const plain = /^[\0-\x7f]*$/.test(read) ? read : read.normalize('NFKC')
