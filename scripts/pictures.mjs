@@ -33,8 +33,6 @@ async function make() {
     args: ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
   })
   await mkdir(folder, { recursive: true })
-  const origin = new URL(stage.url).origin
-
   async function shoot(
     name,
     { hash, scheme = 'light', height = 800, until, act = async () => undefined, url },
@@ -46,7 +44,7 @@ async function make() {
     })
     const page = await context.newPage()
     await page.goto(url ?? stage.url)
-    if (hash) await page.goto(`${origin}/${hash}`)
+    if (hash) await page.goto(page.url().replace(/#.*/, '') + hash)
     await page.waitForSelector(until)
     await act(page)
     // What is scrolled and what has come late is at its place.

@@ -29,8 +29,10 @@ export async function importSource(entry) {
 export async function openStage() {
   const { openStage } = await importSource('test/browser/studio/stage.ts')
   const stage = await openStage()
-  const { headers } = await fetch(stage.url, { redirect: 'manual' })
+  const address = stage.url
+  const { headers } = await fetch(address, { redirect: 'manual' })
   const [cookie = ''] = (headers.get('set-cookie') ?? '').split(';')
-  const origin = new URL(stage.url).origin
-  return { ...stage, get: async (path) => (await fetch(origin + path, { headers: { cookie } })).json() }
+  const base = new URL(`.${headers.get('location')}`, address).href.replace(/\/$/, '')
+  const get = async (path) => (await fetch(base + path, { headers: { cookie } })).json()
+  return Object.assign(Object.create(stage), { get })
 }

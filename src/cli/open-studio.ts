@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { onceAborted } from '../core/base/abort.js'
 import type { Studio, StudioOptions } from '../studio/index.js'
 import type { CliIO } from './command.js'
 
-/** Starts the studio and says where it is. */
+/** Starts the studio and says where it is; `offerAddresses` says where for another browser. */
 export async function openStudio(
   options: StudioOptions,
   { stderr }: Pick<CliIO, 'stderr'>,
@@ -11,18 +12,29 @@ export async function openStudio(
 ): Promise<Studio> {
   const { startStudio } = await import('../studio/index.js')
   const studio = await startStudio(options)
-  stderr.write(`Studio: ${studio.url}\nOpen it in a browser on this machine; Ctrl-C ends it.\n`)
-  if (inBrowser) showPage(studio.url)
+  const { url } = studio
+  stderr.write(`Studio: ${url}\nOpen it in a browser on this machine; Ctrl-C ends it.\n`)
+  if (inBrowser) showPage(url)
   return studio
 }
 
-/** Resolves when the person interrupts. */
-export function interrupted({ signal }: Pick<CliIO, 'signal'>): Promise<void> {
-  return new Promise((resolve) => {
+/** Resolves when the person interrupts. Until then Enter gives an address for another browser: each opens one. */
+export async function interrupted(
+  { signal, stdin, stderr }: Pick<CliIO, 'signal' | 'stdin' | 'stderr'>,
+  studio: Studio,
+): Promise<void> {
+  // The terminal keeps its own line editing, and Ctrl-C stays a signal.
+  const lines = stdin.isTTY === true ? createInterface({ input: stdin, terminal: false }) : null
+  if (lines) stderr.write('Enter gives an address for another browser.\n')
+  lines?.on('line', () => {
+    stderr.write(`Studio: ${studio.url}\n`)
+  })
+  await new Promise<void>((resolve) => {
     onceAborted(signal, () => {
       resolve()
     })
   })
+  lines?.close()
 }
 
 /** Where that is not possible, the address is there to be clicked. */

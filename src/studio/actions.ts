@@ -37,7 +37,10 @@ export class Actions {
   /** Why nothing can be done here; null where it can. */
   get readOnly(): string | null {
     if (this.#agent) return null
-    return 'Without an agent nothing can be answered here: startStudio({ store, agent }), or statewright studio --agent MODULE.'
+    const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
+    return this.#runs.isEmpty
+      ? `Without an agent nothing can be answered here: ${how}`
+      : `Live runs of this program can be answered here, others only with an agent: ${how}`
   }
 
   get tools() {

@@ -41,6 +41,10 @@ export class AttachedRuns {
     return run && isOurs && !isAtWork(run.state) ? undefined : run
   }
 
+  get isEmpty(): boolean {
+    return this.#runs.size === 0
+  }
+
   has(sessionId: string): boolean {
     return this.#runs.has(sessionId)
   }

@@ -3,13 +3,11 @@ import { join } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { StatewrightError } from '../core/base/errors.js'
+import { lazily } from '../core/base/load.js'
 import { chartOf, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
 import type { SessionFold } from './fold.js'
 import { packageRoot } from './package-root.js'
 import type { ChartView } from './protocol.js'
-
-/** How often something was taken or entered, by its id. */
-export type Visits = ReadonlyMap<string, number>
 
 /** What of the chart is the same for all sessions. */
 export interface DrawnChart {
@@ -20,7 +18,13 @@ export interface DrawnChart {
 }
 
 /** The machine as a picture: as the package has it, or drawn now where it is somebody's own. */
-export async function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
+export function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
+  return machine === agentMachine ? drawOurs() : draw(machine)
+}
+
+const drawOurs = lazily(() => draw(agentMachine))
+
+async function draw(machine: AnyStateMachine): Promise<DrawnChart> {
   const chart = chartOf(machine)
   const isOurs = machine === agentMachine
   const sheets = [{ id: '', title: chart.id, svg: await toOverviewSvg(chart) }]
@@ -77,8 +81,8 @@ function compoundIn({ states }: State): State[] {
   return states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
 }
 
-/** The chart with what happened on it. */
-export function chartView({ chart, sheets, tested }: DrawnChart, visits: Visits): ChartView {
+/** The chart as the page has it. */
+export function chartView({ chart, sheets, tested }: DrawnChart): ChartView {
   const states = nested(chart.root).slice(1)
   const isTested = (id: string): boolean | null => tested && tested.has(id)
   return {
@@ -88,7 +92,6 @@ export function chartView({ chart, sheets, tested }: DrawnChart, visits: Visits)
       path: id,
       description,
       type,
-      visits: visits.get(id) ?? 0,
       isTested: isTested(id),
     })),
     transitions: nested(chart.root).flatMap(({ description, transitions }) =>
@@ -100,7 +103,6 @@ export function chartView({ chart, sheets, tested }: DrawnChart, visits: Visits)
         guard: when ?? '',
         actions,
         description,
-        visits: visits.get(id) ?? 0,
         isTested: isTested(id),
       })),
     ),

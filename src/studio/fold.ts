@@ -22,12 +22,18 @@ import type { Moment, Step } from './step.js'
 /** Every so many records the state is kept: any moment is less than that many folds away. */
 const keptEvery = 64
 
+/** Milliseconds at a stretch for a long log: runs of this process and other pages have their turn in between. */
+const stretchMs = 8
+
 /**
  * A session's log through the pure machine, record by record: what each of them did, and the way back to any of them.
- * What cannot be read ends it, and all before that stays to be looked at.
+ * What cannot be read ends it, and all before that stays to be looked at. It may begin at a snapshot, where only the end
+ * of a long log is wanted at once.
  */
 export class SessionFold {
   readonly rows: RecordRow[] = []
+  /** How many records there are before the first that it was given. */
+  readonly base: number
   readonly #id: string
   readonly #records: Opened[] = []
   /** Where somebody looked last: the next moment is one record away. */
@@ -39,16 +45,19 @@ export class SessionFold {
   #given = { count: 0, check: '' }
   #now: Moment
   #problem: StoreError | undefined
-  #origin: Extract<RecordContent, { type: 'opened' }>['forkedFrom']
+  #origin: Origin
 
-  constructor(id: string) {
+  /** `first`: with a snapshot in it, the fold begins there; `origin` is then what the log's first record says. */
+  constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
     this.#id = id
-    this.#now = { standing: before([]), children: noUsage }
+    this.#now = { standing: before(first), children: noUsage }
+    this.base = this.#now.standing.head
+    this.#origin = origin
     this.#kept.push(this.#now)
   }
 
   get head(): number {
-    return this.#records.length
+    return this.base + this.#records.length
   }
 
   /** Of the last record; a log that begins anew is noticed by it. */
@@ -58,7 +67,7 @@ export class SessionFold {
 
   /** Of record `seq`; none of one that there is not. */
   checkAt(seq: number): string {
-    return this.#records[seq - 1]?.record.check ?? ''
+    return this.#opened(seq)?.record.check ?? ''
   }
 
   get now(): Moment {
@@ -88,15 +97,25 @@ export class SessionFold {
     return records.length === this.#given.count && records.at(-1)?.check === this.#given.check
   }
 
-  /** Takes records that follow. */
-  add(records: readonly LogRecord[]): void {
+  /**
+   * Takes records that follow, a stretch at a time; `rest` is what it waits for in between, and false ends it. Only one
+   * such call may be under way.
+   */
+  async add(records: readonly LogRecord[], rest = others): Promise<boolean> {
     const last = records.at(-1)
     if (last) this.#given = { count: this.#given.count + records.length, check: last.check }
+    let until = performance.now() + stretchMs
     for (const record of records) {
-      if (this.#problem) return
+      if (this.#problem) return true
+      if (performance.now() > until) {
+        // oxlint-disable-next-line no-await-in-loop -- this is what gives way
+        if (!(await rest())) return false
+        until = performance.now() + stretchMs
+      }
       this.#add(record)
     }
     if (!this.#problem) this.#judge()
+    return true
   }
 
   #add(record: LogRecord): void {
@@ -108,9 +127,11 @@ export class SessionFold {
       const taken = seen
       this.#now = { standing, children: childrenAfter(earlier.children, entry) }
       this.#records.push({ record, entry })
-      if (record.seq % keptEvery === 0) this.#kept.push(this.#now)
+      if (this.#records.length % keptEvery === 0) this.#kept.push(this.#now)
       if (entry.type === 'opened') this.#origin = entry.forkedFrom
-      const done: Step = { record, entry, before: earlier, after: this.#now, taken }
+      // A snapshot changes nothing, also where it is the first that is known.
+      const isFirst = this.base > 0 && record.seq === this.base + 1
+      const done: Step = { record, entry, before: isFirst ? this.#now : earlier, after: this.#now, taken }
       this.rows.push(rowOf(done))
       this.#bars.add(done)
       this.#time(done)
@@ -135,11 +156,11 @@ export class SessionFold {
     if (place >= 0) this.durations.set(`m${batchNumber + 1 + place}`, result.durationMs)
   }
 
-  /** What record `seq` says, and how the session stood before and after it; null: there is no such record. */
+  /** What record `seq` says, and how the session stood before and after it; null: there is no such record here. */
   at(seq: number): Step | null {
-    if (this.#records[seq - 1] === undefined) return null
-    const nearest = Math.floor((seq - 1) / keptEvery)
-    let from = nearest * keptEvery
+    if (this.#opened(seq) === undefined) return null
+    const nearest = Math.floor((seq - this.base - 1) / keptEvery)
+    let from = this.base + nearest * keptEvery
     let moment = this.#kept[nearest] ?? this.#now
     if (this.#last && this.#last.seq >= from && this.#last.seq < seq) ({ seq: from, moment } = this.#last)
     for (let next = from + 1; next < seq; next += 1) moment = this.#after(moment, next).after
@@ -148,15 +169,29 @@ export class SessionFold {
     return step
   }
 
+  #opened(seq: number): Opened | undefined {
+    return this.#records[seq - this.base - 1]
+  }
+
   #after(before: Moment, seq: number): Step {
-    const { record, entry } = this.#records[seq - 1] as Opened
+    const { record, entry } = this.#opened(seq) as Opened
     const standing: Standing = { ...before.standing }
     seen = []
     applyOpened(standing, record, entry, this.#id, folding)
     const after = { standing, children: childrenAfter(before.children, entry) }
-    return { record, entry, before, after, taken: seen }
+    const isFirst = this.base > 0 && seq === this.base + 1
+    return { record, entry, before: isFirst ? after : before, after, taken: seen }
   }
 }
+
+/** What else there is to do has its turn. */
+function others(): Promise<boolean> {
+  return new Promise((resolve) => {
+    setImmediate(resolve, true)
+  })
+}
+
+export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']
 
 interface Opened {
   record: LogRecord

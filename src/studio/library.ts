@@ -6,11 +6,11 @@ import { describeError } from '../core/base/describe-error.js'
 import { standingAt } from '../core/sessions/replay.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
-import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import type { ListedSession, LogRecord, SessionStore } from '../core/sessions/store/store.js'
 import { unknownSession } from '../core/sessions/refusals.js'
 import { openRecord } from '../core/sessions/log/log-record.js'
 import type { Standing } from '../core/sessions/standing.js'
-import { SessionFold } from './fold.js'
+import { type Origin, SessionFold } from './fold.js'
 import type { SessionRow } from './protocol.js'
 import { shownText } from './shown.js'
 
@@ -28,6 +28,8 @@ export class Library {
   readonly #store: SessionStore
   readonly #isAttached: (id: string) => boolean
   readonly #folds = new Map<string, SessionFold>()
+  /** Logs that are being read. */
+  readonly #folding = new Map<string, Promise<void>>()
   /** What logs told when they ended with this record. */
   readonly #told = new Map<string, { key: string; told: FromLog }>()
 
@@ -63,10 +65,12 @@ export class Library {
     )
   }
 
-  /** One row with what its log tells; null: it is gone. */
-  async row(id: string): Promise<SessionRow | null> {
+  /** One row with what its log tells, or what this fold of it tells already; null: it is gone. */
+  async row(id: string, fold?: SessionFold): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
+    if (fold?.head === entry.head)
+      this.#told.set(id, { key: keyOf(entry.head, entry.createdAt), told: toldBy(fold) })
     await this.#tell(entry)
     return this.#rowOf(entry)
   }
@@ -81,14 +85,10 @@ export class Library {
 
   async #read(id: string): Promise<FromLog> {
     try {
-      if (this.#folds.has(id)) {
-        const { now, problem, origin } = await this.fold(id)
-        return { ...fromLog(now.standing, origin), problem: problem?.message ?? null }
-      }
+      if (this.#folds.has(id)) return toldBy(await this.fold(id))
       const standing = await standingAt(this.#store, id)
       const [first] = await this.#store.read(id, { to: 1 })
-      const opened = first && openRecord(first, 0, id)
-      return fromLog(standing, opened?.type === 'opened' ? opened.forkedFrom : undefined)
+      return fromLog(standing, first && originIn(first, id))
     } catch (error) {
       if (!(error instanceof StoreError) || error.code === 'store_unavailable') throw error
       return { ...unread, problem: error.message }
@@ -99,7 +99,57 @@ export class Library {
    * A session's log, read as far as it goes.
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
-  async fold(id: string): Promise<SessionFold> {
+  fold(id: string): Promise<SessionFold> {
+    // One after the other: who asks while it is read gets what comes of that, and what has been written since.
+    const fold = (this.#folding.get(id) ?? Promise.resolve()).then(() => this.#folded(id))
+    const done = fold.then(nothing, nothing).finally(() => {
+      if (this.#folding.get(id) === done) this.#folding.delete(id)
+    })
+    this.#folding.set(id, done)
+    return fold
+  }
+
+  /**
+   * The end of a session's log, from its last snapshot on, which is there at once however long the log is; all of it
+   * where that is known, or has no snapshot.
+   * @throws {StoreError} `unknown_session`, `store_unavailable`
+   */
+  async end(id: string): Promise<SessionFold> {
+    if (!isSessionId(id)) throw unknownSession(id)
+    if (this.#folds.has(id)) return this.fold(id)
+    const records = await this.#store.read(id, { from: 'snapshot' })
+    if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return this.fold(id)
+    const [first] = await this.#store.read(id, { to: 1 })
+    const fold = new SessionFold(id, records, first && originIn(first, id))
+    await fold.add(records)
+    return fold.problem ? this.fold(id) : fold
+  }
+
+  /** How often a session took or entered what the chart has; null: it cannot be read. It is not kept for this. */
+  async passing(id: string): Promise<SessionFold | null> {
+    try {
+      if (this.#folds.has(id)) return await this.fold(id)
+      const fold = new SessionFold(id)
+      await fold.add(await this.#store.read(id))
+      return fold
+    } catch (error) {
+      if (error instanceof StoreError && error.code !== 'store_unavailable') return null
+      throw error
+    }
+  }
+
+  /** Reads a log before anybody asks for it, as `rest` lets it; false: it was told to stop. */
+  async ahead(id: string, rest: () => Promise<boolean>): Promise<boolean> {
+    const isAsked = (): boolean => this.#folds.has(id) || this.#folding.has(id)
+    if (isAsked()) return true
+    const fold = new SessionFold(id)
+    const isWhole = await fold.add(await this.#store.read(id), async () => !isAsked() && rest())
+    if (isAsked()) return true
+    if (isWhole && fold.head > 0) this.#keep(id, fold)
+    return isWhole
+  }
+
+  async #folded(id: string): Promise<SessionFold> {
     if (!isSessionId(id)) throw unknownSession(id)
     const known = this.#folds.get(id)
     const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
@@ -107,8 +157,7 @@ export class Library {
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
     if (known && !isWhole && records[0]?.check === check) {
-      // Somebody else may have asked at the same time.
-      known.add(records.filter(({ seq }) => seq > known.head))
+      await known.add(records.slice(1))
       return this.#keep(id, known)
     }
     if (known?.isOf(records)) return this.#keep(id, known)
@@ -116,7 +165,7 @@ export class Library {
     const whole = isWhole ? records : await this.#store.read(id)
     if (whole.length === 0) throw unknownSession(id)
     const fold = new SessionFold(id)
-    fold.add(whole)
+    await fold.add(whole)
     return this.#keep(id, fold)
   }
 
@@ -170,8 +219,19 @@ function fromSummary({ state, reason, title, totalTokens, cost }: NonNullable<Li
   return { state, reason, title: shownText(title, 200), tokens: totalTokens, cost }
 }
 
+function originIn(first: LogRecord, id: string): Origin {
+  const opened = openRecord(first, 0, id)
+  return opened.type === 'opened' ? opened.forkedFrom : undefined
+}
+
+function toldBy({ now, origin, problem }: SessionFold): FromLog {
+  return { ...fromLog(now.standing, origin), problem: problem?.message ?? null }
+}
+
+const nothing = (): void => undefined
+
 /** A row as its log tells it. */
-function fromLog(standing: Readonly<Standing>, origin: SessionFold['origin']): FromLog {
+function fromLog(standing: Readonly<Standing>, origin: Origin): FromLog {
   const context = standing.run?.context ?? null
   const messages = context ? shownMessages(context) : standing.state.messages
   const said = messages.findLast((message) => message.role === 'user' && !message.internal)

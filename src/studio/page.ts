@@ -51,10 +51,10 @@ export const page = `<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>Statewright studio</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/client.css">
+<link rel="stylesheet" href="client.css">
 <div id="app"></div>
 <noscript>The studio needs JavaScript.</noscript>
-<script type="module" src="/client.js"></script>
+<script type="module" src="client.js"></script>
 `
 
 /** In place of the page where its code was not built. */
@@ -63,7 +63,7 @@ export const unbuiltPage = `<!doctype html>
 <meta charset="utf-8">
 <title>Statewright studio</title>
 <h1>Statewright studio</h1>
-<p>The page was not built: npm run build. What it would show is at <a href="/api/sessions">/api/sessions</a>.</p>
+<p>The page was not built: npm run build. What it would show is at <a href="api/sessions">api/sessions</a>.</p>
 `
 
 /** One file with a session in it: it asks nobody for anything. */

@@ -5,8 +5,10 @@ import type { Message } from '../../machines/agent/messages.js'
  * text and never as HTML. Secrets are redacted and withheld content is left out before anything gets here.
  *
  * GET  /api/chart                       → ChartView
+ * GET  /api/visits                      → VisitsView
  * GET  /api/sessions                    → SessionsView
  * GET  /api/sessions/ID                 → SessionView
+ * GET  /api/sessions/ID/end             → EndView: what is to be seen first of a long one
  * GET  /api/sessions/ID/moments/SEQ     → MomentView
  * GET  /api/sessions/ID/moments?from=&to= → PackedMoments, read with `unpackMoment`; at most 256 of them
  * GET  /api/compare?a=ID&b=ID           → CompareView
@@ -15,7 +17,8 @@ import type { Message } from '../../machines/agent/messages.js'
  * POST /api/sessions/ID/answers         Answer → Done
  * POST /api/sessions/ID/fork            ForkRequest → Done
  *
- * What is refused answers with its status and a Refusal. Addresses are made by `paths` of routes.ts.
+ * What is refused answers with its status and a Refusal. Addresses are made by `paths` of routes.ts; all of them are
+ * below the page's own.
  */
 export interface Refusal {
   error: { code: string; message: string; key?: string }
@@ -110,12 +113,22 @@ export interface Bar {
 
 export interface SessionView {
   session: SessionRow
+  /** Why it can be neither answered nor forked; null where it can. A run that is attached can be answered all the same. */
+  readOnly: string | null
+  /** Whether `rows`, `bars` and `gaps` begin at a snapshot, and what was before is still to be asked for. */
+  isPart: boolean
   rows: RecordRow[]
   bars: Bar[]
   /** Times without a process, between records. */
   gaps: { from: number; to: number }[]
   /** Sessions forked from it. */
   forks: { sessionId: string; seq: number }[]
+}
+
+export interface EndView {
+  view: SessionView
+  /** After the last record; null where there is none. What sub-agents used before `rows` is not counted in it. */
+  moment: MomentView | null
 }
 
 export interface GuardView {
@@ -182,6 +195,7 @@ export interface PackedMoments {
 /** What a page that was exported holds: JSON text in `<script type="application/json" id="statewright">`. */
 export interface ExportedSession {
   chart: ChartView
+  visits: VisitsView
   session: SessionView
   moments: PackedMoments
 }
@@ -255,8 +269,7 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** How often stored sessions were in it, and whether generated tests enter it; null: nobody knows. */
-  visits: number
+  /** Whether generated tests enter it; null: nobody knows. */
   isTested: boolean | null
 }
 
@@ -268,8 +281,15 @@ export interface ChartTransition {
   guard: string
   actions: string[]
   description: string
-  visits: number
   isTested: boolean | null
+}
+
+/** What stored sessions did on the chart. */
+export interface VisitsView {
+  /** How many of them were looked at: those written last. */
+  sessions: number
+  /** How often a transition was taken, or a state entered, by its id or path; what is missing was not. */
+  counts: Record<string, number>
 }
 
 export interface CompareView {

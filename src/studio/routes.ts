@@ -1,8 +1,10 @@
 /** Where the page finds what its server has: both sides say it with these. */
 export const paths = {
   chart: '/api/chart',
+  visits: '/api/visits',
   sessions: '/api/sessions',
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
+  end: (id: string): string => `${paths.session(id)}/end`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
   moments: (id: string, from: number, to: number): string =>
     `${paths.session(id)}/moments?from=${from}&to=${to}`,
@@ -18,8 +20,8 @@ export const paths = {
 
 /** What an address asks for. */
 export type Route =
-  | { method: 'GET'; to: 'chart' | 'sessions' }
-  | { method: 'GET'; to: 'session'; id: string }
+  | { method: 'GET'; to: 'chart' | 'visits' | 'sessions' }
+  | { method: 'GET'; to: 'session' | 'end'; id: string }
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
   | { method: 'GET'; to: 'moments'; id: string; first: number; last: number }
   | { method: 'GET'; to: 'compare'; a: string; b: string }
@@ -40,6 +42,7 @@ export function routeOf(method: string, address: string): Route | null {
 function common(subject: string | undefined, given: URLSearchParams): Route | null {
   switch (subject) {
     case 'chart':
+    case 'visits':
     case 'sessions':
       return { method: 'GET', to: subject }
     case 'compare': {
@@ -69,6 +72,7 @@ function ofSession(
     return isNumber(seq) ? { method: 'GET', to: 'moment', id, seq: Number(seq) } : null
   }
   if (seq !== undefined) return null
+  if (part === 'end') return { method: 'GET', to: part, id }
   if (part === 'answers' || part === 'fork') return { method: 'POST', to: part, id }
   if (part !== 'moments') return null
   const [first, last] = [given.get('from') ?? '', given.get('to') ?? '']

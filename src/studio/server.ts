@@ -3,6 +3,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { describeError } from '../core/base/describe-error.js'
 import { isForHere, isFromHere, isSecret, listenHere, newSecret } from '../inspect/loopback.js'
 import type { Actions } from './actions.js'
+import type { Ahead } from './ahead.js'
 import type { LiveFeed } from './live-feed.js'
 import { type Client, commonHeaders, page, pagePolicy, readClient, unbuiltPage } from './page.js'
 import { readAnswer, readForkRequest } from './read-body.js'
@@ -18,22 +19,25 @@ export interface ServerParts {
   views: Views
   actions: Actions
   feed: LiveFeed
+  ahead: Ahead
 }
 
 /** What listens. */
 export interface StudioServer {
-  url: string
+  /** With a token that nobody has opened yet. */
+  url(): string
   close(): Promise<void>
 }
 
 /**
  * Serves the studio to the browsers of this machine's user alone: on 127.0.0.1, to whoever has opened the address with its
- * token, under no other name, and from no other page.
+ * token first, under no other name, and from no other page.
  *
  * @throws {StatewrightError} `cannot_listen`
  */
 export async function serveStudio(parts: ServerParts, wanted: number): Promise<StudioServer> {
-  const [token, visitor] = [newSecret(), newSecret()]
+  const [place, visitor] = [newSecret(), newSecret()]
+  const tokens = new Tokens()
   const client = await readClient()
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {
@@ -41,34 +45,44 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     })
   })
   const port = await listenHere(server, wanted, 'The studio')
-  // Cookies know no ports: several studios would take each other's.
+  // Cookies know no ports: a server on another one would be sent ours, and could put its own in place of it. None can
+  // where it is for a path that nobody guesses.
+  const base = `/${place}/`
   const cookie = `statewright-${port}`
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '' } = request
     if (!isForHere(request, port) || !isFromHere(request, port)) return forbid(response)
     if (method === 'GET' && url.startsWith('/?token=')) {
-      if (!isSecret(url.slice('/?token='.length), token)) return forbid(response)
-      const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=/`
-      response.writeHead(303, { ...commonHeaders, location: '/', 'set-cookie': given }).end()
+      const use = tokens.use(url.slice('/?token='.length))
+      if (use === 'unknown') return forbid(response)
+      // A browser that has opened it before has the cookie; another one gets none.
+      const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
+      response
+        .writeHead(303, { ...commonHeaders, location: base, ...(use === 'first' && { 'set-cookie': given }) })
+        .end()
       return
     }
-    if (!isSecret(cookieOf(request, cookie), visitor)) return forbid(response)
-    if (url !== '/' && isAskedElsewhere(request)) return forbid(response)
-    const file = method === 'GET' ? fileOf(url, client) : null
+    if (!url.startsWith(base)) return forbid(response)
+    const path = url.slice(base.length - 1)
+    if (!cookiesOf(request, cookie).some((one) => isSecret(one, visitor))) return forbid(response, 'opened')
+    if (path !== '/' && isAskedElsewhere(request)) return forbid(response)
+    const file = method === 'GET' ? fileOf(path, client) : null
     if (file) {
       response.writeHead(200, { ...commonHeaders, ...file.headers }).end(file.body)
       return
     }
-    const route = routeOf(method, url)
+    const route = routeOf(method, path)
     if (route === null)
-      throw new StatewrightError('not_found', `There is nothing at ${method} ${shownText(url, 200)}.`)
+      throw new StatewrightError('not_found', `There is nothing at ${method} ${shownText(path, 200)}.`)
     if (route.to === 'live') {
       openFeed(parts, route, response)
       return
     }
     const body = route.method === 'POST' ? await readBody(request) : undefined
+    parts.ahead.note()
     const value = await valueOf(parts, route, body)
+    parts.ahead.note()
     if (route.method === 'POST') parts.feed.soon()
     response
       .writeHead(200, { ...commonHeaders, 'content-type': 'application/json; charset=utf-8' })
@@ -76,26 +90,34 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
   }
 
   return {
-    url: `http://127.0.0.1:${port}/?token=${token}`,
-    close: () => close(server, parts.feed),
+    url: () => `http://127.0.0.1:${port}/?token=${tokens.fresh}`,
+    close: () => {
+      parts.ahead.close()
+      return close(server, parts.feed)
+    },
   }
 }
 
 function valueOf(
-  { views, actions, feed }: ServerParts,
+  { views, actions, feed, ahead }: ServerParts,
   route: Exclude<Route, { to: 'live' }>,
   body: unknown,
 ): Promise<object> {
   switch (route.to) {
     case 'chart':
       return views.chart()
+    case 'visits':
+      return views.visits()
     case 'sessions':
       return views.sessions().then((view) => {
         feed.listed(view.sessions)
+        void ahead.read(view.sessions)
         return view
       })
     case 'session':
       return views.session(route.id)
+    case 'end':
+      return views.end(route.id)
     case 'moment':
       return views.moment(route.id, route.seq)
     case 'moments':
@@ -142,9 +164,29 @@ function isAskedElsewhere({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
-function cookieOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string {
+/** All of that name: somebody else may have set one, too. */
+function cookiesOf({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
   const all = cookie.split(';').map((one) => one.trim())
-  return all.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1) ?? ''
+  return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))
+}
+
+/** Each token opens one browser; whoever finds it later, in a terminal or a log, gets nothing for it. */
+class Tokens {
+  readonly #used: string[] = []
+  #fresh = newSecret()
+
+  get fresh(): string {
+    return this.#fresh
+  }
+
+  use(given: string): 'first' | 'again' | 'unknown' {
+    if (isSecret(given, this.#fresh)) {
+      this.#used.push(this.#fresh)
+      this.#fresh = newSecret()
+      return 'first'
+    }
+    return this.#used.some((one) => isSecret(given, one)) ? 'again' : 'unknown'
+  }
 }
 
 /** What comes from a page of ours is JSON, and says where it comes from. */
@@ -169,10 +211,17 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function forbid(response: ServerResponse): void {
+const refusals = {
+  stranger: 'Open the address that the studio has printed, with its token.\n',
+  opened:
+    'This address has been opened already, and only the browser that did may look. For another one: press Enter where ' +
+    'statewright studio runs, or read studio.url once more.\n',
+}
+
+function forbid(response: ServerResponse, why: keyof typeof refusals = 'stranger'): void {
   response
     .writeHead(403, { ...commonHeaders, 'content-type': 'text/plain; charset=utf-8' })
-    .end('Open the address that the studio has printed, with its token.\n')
+    .end(refusals[why])
 }
 
 const statuses: Record<string, number> = {

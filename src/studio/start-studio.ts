@@ -4,6 +4,7 @@ import { ConfigError, UsageError } from '../core/base/errors.js'
 import { checkedStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { Actions, type AnyAgent } from './actions.js'
+import { Ahead } from './ahead.js'
 import { type AnyRun, AttachedRuns } from './attached.js'
 import { Library } from './library.js'
 import { LiveFeed } from './live-feed.js'
@@ -40,8 +41,11 @@ export interface StudioOptions {
  * await studio.close()
  */
 export interface Studio {
-  /** The page to open in a browser on this machine. Whoever knows it can read the sessions, and answer them. */
-  url: string
+  /**
+   * The page to open in a browser on this machine. Whoever opens it first can read the sessions, and answer them; it opens
+   * one browser. Read it again for another.
+   */
+  readonly url: string
   /**
    * Shows a run of this process live, text included. Returns at once; a run that is over shows as its log does.
    *
@@ -98,10 +102,15 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const feed = new LiveFeed(library, runs)
   const actions = new Actions(agent, context, library, runs)
   const views = new Views(library, actions, { store: title ?? 'sessions', machine })
-  const server = await serveStudio({ views, actions, feed }, port)
+  const ahead = new Ahead(library)
+  const server = await serveStudio({ views, actions, feed, ahead }, port)
+  // It is drawn while somebody opens the page; what goes wrong is told to who asks for it.
+  views.chart().catch(() => undefined)
   let closing: Promise<void> | undefined
   return {
-    url: server.url,
+    get url() {
+      return server.url()
+    },
     attach: (run) => {
       checkRun(run)
       runs.attach(run)

@@ -9,13 +9,15 @@ import { Packer } from './packed.js'
 import type {
   ChartView,
   CompareView,
+  EndView,
   ExportedSession,
   MomentView,
   PackedMoments,
   SessionsView,
   SessionView,
+  VisitsView,
 } from './protocol.js'
-import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { UsageError } from '../core/base/errors.js'
 import { unknownSession } from '../core/sessions/refusals.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
@@ -23,12 +25,15 @@ export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 /** Milliseconds for reading logs before a list is shown: what is left is told live. */
 const readingMs = 100
 
+/** Milliseconds at a stretch for what takes longer. */
+const stretchMs = 8
+
 /** The most moments that are sent at once. */
 const mostMoments = 256
 
 /** Logs that are read to say how often sessions were in a state: those written last, and as many as there is time for. */
 const mostCounted = 200
-const countingMs = 1_000
+const countingMs = 2_000
 
 /** What the page asks for. */
 export class Views {
@@ -36,8 +41,9 @@ export class Views {
   readonly #actions: Actions
   readonly #store: string
   readonly #machine: AnyMachine | undefined
-  readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
   #drawn: Promise<DrawnChart> | undefined
+  readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
+  #counting: Promise<VisitsView> | undefined
 
   constructor(
     library: Library,
@@ -59,12 +65,26 @@ export class Views {
   }
 
   async session(id: string): Promise<SessionView> {
-    const fold = await this.#library.fold(id)
-    const session = await this.#library.row(id)
+    return this.#sessionOf(id, await this.#library.fold(id))
+  }
+
+  /** What is to be seen first: how the session stands now, and its records from the last snapshot on. */
+  async end(id: string): Promise<EndView> {
+    const fold = await this.#library.end(id)
+    return {
+      view: await this.#sessionOf(id, fold),
+      moment: fold.head === 0 ? null : await this.#momentOf(id, fold, fold.head),
+    }
+  }
+
+  async #sessionOf(id: string, fold: SessionFold): Promise<SessionView> {
+    const session = await this.#library.row(id, fold)
     if (session === null) throw unknownSession(id)
     const isLost = session.standing === 'interrupted'
     return {
       session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },
+      readOnly: this.#actions.readOnly,
+      isPart: fold.base > 0,
       rows: fold.rows,
       bars: fold.bars.map((bar) =>
         isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
@@ -90,10 +110,16 @@ export class Views {
 
   async #packed(id: string, fold: SessionFold, first: number, last: number): Promise<PackedMoments> {
     const packer = new Packer()
+    let until = performance.now() + stretchMs
     for (let seq = first; seq <= Math.min(last, fold.head); seq += 1) {
       // oxlint-disable-next-line no-await-in-loop -- it waits for nothing but the last of them
       const view = await this.#momentOf(id, fold, seq)
       if (view) packer.add(view)
+      if (performance.now() > until) {
+        // oxlint-disable-next-line no-await-in-loop -- others have their turn
+        await new Promise((resolve) => setImmediate(resolve))
+        until = performance.now() + stretchMs
+      }
     }
     return packer.packed
   }
@@ -104,7 +130,7 @@ export class Views {
     const { durations, origin } = fold
     const sight: Sight = { tools: this.#actions.tools, edit: origin?.edit, durations, actions: [] }
     if (seq === fold.head && !fold.problem) {
-      const isHeld = (await this.#library.row(id))?.holder != null
+      const isHeld = (await this.#library.row(id, fold))?.holder != null
       sight.actions = this.#actions.possible(step.after.standing.run?.context ?? null, { id, isHeld })
     }
     return momentView(step, sight)
@@ -119,30 +145,38 @@ export class Views {
   /** Drawn once, when it is first asked for. */
   async chart(): Promise<ChartView> {
     this.#drawn ??= drawChart(this.#machine)
-    const drawn = await this.#drawn
-    return chartView(drawn, this.#machine === undefined ? await this.#visits() : new Map())
+    return chartView(await this.#drawn)
   }
 
-  async #visits(): Promise<ReadonlyMap<string, number>> {
+  /** What sessions did on the chart; nobody knows it of a machine that is not theirs. */
+  async visits(): Promise<VisitsView> {
+    if (this.#machine !== undefined) return { sessions: 0, counts: {} }
+    this.#counting ??= this.#countVisits().finally(() => {
+      this.#counting = undefined
+    })
+    return this.#counting
+  }
+
+  async #countVisits(): Promise<VisitsView> {
     const rows = await this.#library.rows()
     const until = performance.now() + countingMs
     const latest = rows.toSorted((a, b) => b.updatedAt - a.updatedAt).slice(0, mostCounted)
     const sum = new Map<string, number>()
+    let sessions = 0
     for (const { id, records } of latest) {
       if (this.#counted.get(id)?.head !== records && performance.now() < until) {
         // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
-        const fold = await this.#library.fold(id).catch((error: unknown) => {
-          if (error instanceof StatewrightError) return null
-          throw error
-        })
+        const fold = await this.#library.passing(id)
         const visits = new Map<string, number>()
         if (fold) countVisits(visits, fold)
         this.#counted.set(id, { head: records, visits })
       }
-      for (const [what, count] of this.#counted.get(id)?.visits ?? [])
-        sum.set(what, (sum.get(what) ?? 0) + count)
+      const counted = this.#counted.get(id)
+      if (!counted) continue
+      sessions += 1
+      for (const [what, count] of counted.visits) sum.set(what, (sum.get(what) ?? 0) + count)
     }
-    return sum
+    return { sessions, counts: Object.fromEntries(sum) }
   }
 
   /** A whole session, to be put into one file. */
@@ -151,9 +185,9 @@ export class Views {
     const fold = await this.#library.fold(id)
     const visits = new Map<string, number>()
     countVisits(visits, fold)
-    this.#drawn ??= drawChart(this.#machine)
     return {
-      chart: chartView(await this.#drawn, visits),
+      chart: await this.chart(),
+      visits: { sessions: 1, counts: Object.fromEntries(visits) },
       session,
       moments: await this.#packed(id, fold, 1, fold.head),
     }

@@ -32,7 +32,7 @@ async function opened(
   const { headers } = await ask(shown)
   const cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? ''
   await use(async (path) => {
-    const { body } = await ask(new URL(path, shown).href, { headers: { cookie } })
+    const { body } = await ask(new URL(`.${headers.location}.${path}`, shown).href, { headers: { cookie } })
     return JSON.parse(body) as SessionsView
   })
   interrupt.abort(new Error('Ctrl-C'))
@@ -54,6 +54,22 @@ test('statewright studio shows the sessions that are kept, until it is interrupt
   })
   expect([code, out]).toEqual([0, ''])
   expect(err).toMatch(/^Studio: http:\/\/127\.0\.0\.1:\d+\/\?token=[\w-]{32}\nOpen it .* Ctrl-C ends it\.\n$/)
+})
+
+test('at a terminal Enter gives an address for another browser', async () => {
+  const interrupt = new AbortController()
+  const addresses: string[] = []
+  const { code } = await cli(['studio', '--store', 'memory:'], {
+    tty: true,
+    input: '\n',
+    signal: interrupt.signal,
+    onError: (text) => {
+      addresses.push(...(text.match(/http:\/\/127\.0\.0\.1\S+/g) ?? []))
+      if (addresses.length === 1) void ask(addresses[0] ?? '').catch(() => undefined)
+      if (addresses.length === 2) interrupt.abort(new Error('Ctrl-C'))
+    },
+  })
+  expect([code, addresses.length]).toEqual([0, 2])
 })
 
 test('--agent takes an agent, or what makes one of the store', async () => {

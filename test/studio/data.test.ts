@@ -2,14 +2,18 @@ import { createMachine, type StateValue } from 'xstate'
 import { memoryStore } from '../../src/index.js'
 import { declaredTransitions } from '../../src/core/chart/transitions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
+import { Ahead } from '../../src/studio/ahead.js'
+import { Library } from '../../src/studio/library.js'
 import { unpackMoment } from '../../src/studio/packed.js'
 import type {
   ChartView,
   CompareView,
+  EndView,
   MomentView,
   PackedMoments,
   SessionsView,
   SessionView,
+  VisitsView,
 } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { damage, eventful, playLong, rehearsedAgent } from './rehearsed.js'
@@ -133,6 +137,50 @@ test('moments that come together are those that come one by one', async () => {
   expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('there is no 999')])
 })
 
+test('the end of a long session is there before the rest of it, and says the same', async () => {
+  const store = memoryStore()
+  await playLong(store, 'long', 120)
+  const visitor = await visit({ store })
+  const { view, moment } = await visitor.get<EndView>(paths.end('long'))
+  const snapshot = store.read('long').findLast(({ type }) => type === 'snapshot')?.seq ?? 0
+  expect(snapshot).toBeGreaterThan(100)
+  expect(view).toMatchObject({ isPart: true, session: { id: 'long', state: 'COMPLETED' } })
+  const whole = await visitor.get<SessionView>(paths.session('long'))
+  expect(whole).toMatchObject({ isPart: false, session: view.session })
+  expect(view.rows).toEqual(whole.rows.slice(snapshot - 1))
+  expect(moment).toEqual(
+    expect.objectContaining({
+      ...(await visitor.get<MomentView>(paths.moment('long', whole.rows.length))),
+      transcript: expect.any(Array) as unknown,
+    }),
+  )
+  // Once all of it is known there is nothing else to ask for.
+  expect((await visitor.get<EndView>(paths.end('long'))).view).toEqual(whole)
+  // One without a snapshot is there as a whole.
+  await playLong(store, 'short', 2)
+  expect((await visitor.get<EndView>(paths.end('short'))).view).toMatchObject({ isPart: false })
+  expect((await visitor.raw(paths.end('nobody'))).status).toBe(404)
+})
+
+test('what is listed first is read ahead, unless the studio is closed or somebody opens it', async () => {
+  const store = memoryStore()
+  await playLong(store, 'long', 120)
+  const library = new Library(store, () => false)
+  const rows = await library.rows()
+  const isPart = async (): Promise<boolean> => (await library.end('long')).base > 0
+  const closed = new Ahead(library)
+  closed.close()
+  await closed.read(rows)
+  expect(await isPart()).toBe(true)
+  await new Ahead(library).read(rows)
+  expect(await isPart()).toBe(false)
+  // Who opens it meanwhile has it read but once, and all of it.
+  const other = new Library(store, () => false)
+  const [, fold] = await Promise.all([new Ahead(other).read(rows), other.fold('long')])
+  expect(fold.head).toBe(store.read('long').length)
+  expect(await other.fold('long')).toBe(fold)
+})
+
 test('a damaged session, one of a newer version and one that is gone are shown as such, and others work', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
@@ -254,7 +302,10 @@ test('a chart tells where sessions have been, and two sessions where they part',
   const chart = await visitor.get<ChartView>(paths.chart)
   const requesting = chart.states.find(({ path }) => path === 'RUNNING.asking.requesting')
   expect(requesting).toMatchObject({ type: 'atomic', isTested: true })
-  expect(requesting?.visits).toBeGreaterThanOrEqual(5)
+  const { sessions, counts } = await visitor.get<VisitsView>(paths.visits)
+  expect(sessions).toBe(3)
+  expect(counts['RUNNING.asking.requesting']).toBeGreaterThanOrEqual(5)
+  expect(chart.transitions.some(({ id }) => (counts[id] ?? 0) >= 5)).toBe(true)
   expect(chart.transitions.every(({ isTested }) => isTested)).toBe(true)
   expect(chart.sheets.map(({ id }) => id)).toContain('WAITING_FOR_TOOL')
   const { commonRecords, commonMessages, steps } = await visitor.get<CompareView>(paths.compare('s', forked))

@@ -13,43 +13,36 @@ async function waiting() {
 }
 
 test.each<[string, (visitor: Visitor) => Parameters<typeof ask>]>([
-  ['no cookie', ({ origin }) => [`${origin}/`]],
-  [
-    'another cookie',
-    ({ origin, cookie }) => [`${origin}/api/sessions`, { headers: { cookie: `${cookie}x` } }],
-  ],
+  ['no cookie', ({ base }) => [`${base}/`]],
+  ['another cookie', ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie: `${cookie}x` } }]],
+  ['the cookie at another place', ({ origin, cookie }) => [`${origin}/`, { headers: { cookie } }]],
+  ['the cookie at half of the place', ({ base, cookie }) => [base.slice(0, -2), { headers: { cookie } }]],
   ['a wrong token', ({ origin }) => [`${origin}/?token=${'a'.repeat(32)}`]],
   ['half a token', ({ studio }) => [studio.url.slice(0, -4)]],
   ['no token', ({ origin }) => [`${origin}/?token=`]],
   [
     'another host',
-    ({ origin, cookie }) => [`${origin}/api/sessions`, { headers: { cookie, host: 'evil.example' } }],
+    ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie, host: 'evil.example' } }],
   ],
   [
     'a host that only begins like ours',
-    ({ origin, cookie }) => [
-      `${origin}/api/sessions`,
+    ({ base, cookie, origin }) => [
+      `${base}/api/sessions`,
       { headers: { cookie, host: `127.0.0.1.evil.example:${new URL(origin).port}` } },
     ],
   ],
   ['another host, with the token', ({ studio }) => [studio.url, { headers: { host: 'evil.example' } }]],
   [
     'another origin',
-    ({ origin, cookie }) => [
-      `${origin}/api/sessions`,
-      { headers: { cookie, origin: 'https://evil.example' } },
-    ],
+    ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie, origin: 'https://evil.example' } }],
   ],
   [
     'another page of this machine, which sends no origin',
-    ({ origin, cookie }) => [
-      `${origin}/api/sessions`,
-      { headers: { cookie, 'sec-fetch-site': 'same-site' } },
-    ],
+    ({ base, cookie }) => [`${base}/api/sessions`, { headers: { cookie, 'sec-fetch-site': 'same-site' } }],
   ],
   [
     'an origin on another port',
-    ({ origin, cookie }) => [`${origin}/api/live`, { headers: { cookie, origin: 'http://127.0.0.1:1' } }],
+    ({ base, cookie }) => [`${base}/api/live`, { headers: { cookie, origin: 'http://127.0.0.1:1' } }],
   ],
 ])('%s: 403, and not a word of any session', async (_, asked) => {
   const { visitor, close } = await waiting()
@@ -103,19 +96,45 @@ describe('a post', () => {
   })
 })
 
-test('the token is exchanged for a cookie that scripts cannot read and other sites do not send', async () => {
+test('the token is exchanged once, for a cookie that no script reads and no other site or server is sent', async () => {
   const { visitor, close } = await waiting()
-  const { status, headers } = await ask(visitor.studio.url)
-  expect([status, headers.location]).toEqual([303, '/'])
-  expect(headers['set-cookie']).toEqual([
-    expect.stringMatching(/^statewright-\d+=[\w-]{32}; HttpOnly; SameSite=Strict; Path=\/$/),
+  const address = visitor.studio.url
+  const first = await ask(address)
+  const base = first.headers.location ?? ''
+  expect([first.status, base]).toEqual([303, expect.stringMatching(/^\/[\w-]{32}\/$/)])
+  expect(first.headers['set-cookie']).toEqual([
+    expect.stringMatching(/^statewright-\d+=[\w-]{32}; HttpOnly; SameSite=Strict; Path=\/[\w-]{32}\/$/),
   ])
-  expect(visitor.studio.url).not.toContain(visitor.cookie.split('=')[1])
-  const other = await startStudio({ store: memoryStore() })
-  expect((await ask(`${new URL(other.url).origin}/`, { headers: { cookie: visitor.cookie } })).status).toBe(
+  expect(first.headers['set-cookie']?.[0]).toContain(`Path=${base}`)
+  expect(address).not.toContain(visitor.cookie.split('=')[1])
+  // The browser that has opened it finds its way back; another one gets nothing.
+  const second = await ask(address)
+  expect([second.status, second.headers.location, second.headers['set-cookie']]).toEqual([
+    303,
+    base,
+    undefined,
+  ])
+  const without = await ask(new URL(base, address).href)
+  expect([without.status, without.body]).toEqual([
     403,
-  )
-  await other.close()
+    expect.stringContaining('This address has been opened already'),
+  ])
+  expect(without.body).toContain('studio.url')
+  // For another browser there is another address.
+  expect(visitor.studio.url).not.toBe(address)
+  expect((await ask(visitor.studio.url)).headers['set-cookie']).toHaveLength(1)
+  const other = await visit({ store: memoryStore() })
+  expect((await other.raw('/', { headers: { cookie: visitor.cookie } })).status).toBe(403)
+  await close()
+})
+
+test('a cookie of the same name that another server of this machine has set locks nobody out', async () => {
+  const { visitor, close } = await waiting()
+  const [name = ''] = visitor.cookie.split('=')
+  for (const cookie of [`${name}=theirs; ${visitor.cookie}`, `${visitor.cookie}; ${name}=theirs`]) {
+    expect((await visitor.raw('/', { headers: { cookie } })).status).toBe(200)
+  }
+  expect((await visitor.raw('/', { headers: { cookie: `${name}=theirs` } })).status).toBe(403)
   await close()
 })
 
@@ -137,7 +156,7 @@ test('every answer forbids what it does not need', async () => {
   expect(policy).toMatch(/^default-src 'none'; /)
   expect(policy).toContain("frame-ancestors 'none'")
   expect(policy).not.toMatch(/unsafe|https?:|\*/)
-  expect(body).not.toMatch(/<script(?! type="module" src="\/client\.js")|https?:\/\//)
+  expect(body).not.toMatch(/<script(?! type="module" src="client\.js")|https?:\/\//)
   await close()
 })
 

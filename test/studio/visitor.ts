@@ -14,8 +14,9 @@ afterEach(async () => {
 export async function visit(options: StudioOptions): Promise<Visitor> {
   const studio = await startStudio(options)
   open.push(() => studio.close())
-  const { headers } = await ask(studio.url)
-  return new Visitor(studio, headers['set-cookie']?.[0]?.split(';')[0] ?? '')
+  const address = studio.url
+  const { headers } = await ask(address)
+  return new Visitor(studio, { address, headers })
 }
 
 interface Asked {
@@ -50,17 +51,26 @@ export async function ask(
 
 export class Visitor {
   readonly studio: Studio
+  /** With the token that has been used. */
+  readonly address: string
   readonly cookie: string
   readonly origin: string
+  /** Where the page is, without the slash at its end: all of its addresses are below it. */
+  readonly base: string
 
-  constructor(studio: Studio, cookie: string) {
+  constructor(
+    studio: Studio,
+    { address, headers }: { address: string; headers: IncomingMessage['headers'] },
+  ) {
     this.studio = studio
-    this.cookie = cookie
-    this.origin = new URL(studio.url).origin
+    this.address = address
+    this.cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    this.origin = new URL(address).origin
+    this.base = new URL(headers.location ?? '', address).href.replace(/\/$/, '')
   }
 
   raw(path: string, asked: Asked = {}): Promise<Answered> {
-    return ask(this.origin + path, { ...asked, headers: { cookie: this.cookie, ...asked.headers } })
+    return ask(this.base + path, { ...asked, headers: { cookie: this.cookie, ...asked.headers } })
   }
 
   async get<View>(path: string): Promise<View> {
@@ -81,7 +91,7 @@ export class Visitor {
 
   /** Listens until the test ends. */
   live(session?: string, after = 0): Feed {
-    return new Feed(this.origin + paths.live(session, after), this.cookie)
+    return new Feed(this.base + paths.live(session, after), this.cookie)
   }
 }
 

@@ -76,7 +76,7 @@ function play(
       }
       if (studio && !io.signal.aborted) {
         io.stderr.write('\nThe studio stays open: Ctrl-C ends it.\n')
-        await interrupted(io)
+        await interrupted(io, studio)
       }
       return code
     } finally {

@@ -49,7 +49,7 @@ export const studioCommand: Command = {
         io,
         { inBrowser: has('open') },
       )
-      await interrupted(io)
+      await interrupted(io, studio)
       await studio.close()
       return exitCodes.completed
     } finally {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ChartState, ChartTransition, ChartView } from '../protocol.js'
+import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
 import { ChartPane, visitsOf } from './chart-view.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import type { Source } from './source.js'
@@ -8,6 +8,7 @@ import { count, lastPart, statePath } from './words.js'
 /** The machine as documentation: what each state is for, and what can happen next in it. */
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
   const chart = useLoaded('chart', () => source.chart())
+  const visits = useLoaded('visits', () => source.visits())
   const [chosen, choose] = useState(state)
   if (chart.error !== null && !chart.value) return <Trouble error={chart.error} onRetry={chart.reload} />
   if (!chart.value) return <Loading what="Reading the chart" />
@@ -25,6 +26,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
         first={nothing}
         place={0}
         ms={0}
+        visits={visits.value}
         overlays={['stored', 'tests', 'never']}
         onState={go}
         onTransition={(ids) => {
@@ -33,7 +35,11 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
         }}
       />
       <aside class="side about">
-        {shown ? <About chart={view} state={shown} onState={go} /> : <Whole chart={view} onState={go} />}
+        {shown ? (
+          <About chart={view} visits={visits.value} state={shown} onState={go} />
+        ) : (
+          <Whole chart={view} visits={visits.value} onState={go} />
+        )}
       </aside>
     </main>
   )
@@ -70,19 +76,24 @@ function rowOf(path: string) {
 
 interface AboutProps {
   chart: ChartView
+  visits: VisitsView | null
   onState: (path: string) => void
 }
 
-function Whole({ chart, onState }: AboutProps) {
-  const visited = chart.transitions.filter(({ visits }) => visits > 0).length
+function Whole({ chart, visits, onState }: AboutProps) {
+  const visited = chart.transitions.filter(({ id }) => (visits?.counts[id] ?? 0) > 0).length
   const tested = chart.transitions.filter(({ isTested }) => isTested === true).length
   return (
     <div class="stack">
       <h1>{chart.id}</h1>
       <p class="lead">{chart.description}</p>
       <p>
-        {count(chart.transitions.length, 'transition')}: generated tests take {tested}, stored sessions took{' '}
-        {visited}.
+        {count(chart.transitions.length, 'transition')}
+        {chart.transitions.some(({ isTested }) => isTested !== null) && `, generated tests take ${tested}`}
+        {visits !== null &&
+          visits.sessions > 0 &&
+          `, ${count(visits.sessions, 'stored session')} took ${visited}`}
+        .
       </p>
       <h2>States</h2>
       <ul class="plain">
@@ -101,9 +112,9 @@ function Whole({ chart, onState }: AboutProps) {
   )
 }
 
-function About({ chart, state, onState }: AboutProps & { state: ChartState }) {
+function About({ chart, visits, state, onState }: AboutProps & { state: ChartState }) {
   const { path, description, isTested } = state
-  const visits = visitsOf(chart, state)
+  const tests = isTested === null ? '' : isTested ? 'generated tests enter it' : 'no generated test enters it'
   const own = chart.transitions.filter(({ source }) => source === path)
   // What those that contain it declare holds in it, too.
   const above = chart.transitions.filter(
@@ -116,18 +127,44 @@ function About({ chart, state, onState }: AboutProps & { state: ChartState }) {
       <h1>{lastPart(path)}</h1>
       <p class="lead">{description}</p>
       <p>
-        {visits === 0 ? 'No stored session was in it' : `Stored sessions were in it ${count(visits, 'time')}`}
-        ; {isTested ? 'generated tests enter it.' : 'no generated test enters it.'}
+        {sentence(
+          stored(visits, (known) => visitsOf(chart, known, path), 'were in it', 'was in it'),
+          tests,
+        )}
       </p>
-      <Transitions title="What can happen next" list={own} known={description} onState={onState} />
-      <Transitions title="From the states around it" list={above} onState={onState} />
-      <Transitions title="What leads here" list={into} onState={onState} isInto />
+      <Transitions title="What can happen next" list={own} known={description} {...{ visits, onState }} />
+      <Transitions title="From the states around it" list={above} {...{ visits, onState }} />
+      <Transitions title="What leads here" list={into} {...{ visits, onState }} isInto />
     </div>
   )
 }
 
+/** What sessions did, in words; nothing while nobody knows. */
+function stored(
+  visits: VisitsView | null,
+  countOf: (visits: VisitsView) => number,
+  did: string,
+  one: string,
+): string {
+  if (visits === null || visits.sessions === 0) return ''
+  const times = countOf(visits)
+  return times === 0 ? `no stored session ${one}` : `stored sessions ${did} ${count(times, 'time')}`
+}
+
+function sentence(...parts: string[]): string {
+  const text = parts.filter(Boolean).join('; ')
+  return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}.`
+}
+
+function taken(visits: VisitsView | null, id: string): string {
+  if (visits === null || visits.sessions === 0) return ''
+  const times = visits.counts[id] ?? 0
+  return times > 0 ? `taken ${count(times, 'time')}` : 'never taken'
+}
+
 interface TransitionsProps {
   title: string
+  visits: VisitsView | null
   list: readonly ChartTransition[]
   onState: (path: string) => void
   isInto?: boolean
@@ -135,14 +172,14 @@ interface TransitionsProps {
   known?: string
 }
 
-function Transitions({ title, list, onState, isInto = false, known = '' }: TransitionsProps) {
+function Transitions({ title, visits, list, onState, isInto = false, known = '' }: TransitionsProps) {
   if (list.length === 0) return null
   return (
     <section>
       <h2>{title}</h2>
       <ul class="transitions">
         {list.map((one) => {
-          const { id, event, guard, target, source, actions, description, visits, isTested } = one
+          const { id, event, guard, target, source, actions, description, isTested } = one
           const to = isInto ? source : target
           return (
             <li key={id}>
@@ -163,8 +200,9 @@ function Transitions({ title, list, onState, isInto = false, known = '' }: Trans
               {description !== '' && description !== known && !isInto && <p>{description}</p>}
               {actions.length > 0 && <p class="does">{actions.join(', ')}</p>}
               <p class="does">
-                {visits > 0 ? `taken ${count(visits, 'time')}` : 'never taken'} ·{' '}
-                {isTested ? 'tested' : 'untested'}
+                {[taken(visits, id), isTested === null ? '' : isTested ? 'tested' : 'untested']
+                  .filter(Boolean)
+                  .join(' · ')}
               </p>
             </li>
           )

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { ChartTransition, ChartView, RecordRow } from '../protocol.js'
+import type { ChartTransition, ChartView, RecordRow, VisitsView } from '../protocol.js'
 import { Outline } from './outline.js'
 import { type Lit, Picture } from './picture.js'
 import { statePath } from './words.js'
@@ -22,21 +22,27 @@ interface ChartProps {
   place: number
   /** Milliseconds for the token's way; 0 to jump. */
   ms: number
+  /** What stored sessions did; null while nobody knows. */
+  visits: VisitsView | null
   overlays: readonly Overlay[]
+  onOverlay?: (overlay: Overlay) => void
   onState: (path: string) => void
   onTransition: (ids: readonly string[]) => void
 }
 
 /** The chart as a picture or as an outline, with the state that is active lit. */
 export function ChartPane(props: ChartProps) {
-  const { chart, row, first, place, onState, onTransition } = props
+  const { chart, visits, row, first, place, onState, onTransition } = props
   const [sheet, setSheet] = useState('overview')
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
   const active = row?.to ?? []
   const followed = sheet === 'follow' ? (sheetOf(chart, active[0]) ?? chart.sheets[0]) : undefined
   const shown = followed ?? chart.sheets.find(({ id }) => id === sheet) ?? chart.sheets[0]
-  const markOf = useMemo(() => marker(chart, overlay, first, place), [chart, overlay, first, place])
+  const markOf = useMemo(
+    () => marker({ chart, visits }, overlay, first, place),
+    [chart, visits, overlay, first, place],
+  )
   return (
     <section class="chart" aria-label="Chart">
       <div class="chart-bar">
@@ -57,7 +63,15 @@ export function ChartPane(props: ChartProps) {
         </label>
         <div class="segments" role="group" aria-label="What is marked">
           {props.overlays.map((one) => (
-            <button key={one} type="button" aria-pressed={overlay === one} onClick={() => setOverlay(one)}>
+            <button
+              key={one}
+              type="button"
+              aria-pressed={overlay === one}
+              onClick={() => {
+                setOverlay(one)
+                props.onOverlay?.(one)
+              }}
+            >
               {overlays[one]}
             </button>
           ))}
@@ -137,37 +151,43 @@ function sheetOf(chart: ChartView, state: string | undefined): ChartView['sheets
 /** How often stored sessions were in a state; of one that is only passed, how often it was. */
 export function visitsOf(
   { transitions }: Pick<ChartView, 'transitions'>,
-  { path, visits }: ChartView['states'][number],
+  { counts }: VisitsView,
+  path: string,
 ): number {
   const into = transitions.filter(({ target, source }) => target === path && source !== path)
   return Math.max(
-    visits,
-    into.reduce((sum, one) => sum + one.visits, 0),
+    counts[path] ?? 0,
+    into.reduce((sum, { id }) => sum + (counts[id] ?? 0), 0),
   )
 }
 
 function marker(
-  { states, transitions }: ChartView,
+  { chart, visits }: { chart: ChartView; visits: VisitsView | null },
   overlay: Overlay,
   first: ReadonlyMap<string, number>,
   place: number,
 ): Lit['markOf'] {
   if (overlay === 'run') return (id) => ((first.get(id) ?? Infinity) <= place ? 'was' : '')
-  const known = new Map<string, { visits: number; isTested: boolean | null }>([
-    ...states.map(
-      (state) =>
-        [state.path, { visits: visitsOf({ transitions }, state), isTested: state.isTested }] as const,
-    ),
-    ...transitions.map((transition) => [transition.id, transition] as const),
+  const { states, transitions } = chart
+  if (overlay === 'tests') {
+    const tested = new Set([
+      ...states.filter(({ isTested }) => isTested).map(({ path }) => path),
+      ...transitions.filter(({ isTested }) => isTested).map(({ id }) => id),
+    ])
+    return (id) => (tested.has(id) ? 'tested' : '')
+  }
+  if (visits === null) return () => ''
+  const known = new Map<string, number>([
+    ...states.map(({ path }) => [path, visitsOf(chart, visits, path)] as const),
+    ...transitions.map(({ id }) => [id, visits.counts[id] ?? 0] as const),
   ])
-  const most = Math.max(1, ...transitions.map(({ visits }) => visits))
+  const most = Math.max(1, ...transitions.map(({ id }) => visits.counts[id] ?? 0))
   return (id) => {
-    const one = known.get(id)
-    if (!one) return ''
-    if (overlay === 'tests') return one.isTested ? 'tested' : ''
-    if (overlay === 'never') return one.visits === 0 && first.get(id) === undefined ? 'never' : ''
-    if (one.visits === 0) return ''
-    const heat = Math.ceil((Math.log(one.visits + 1) / Math.log(most + 1)) * 4)
+    const count = known.get(id)
+    if (count === undefined) return ''
+    if (overlay === 'never') return count === 0 && first.get(id) === undefined ? 'never' : ''
+    if (count === 0) return ''
+    const heat = Math.ceil((Math.log(count + 1) / Math.log(most + 1)) * 4)
     return heat <= 1 ? 'heat1' : heat === 2 ? 'heat2' : heat === 3 ? 'heat3' : 'heat4'
   }
 }

@@ -35,17 +35,8 @@ function useRoute(): string[] {
 function App({ source, onlySession }: { source: Source; onlySession: string | null }) {
   const [screen, a = '', b = ''] = useRoute()
   const [problem, setProblem] = useState<string | null>(null)
-  const [readOnly, setReadOnly] = useState<string | null>(source.isFile ? 'This is a file.' : null)
-  useEffect(() => {
-    source.sessions().then(
-      (view) => setReadOnly(view.readOnly),
-      () => undefined,
-    )
-  }, [source])
   const seq = /^\d+$/.test(b) ? Number(b) : null
-  const run = (id: string) => (
-    <RunScreen key={id} source={source} id={id} seq={seq} readOnly={readOnly} onProblem={setProblem} />
-  )
+  const run = (id: string) => <RunScreen key={id} source={source} id={id} seq={seq} onProblem={setProblem} />
   return (
     <>
       <header class="top">

@@ -13,9 +13,10 @@ export class Moments {
   readonly #kept = new Map<number, PackedMoments>()
   readonly #read = new Map<number, MomentView>()
 
-  constructor(source: Source, id: string) {
+  constructor(source: Source, id: string, known: MomentView | null) {
     this.#source = source
     this.#id = id
+    if (known) this.#read.set(known.seq, known)
   }
 
   /** Null while it is on its way. */

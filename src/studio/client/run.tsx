@@ -13,6 +13,7 @@ import { ChartPane } from './chart-view.js'
 import { statesOf, stepFrom, withBars, withRows } from './layout.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { Moments } from './moments.js'
+import { useOpened } from './opened.js'
 import { Slider } from './slider.js'
 import type { Source } from './source.js'
 import { BudgetTab, GuardsTab, RecordTab, StateTab } from './tabs.js'
@@ -35,13 +36,12 @@ export interface RunProps {
   id: string
   /** Record to begin at; the last one where it is null. */
   seq: number | null
-  readOnly: string | null
   onProblem: (problem: string | null) => void
 }
 
-export function RunScreen({ source, id, seq, readOnly, onProblem }: RunProps) {
+export function RunScreen({ source, id, seq, onProblem }: RunProps) {
   const chart = useLoaded('chart', () => source.chart())
-  const session = useLoaded(`session ${id}`, () => source.session(id))
+  const session = useOpened(source, id, seq)
   const error = session.error ?? chart.error
   if (error !== null && (!session.value || !chart.value)) {
     return (
@@ -59,15 +59,12 @@ export function RunScreen({ source, id, seq, readOnly, onProblem }: RunProps) {
     )
   }
   if (!session.value || !chart.value) return <Loading what="Reading the session" />
-  if (session.value.rows.length === 0) {
+  const { view, moment } = session.value
+  if (view.rows.length === 0) {
     return (
       <div class="trouble">
-        <h2>
-          {session.value.session.problem === null
-            ? 'Nothing has been written yet'
-            : 'This session is damaged'}
-        </h2>
-        <p>{session.value.session.problem ?? 'The session exists, and its first record is still to come.'}</p>
+        <h2>{view.session.problem === null ? 'Nothing has been written yet' : 'This session is damaged'}</h2>
+        <p>{view.session.problem ?? 'The session exists, and its first record is still to come.'}</p>
         <a class="button" href="#/">
           All sessions
         </a>
@@ -79,11 +76,11 @@ export function RunScreen({ source, id, seq, readOnly, onProblem }: RunProps) {
       key={id}
       source={source}
       chart={chart.value}
-      view={session.value}
-      change={session.set}
+      view={view}
+      end={moment}
+      change={(change) => session.set((opened) => ({ ...opened, view: change(opened.view) }))}
       reload={session.reload}
       startSeq={seq}
-      readOnly={readOnly}
       onProblem={onProblem}
     />
   )
@@ -93,15 +90,16 @@ interface Props {
   source: Source
   chart: ChartView
   view: SessionView
+  /** What is known of its last record. */
+  end: MomentView | null
   change: (change: (view: SessionView) => SessionView) => void
   reload: () => void
   startSeq: number | null
-  readOnly: string | null
   onProblem: (problem: string | null) => void
 }
 
-function Run({ source, chart, view, change, reload, startSeq, readOnly, onProblem }: Props) {
-  const { rows, session } = view
+function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: Props) {
+  const { rows, session, readOnly, isPart } = view
   const { id } = session
   const last = rows.length - 1
   const [place, setPlace] = useState(() => {
@@ -116,10 +114,15 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
   const [fork, setFork] = useState<{ edit: ForkEdit | null } | null>(null)
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(innerHeight >= 880)
-  const moments = useMemo(() => new Moments(source, id), [source, id])
+  // What was known of a part is looked at anew when all is there.
+  const moments = useMemo(() => new Moments(source, id, end), [source, id, isPart])
   const row = rows[Math.min(place, last)]
   const [round, setRound] = useState(0)
-  const moment = useMoment(moments, row, rows.at(-1)?.seq ?? 0, round)
+  const moment = useMoment(moments, row, isPart ? 0 : (rows.at(-1)?.seq ?? 0), round)
+  const [wantsVisits, wantVisits] = useState(false)
+  const visits = useLoaded(wantsVisits ? 'visits' : '', () =>
+    wantsVisits ? source.visits() : Promise.resolve(null),
+  )
 
   /** Goes to a record: the token walks one step, and jumps further. */
   const go = useCallback(
@@ -133,7 +136,7 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
     [place, last],
   )
 
-  useLive(source, id, rows[last]?.seq ?? 0, {
+  useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), {
     hear: (message) => {
       if (message.type === 'store') onProblem(message.problem)
       else if (message.type === 'rows') {
@@ -253,7 +256,9 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
         first={first}
         place={place}
         ms={calm() ? 0 : ms}
+        visits={visits.value}
         overlays={['run', 'stored', 'tests', 'never']}
+        onOverlay={(overlay) => wantVisits(overlay === 'stored' || overlay === 'never')}
         onState={(path) => jump(({ to }) => to.some((one) => one === path || one.startsWith(`${path}.`)))}
         onTransition={(ids) => jump(({ taken }) => taken.some((one) => ids.includes(one)))}
       />
@@ -306,7 +311,12 @@ function Run({ source, chart, view, change, reload, startSeq, readOnly, onProble
           )}
         </div>
         {moment !== null && !(moment instanceof Error) && (
-          <Actions key={id} moment={moment} readOnly={readOnly} onAnswer={answer} />
+          <Actions
+            key={id}
+            moment={moment}
+            readOnly={session.isAttached ? null : readOnly}
+            onAnswer={answer}
+          />
         )}
       </section>
       <footer class="dock">
@@ -379,16 +389,20 @@ function useMoment(
   return known ?? state
 }
 
-/** What is there already is not told again. */
+/** What is there already is not told again; null: it is not known yet what is. */
 function useLive(
   source: Source,
   id: string,
-  after: number,
+  after: number | null,
   { hear }: { hear: (message: LiveMessage) => void },
 ): void {
   const latest = useRef(hear)
   latest.current = hear
-  useEffect(() => source.live({ id, after }, (message) => latest.current(message)), [source, id])
+  const isOff = after === null
+  useEffect(
+    () => (after === null ? undefined : source.live({ id, after }, (message) => latest.current(message))),
+    [source, id, isOff],
+  )
 }
 
 /** Keys of the whole screen, but for where somebody writes. */

@@ -3,6 +3,7 @@ import type {
   ChartView,
   CompareView,
   Done,
+  EndView,
   ExportedSession,
   ForkRequest,
   LiveMessage,
@@ -10,6 +11,7 @@ import type {
   Refusal,
   SessionsView,
   SessionView,
+  VisitsView,
 } from '../protocol.js'
 import { lazily } from '../../core/base/load.js'
 import { paths } from '../routes.js'
@@ -20,6 +22,9 @@ export interface Source {
   isFile: boolean
   chart(): Promise<ChartView>
   sessions(): Promise<SessionsView>
+  visits(): Promise<VisitsView>
+  /** What is to be seen first. */
+  end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
   moments(id: string, from: number, to: number): Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
@@ -45,13 +50,16 @@ export function serverSource(): Source {
     isFile: false,
     chart: lazily(() => ask<ChartView>(paths.chart)),
     sessions: () => ask(paths.sessions),
+    visits: () => ask(paths.visits),
+    end: (id) => ask(paths.end(id)),
     session: (id) => ask(paths.session(id)),
     moments: (id, from, to) => ask(paths.moments(id, from, to)),
     compare: (a, b) => ask(paths.compare(a, b)),
     answer: (id, answer) => tell(paths.answers(id), answer),
     fork: (id, request) => tell(paths.fork(id), request),
     live: (session, hear) => {
-      const events = new EventSource(session ? paths.live(session.id, session.after) : paths.live())
+      const address = session ? paths.live(session.id, session.after) : paths.live()
+      const events = new EventSource(`.${address}`)
       let isLost = false
       events.addEventListener('message', ({ data }: MessageEvent<string>) => {
         hear(JSON.parse(data) as LiveMessage)
@@ -76,7 +84,7 @@ export function serverSource(): Source {
 /** What is held by the page that this runs in; null where it holds nothing. */
 export function fileSource(island: { textContent: string | null } | null): Source | null {
   if (!island) return null
-  const { chart, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
+  const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
   const refuse = (): Promise<never> =>
     Promise.reject(new SourceError('read_only', 'This file has one session, to be read.'))
   return {
@@ -84,6 +92,8 @@ export function fileSource(island: { textContent: string | null } | null): Sourc
     chart: () => Promise.resolve(chart),
     sessions: () =>
       Promise.resolve({ store: 'this file', readOnly: 'This is a file.', sessions: [session.session] }),
+    visits: () => Promise.resolve(visits),
+    end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),
     session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),
     moments: () => Promise.resolve(moments),
     compare: refuse,
@@ -108,7 +118,8 @@ function tell<T>(address: string, body: unknown): Promise<T> {
 async function send<T>(address: string, init: RequestInit): Promise<T> {
   let response: Response
   try {
-    response = await fetch(address, init)
+    // Below the page's own address, which is none that others know.
+    response = await fetch(`.${address}`, init)
   } catch {
     throw new SourceError('unreachable', 'The studio does not answer. Is its process still running?')
   }

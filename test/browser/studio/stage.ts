@@ -10,7 +10,8 @@ export const hostile = '<img src=x onerror="window.hit=1"><script>window.hit=2</
 
 /** Sessions of a rehearsal in a studio, each for something that the page has to show. */
 export interface Stage {
-  url: string
+  /** Another one each time: it opens one browser. */
+  readonly url: string
   store: SessionStore
   studio: Studio
   /** The amounts that were paid. */
@@ -151,7 +152,9 @@ export async function openStage({ records = 60 }: { records?: number } = {}): Pr
 
   const studio = await startStudio({ store, agent: waits.agent })
   return {
-    url: studio.url,
+    get url() {
+      return studio.url
+    },
     store,
     studio,
     paid: () => paid,

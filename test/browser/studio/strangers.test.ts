@@ -17,11 +17,14 @@ let browser: Browser
 let stage: Stage
 let strangers: Server
 let context: BrowserContext
+/** Cookies that somebody else's page has got. */
+const sent: (string | undefined)[] = []
 
 beforeAll(async () => {
   browser = await launchChromium()
   stage = await openStage()
-  strangers = createServer((_request, response) => {
+  strangers = createServer((request, response) => {
+    if (request.url === '/') sent.push(request.headers.cookie)
     response
       .setHeader('content-type', 'text/html')
       .end('<!doctype html><title>A page of somebody else</title>')
@@ -43,21 +46,22 @@ afterEach(() => context.close())
 
 const origin = (): string => new URL(stage.url).origin
 
-/** A browser that has opened the studio, and then a page of somebody else's. */
+/** A browser that has opened the studio, and then a page of somebody else's, which even knows where the studio is. */
 async function elsewhere(host: string) {
   const page = await context.newPage()
   await page.goto(stage.url)
   await page.waitForSelector('.sessions')
+  const base = page.url().replace(/\/(#.*)?$/, '')
   const { port } = strangers.address() as AddressInfo
   await page.goto(`http://${host}:${port}/`)
-  return page
+  return { page, base }
 }
 
 it.each([
   ['another site', 'evil.example'],
   ['another port of this machine', '127.0.0.1'],
 ])('%s reads nothing and answers nothing', async (_, host) => {
-  const page = await elsewhere(host)
+  const { page, base } = await elsewhere(host)
   const tried = await page.evaluate(
     async ({ origin, answers, sessions, live }) => {
       const outcomeOf = (asked: Promise<Response>) =>
@@ -92,7 +96,7 @@ it.each([
         }),
       ]
     },
-    { origin: origin(), answers: paths.answers('expenses'), sessions: paths.sessions, live: paths.live() },
+    { origin: base, answers: paths.answers('expenses'), sessions: paths.sessions, live: paths.live() },
   )
   // What is opaque has no length: nothing of it can be read.
   const unread = tried.map((one) => (typeof one === 'string' && /^opaque 0 0$/.test(one) ? 'refused' : one))
@@ -105,7 +109,7 @@ it.each([
     await new Promise((resolve) => {
       frame.addEventListener('load', resolve)
     })
-  }, `${origin()}/`)
+  }, `${base}/`)
   expect(await page.frames()[1]?.locator('#app').count()).toBe(0)
 })
 
@@ -117,12 +121,34 @@ it('a name that somebody lets point to this machine is not the studio', async ()
   expect(await context.cookies()).toEqual([])
 })
 
-it('the cookie is for this page alone, and no script can read it', async () => {
+it('the cookie is for this page alone: no script reads it, and no server of another port is sent it', async () => {
   const page = await context.newPage()
   await page.goto(stage.url)
-  expect(page.url()).toBe(`${origin()}/`)
+  await page.waitForSelector('.sessions')
+  expect(page.url()).toMatch(new RegExp(`^${origin()}/[\\w-]{32}/`))
   expect(await page.evaluate(() => document.cookie)).toBe('')
-  expect(await context.cookies()).toMatchObject([{ httpOnly: true, sameSite: 'Strict', domain: '127.0.0.1' }])
+  const { pathname } = new URL(page.url())
+  expect(await context.cookies(page.url())).toMatchObject([
+    { httpOnly: true, sameSite: 'Strict', domain: '127.0.0.1', path: pathname },
+  ])
+  const { port } = strangers.address() as AddressInfo
+  await page.goto(`http://127.0.0.1:${port}/`)
+  expect(sent.at(-1)).toBeUndefined()
+})
+
+it('an address that was opened opens no other browser', async () => {
+  const address = stage.url
+  const page = await context.newPage()
+  await page.goto(address)
+  await page.waitForSelector('.sessions')
+  // The same browser comes back by it.
+  await page.goto(address)
+  await page.waitForSelector('.sessions')
+  const other = await browser.newContext()
+  const response = await (await other.newPage()).goto(address)
+  expect(response?.status()).toBe(403)
+  expect(await response?.text()).toContain('This address has been opened already')
+  await other.close()
 })
 
 it('an exported session is one file that shows it, runs nothing of it, and asks nobody', async () => {

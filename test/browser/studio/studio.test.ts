@@ -24,7 +24,7 @@ beforeAll(async () => {
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     args: ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--no-proxy-server'],
   })
-  stage = await openStage()
+  stage = await openStage({ records: 300 })
 })
 
 afterAll(async () => {
@@ -56,7 +56,7 @@ afterEach(async () => {
 const origin = (): string => new URL(stage.url).origin
 
 async function get<View>(path: string): Promise<View> {
-  return (await page.evaluate(async (path) => (await fetch(path)).json() as unknown, path)) as View
+  return (await page.evaluate(async (path) => (await fetch(`.${path}`)).json() as unknown, path)) as View
 }
 
 async function open(session: string, seq?: number): Promise<void> {
@@ -232,6 +232,44 @@ describe('a run', () => {
   })
 })
 
+describe('a long session', () => {
+  it('is there at its end first, and whole in a moment', async () => {
+    // A studio that has read nothing yet, and whose whole log keeps somebody waiting.
+    const studio = await startStudio({ store: stage.store })
+    try {
+      await page.goto(studio.url)
+      await page.waitForSelector('.sessions')
+      let release = (): void => undefined
+      const held = new Promise<void>((resolve) => {
+        release = resolve
+      })
+      await page.route(/sessions\/long$/, async (route) => {
+        await held
+        await route.continue()
+      })
+      await page.evaluate(() => {
+        location.hash = '#/session/long'
+      })
+      await page.waitForSelector('.panel .message')
+      const count = (await stage.store.read('long')).length
+      expect((await shown()).value).toMatch(new RegExp(`^Record ${count} of ${count}: `))
+      expect((await shown()).active).toEqual(['COMPLETED'])
+      await page.keyboard.press('Home')
+      expect((await shown()).value).toMatch(/^Record 1 of \d+: …/)
+      release()
+      await page.waitForFunction(() =>
+        document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.includes(': opened'),
+      )
+      await page.keyboard.press('ArrowRight')
+      expect((await shown()).active).toEqual(['RUNNING.asking.requesting'])
+      await page.goto('about:blank')
+      faults = faults.filter((fault) => !fault.includes('asked elsewhere'))
+    } finally {
+      await studio.close()
+    }
+  })
+})
+
 describe('what a person does', () => {
   it('approves as edited in the page, and the run completes with the tool carried out once', async () => {
     const before = stage.paid().length
@@ -285,9 +323,11 @@ describe('when something is not there', () => {
     try {
       await page.goto(studio.url)
       await page.waitForSelector('.sessions .read-only')
-      await page.goto(`${new URL(studio.url).origin}/#/session/stuck`)
+      await page.goto(`${page.url().replace(/#.*/, '')}#/session/stuck`)
       await page.waitForSelector('.panel .message')
       expect(await page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
+      // It would ask again and again when nobody listens any more.
+      await page.goto('about:blank')
       faults = faults.filter((fault) => !fault.includes('asked elsewhere'))
     } finally {
       await studio.close()
