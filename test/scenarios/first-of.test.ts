@@ -3,6 +3,7 @@ import {
   type AgentOptions,
   ConfigError,
   createAgent,
+  defineShield,
   firstOf,
   type MediaKind,
   memoryStore,
@@ -27,6 +28,7 @@ const prices = {
   two: { inputPerMillion: 100, outputPerMillion: 100 },
 }
 const usage = { input: 10, output: 5 }
+const noTokens = { cachedInputTokens: 0, reasoningTokens: 0 }
 const overloaded: Turn = { status: 503, error: { message: 'Too many people.', code: 'overloaded' } }
 
 /** Two models, each behind a server of its own: the first speaks the Responses API, the second chats. */
@@ -191,6 +193,103 @@ it('what was said by a model that was given up is taken back, and paid for', asy
   expect(shown.filter(({ finished }) => finished)).toHaveLength(1)
   // What the first had read and said is estimated, at its own price.
   expect(result.usage.cost).toBeGreaterThan(1)
+})
+
+it.each([
+  ['cancelled', { text: 'Half of mine', chunkSize: 4, hang: 2 } as Turn],
+  [
+    'broken',
+    {
+      text: 'Half of mine',
+      chunkSize: 4,
+      errorInStream: { after: 2, error: { message: 'No.', code: 'bad' } },
+    },
+  ],
+])(
+  'a fallback that is %s midway costs what each of the models has said, at its own price',
+  async (how, turn) => {
+    const error = { message: 'It broke.', code: 'server_error' }
+    const { two, agent } = await theatre(
+      [{ text: 'Half an answer', chunkSize: 4, errorInStream: { after: 2, error } }],
+      [turn],
+      { retry: { maxAttempts: 1 } },
+    )
+    const run = agent().run('Go.')
+    let heard = ''
+    run.text$.subscribe((text) => (heard += text))
+    if (how === 'cancelled') {
+      await until(() => two.requests.length === 1 && heard.endsWith(' of '))
+      run.cancel()
+    }
+    const { state, usage } = await run.result
+    expect(state).toBe(how === 'cancelled' ? 'CANCELLED' : 'ERROR')
+    // Each has read as much and said as much; the second costs a ten-thousandth.
+    const half = usage.totalTokens / 2
+    expect(usage).toMatchObject({ estimated: true, outputTokens: 4 })
+    expect(usage.cost).toBeCloseTo(half + half * 1e-4, 9)
+  },
+)
+
+it('an answer that is stopped while output shields look at it is paid for', async () => {
+  let isLooking = false
+  const check = () => {
+    isLooking = true
+    return new Promise<never>(() => undefined)
+  }
+  const { agent } = await theatre([{ text: 'Hi.', usage }], [{ text: 'Never.' }], {
+    stream: false,
+    shields: { output: [defineShield({ name: 'slow', check })] },
+  })
+  const run = agent().run('Go.')
+  await until(() => isLooking)
+  run.cancel()
+  expect(await run.result).toMatchObject({
+    state: 'CANCELLED',
+    usage: { totalTokens: 15, cost: 15, estimated: false },
+  })
+})
+
+it('so is a summary that is stopped midway', async () => {
+  let isSummingUp = false
+  const model: ModelProvider = {
+    provider: 'p',
+    model: 'one',
+    request: async ({ instructions }, { signal, onDelta }) => {
+      if (instructions?.startsWith('You keep the notes')) {
+        onDelta('So far', '')
+        isSummingUp = true
+        await new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(new Error('x'))),
+        )
+      }
+      const toolCalls = [{ id: '', type: 'function' as const, function: { name: 'look', arguments: '{}' } }]
+      const tokens = { ...noTokens, inputTokens: 1, outputTokens: 1, totalTokens: 2 }
+      return {
+        text: '',
+        reasoning: '',
+        refusal: null,
+        toolCalls,
+        finishReason: 'stop',
+        complete: true,
+        usage: tokens,
+        model: null,
+      }
+    },
+  }
+  const run = createAgent({
+    model,
+    prices,
+    tools: [tool('look', () => 'word '.repeat(60))],
+    context: { window: 260, strategy: 'summarize' },
+    tokenizer: { count: (text) => Math.ceil(text.length / 4) },
+    guardrails: { progress: null },
+  }).run('Go.')
+  await until(() => isSummingUp)
+  run.cancel()
+  const { state, steps, usage: spent } = await run.result
+  expect(state).toBe('CANCELLED')
+  expect(spent.totalTokens).toBeGreaterThan(2 * steps)
+  expect(spent).toMatchObject({ cost: spent.totalTokens, estimated: true })
 })
 
 it('shields see each model’s answer by itself, and nothing of one that was given up is told', async () => {

@@ -24,7 +24,6 @@ import { backOff, deadline } from '../effects/timers.js'
 import {
   consultGuards,
   fitContext,
-  partialUsage,
   requestModel,
   retrieve,
   runTools,
@@ -219,7 +218,6 @@ export function createAgent(options: AgentOptions): Agent {
         }
       },
       reopen: (snapshot) => bindings.get(snapshot) ?? {},
-      partial: (text, context) => ({ text, usage: partialUsage(parts, context, text) }),
       abandon: (live, context, call) => void abandon(live, context, call, set),
     },
   )

@@ -1,26 +1,21 @@
 import { remaining } from '../../../guards/budget.js'
 import { cut } from '../../../guards/lib/cut.js'
 import { evidence, scrub } from '../../../guards/lib/evidence.js'
-import { extended } from '../../../guards/lib/extended.js'
 import { jitterFrom } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
-import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { Usage } from '../../../machines/agent/usage.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import { checkedFailure, checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
-import {
-  ModelError,
-  type ModelProvider,
-  type ModelRequest,
-  type ModelRequestOptions,
-} from '../models/provider.js'
+import { ModelError, type ModelRequest, type ModelRequestOptions } from '../models/provider.js'
 import { refuseMedia } from '../models/result-media.js'
-import { estimatePartialUsage, estimateRequestTokens, estimateUsage } from '../prices/estimate.js'
+import { estimateRequestTokens } from '../prices/estimate.js'
+import { type AskedModel, Bill } from './bill.js'
 import { refuseUnknownPrice } from './refusals.js'
 import { watchIdle } from './watch-idle.js'
 
@@ -63,11 +58,8 @@ export async function askModel<Output>(
   // Before anything is timed: a slow store is no silence of the provider.
   await live.flushed()
   const idle = watchIdle(abort, config, request.stream, live.clock)
-  let asked: AskedModel = parts.model
-  /** What has come of the answer, whoever may know of it: it is paid for. */
-  let arrived = ''
-  /** What models have used that were given up for another. */
-  const givenUp: Promise<Usage | null>[] = []
+  const bill = new Bill(parts, request, context)
+  live.asking = bill
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
   let isPricing = false
   const loadPrices = (): void => {
@@ -95,39 +87,36 @@ export async function askModel<Output>(
           idle.onActivity(kind)
         },
         onDelta: (text, reasoning) => {
-          arrived += text ?? ''
+          bill.hear(text ?? '', reasoning ?? '')
           onDelta(text ?? '', reasoning ?? '')
         },
         onWarning: (code, message) => warnOnce(live, code, message),
         ...(onHosted && { onHosted }),
         onModel: (next, after) => {
-          if (after !== null) {
-            const failure = checkedFailure(after)
-            givenUp.push(usageOfFailure(parts, asked, request, failure, arrived, context))
-            arrived = ''
+          const failure = after && checkedFailure(after)
+          bill.turnTo(next, failure)
+          void parts.prices.load(next.provider, next.model)
+          if (failure !== null) {
             tellAnother(live, context, next, failure)
             onAnother?.()
           }
-          asked = next
           idle.onActivity()
         },
       }),
     )
     const response = checkedResponse(answer)
-    return await take(response, () => {
-      const usage = usageOf(parts, asked, request, response, context)
-      return givenUp.length === 0 ? usage : together(givenUp, usage)
-    })
+    bill.receive(response)
+    return await take(response, () => bill.ofAnswer())
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted
     const reason = silenced ? idle.abort.reason : error
     const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
     const told = { ...failure, partialText: heard(failure.partialText) }
-    const usage = usageOfFailure(parts, asked, request, failure, arrived, context)
-    const spent = givenUp.length === 0 ? await usage : await together(givenUp, usage)
-    throw { ...told, usage: spent, jitter: jitterFrom(Math.random()) } satisfies ModelActorError
+    const usage = await bill.ofFailure(failure)
+    throw { ...told, usage, jitter: jitterFrom(Math.random()) } satisfies ModelActorError
   } finally {
     idle.stop()
+    if (live.asking === bill) live.asking = null
   }
 }
 
@@ -168,9 +157,6 @@ function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
   })
 }
 
-/** Which model is asked, for its price. */
-type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
-
 /** The next model is asked at once. */
 function tellAnother(
   live: Live,
@@ -181,60 +167,4 @@ function tellAnother(
   const { attempt } = context
   const instead = `${message} Asking ${model} (${provider}) instead.`
   live.emit({ type: 'retry', stepId: stepIdOf(context), attempt, delayMs: 0, code, message: instead, model })
-}
-
-/** All that was used for one answer. */
-async function together<Last extends Usage | null>(
-  earlier: readonly Promise<Usage | null>[],
-  last: Last | Promise<Last>,
-): Promise<Last | Usage> {
-  const before = (await Promise.all(earlier)).filter((usage) => usage !== null)
-  const final = await last
-  if (before.length === 0) return final
-  return [...before, ...(final === null ? [] : [final])].reduce(addUsage)
-}
-
-function usageOf(
-  parts: AgentParts,
-  asked: AskedModel,
-  request: ModelRequest,
-  response: ModelResponse,
-  context: AgentContext,
-): Usage | Promise<Usage> {
-  const { usage } = response
-  const estimate = context.config.budget.onMissingUsage === 'estimate'
-  return costOf(
-    parts,
-    asked,
-    usage ?? (estimate ? estimateUsage(request, response) : noUsage),
-    usage === null,
-  )
-}
-
-function costOf(
-  parts: AgentParts,
-  { provider, model }: AskedModel,
-  tokens: TokenUsage,
-  estimated: boolean,
-): Usage | Promise<Usage> {
-  const { providerCost = null, ...counts } = tokens
-  const cost = parts.prices.price(provider, model, counts)
-  if (!(cost instanceof Promise)) return extended(counts, { cost: cost ?? providerCost, estimated })
-  return cost.then((known) => extended(counts, { cost: known ?? providerCost, estimated }))
-}
-
-/** What a failed attempt cost: as reported, or, once text had come, by estimate. A refused request cost nothing. */
-async function usageOfFailure(
-  parts: AgentParts,
-  asked: AskedModel,
-  request: ModelRequest,
-  { usage, partialText, kind }: ModelFailure,
-  arrived: string,
-  context: AgentContext,
-): Promise<Usage | null> {
-  if (usage !== null) return costOf(parts, asked, usage, false)
-  const text = partialText || arrived
-  const wasAnswered = text !== '' || kind === 'incomplete'
-  if (!wasAnswered || context.config.budget.onMissingUsage !== 'estimate') return null
-  return costOf(parts, asked, estimatePartialUsage(request, text), true)
 }

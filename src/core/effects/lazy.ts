@@ -1,10 +1,8 @@
 import { fromCallback } from 'xstate'
-import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Consultation } from '../../../machines/agent/consultation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { FitOutput } from '../../../machines/agent/fit.js'
 import type { ModelOutput } from '../../../machines/agent/response.js'
-import type { Usage } from '../../../machines/agent/usage.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/count-tokens.js'
 import { CallAbort } from '../base/abort.js'
@@ -88,10 +86,6 @@ export const screenResults = (parts: AgentParts) =>
 /** Shows the shields an answer as a whole. */
 export const screenOutput = (parts: AgentParts) =>
   loaded(async (scope) => (await screening()).screenOutput(parts, scope))
-
-/** What an answer has cost that is stopped midway; null before there is the code that could have asked for one. */
-export const partialUsage = (parts: AgentParts, context: AgentContext, text: string): Usage | null =>
-  code?.partialUsage(parts, context, text) ?? null
 
 /** Asks memory about what the user said. */
 export const retrieve = (parts: AgentParts) => loaded(async (scope) => (await work()).retrieve(parts, scope))

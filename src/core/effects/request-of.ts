@@ -1,10 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { Usage } from '../../../machines/agent/usage.js'
 import { fittedMessages } from '../context/fitted-messages.js'
 import type { AgentParts } from '../live/parts.js'
 import { retrievedText } from '../memory/as-data.js'
 import type { ModelRequest } from '../models/provider.js'
-import { estimatePartialUsage } from '../prices/estimate.js'
 import { demandOutput } from '../structured/demand-output.js'
 
 /** What the model is asked next; to conclude is to ask for a last answer, without tools. */
@@ -28,10 +26,3 @@ function remembered({ retrieved }: AgentContext): string[] {
 }
 
 const lastAnswer = 'This is your last answer: no more tools can be called. Answer now with what you know.'
-
-/** An estimate of what an answer cost that was stopped midway: nobody will be told its usage. */
-export function partialUsage(parts: AgentParts, context: AgentContext, text: string): Usage {
-  const tokens = estimatePartialUsage(requestOf(parts, context, false), text)
-  const { provider, model } = parts.model
-  return { ...tokens, cost: parts.prices.knownPrice(provider, model, tokens), estimated: true }
-}

@@ -1,5 +1,4 @@
 /** What most runs work with, in one piece: loaded when the first actor of them starts. */
-export { partialUsage } from './request-of.js'
 export { consultGuards } from './consult-guards.js'
 export { requestModel } from './request-model.js'
 export { retrieve } from './retrieve.js'

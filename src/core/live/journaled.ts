@@ -4,6 +4,7 @@ import { isHeld } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/events.js'
 import type { BatchCall } from '../../../machines/agent/results.js'
+import { addUsage } from '../../../machines/agent/usage.js'
 import { holdsUncleared } from '../../../machines/agent/uncleared.js'
 import type { Clock } from '../base/clock.js'
 import { abandonedCalls } from './abandon.js'
@@ -60,8 +61,6 @@ export interface JournaledOptions {
   open(input: unknown): { input: AgentInput; binding: Binding }
   /** What a run that is restored from this snapshot is bound to. */
   reopen(snapshot: object): Binding
-  /** An answer that was stopped midway, with an estimate of what it cost. */
-  partial(text: string, context: AgentContext): PartialAnswer
   /** Ends a sub-agent that is nowhere but in the store. */
   abandon(live: Live, context: AgentContext, call: BatchCall): void
 }
@@ -117,16 +116,10 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
         live.endChildren([])
         return transition(snapshot, event, scope)
       }
-      const isCut = text !== '' && snapshot.context.held === null && stopsRequest.has(event.type)
-      const cut = isCut ? options.partial(text, snapshot.context) : undefined
-      // Sub-agents are stopped before the run is: what they have used belongs to it.
-      const usage = stopsRequest.has(event.type) ? live.stopChildren() : null
-      const sealed = seal(
-        event,
-        snapshot.context.features,
-        clock.now(),
-        cut ?? (usage && { text: '', usage }) ?? undefined,
-      )
+      const cut = stopsRequest.has(event.type)
+        ? cutOff(live, snapshot.context.held === null ? text : '')
+        : null
+      const sealed = seal(event, snapshot.context.features, clock.now(), cut)
       live.binding.journal?.append({ type: 'event', event: sealed })
       live.heard(event)
       const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
@@ -157,12 +150,21 @@ const endsRequest: ReadonlySet<string> = new Set([
   'xstate.stop',
 ])
 
+/** What is there of an answer that is stopped midway, and what was used for it and by sub-agents; null for nothing. */
+function cutOff(live: Live, text: string): PartialAnswer | null {
+  const spent = live.asking?.soFar() ?? null
+  // Sub-agents are stopped before the run is: what they have used belongs to it.
+  const below = live.stopChildren()
+  const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
+  return text === '' && usage === null ? null : { text, usage }
+}
+
 /** The event as the journal keeps it: plain JSON, with the time. */
 function seal(
   event: AgentMachineEvent,
   features: Features,
   now: number,
-  partial: PartialAnswer | undefined,
+  partial: PartialAnswer | null,
 ): AgentMachineEvent {
   const sealed = { now, ...event } as AgentMachineEvent
   if (holdsUncleared(event, features)) Object.assign(sealed, { withheld: true })

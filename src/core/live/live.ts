@@ -63,6 +63,8 @@ export class Live {
   #steps: OpenSteps | undefined
   #children: Map<string, Child> | undefined
   #listener: Hearing | undefined
+  /** The request that a model is asked at the moment: what it has cost so far is paid when it is stopped. */
+  asking: { soFar(): Usage | null } | null = null
 
   constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId

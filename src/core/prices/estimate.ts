@@ -73,9 +73,9 @@ export function estimateUsage(
   }
 }
 
-/** The same for an answer that was stopped midway: its text is all that is known of it. */
-export function estimatePartialUsage(request: ModelRequest, text: string): TokenUsage {
-  return estimateUsage(request, { text, reasoning: '', refusal: null, toolCalls: [] })
+/** The same for an answer that was stopped midway: what had come is all that is known of it. */
+export function estimatePartialUsage(request: ModelRequest, text: string, reasoning = ''): TokenUsage {
+  return estimateUsage(request, { text, reasoning, refusal: null, toolCalls: [] })
 }
 
 const messageTokens = remembered((message: Message): number => {
