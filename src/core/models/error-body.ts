@@ -32,6 +32,12 @@ export function readErrorBody(body: unknown): ErrorBody {
 
 const nothingSaid: ErrorBody = { code: '', type: '', message: '', status: null, retryAfterMs: null }
 
+/** Whether a field `error` says anything: some servers have an empty one in every answer. */
+export function saysError(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return Boolean(error)
+  return Object.values(error).some((value) => value !== null && value !== '')
+}
+
 /** A web page, which says nothing to people in a terminal. */
 export function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<')

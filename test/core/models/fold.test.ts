@@ -326,8 +326,8 @@ describe('errors inside an answer', () => {
     expect(failureOf(delta({}, 'error')).kind).toBe('transient')
   })
 
-  test('error: null is none', () => {
-    expect(fold({ ...delta({ content: 'a' }), error: null }).text).toBe('a')
+  test.each([null, {}, { code: null, message: '' }])('error: %j is none', (error) => {
+    expect(fold({ ...delta({ content: 'a' }), error }).text).toBe('a')
   })
 })
 

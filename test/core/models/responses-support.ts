@@ -26,7 +26,7 @@ export async function ask(
   options: Partial<OpenAIResponsesOptions> = {},
 ) {
   await using server = await serve(answer)
-  const shown = { text: '', reasoning: '' }
+  const shown = { text: '', reasoning: '', warnings: [] as string[] }
   const response = await local(server.baseURL, options).request(
     { ...question, ...request },
     {
@@ -36,6 +36,7 @@ export async function ask(
         shown.reasoning += reasoning
       },
       onActivity: () => undefined,
+      onWarning: (code, message) => void shown.warnings.push(`${code}: ${message}`),
     },
   )
   return { response, shown, sent: server.requests[0]?.body as JsonObject }

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
 import {
   ask,
   failing,
@@ -99,6 +100,65 @@ describe('the items of a stream', () => {
     expect(unlisted.response.providerItems?.items).toHaveLength(2)
   })
 
+  test('that have ended are part of the answer also where the last event leaves them out', async () => {
+    const { response, shown } = await ask(
+      events(
+        done(0, words('Hello', { id: 'msg_0' })),
+        done(1, thought()),
+        done(2, call('c1', '{"q":1}')),
+        done(3, call('c2')),
+        completed([{ ...thought(), id: 'other' }, call('c2')]),
+      ),
+    )
+    expect(response).toMatchObject({ text: 'Hello', complete: true })
+    expect(response.toolCalls.map(({ id, function: { arguments: input } }) => [id, input])).toEqual([
+      ['c1', '{"q":1}'],
+      ['c2', '{}'],
+    ])
+    const kinds = (response.providerItems?.items as JsonObject[]).map(({ type }) => type)
+    expect(kinds).toEqual(['message', 'reasoning', 'function_call', 'function_call'])
+    expect(shown).toMatchObject({ text: 'Hello', warnings: [] })
+  })
+
+  test('a call that never ended, and that the last event does not list, is told and not made', async () => {
+    const { response, shown } = await ask(
+      events(
+        added(0, call('c1', '')),
+        { type: 'response.function_call_arguments.delta', output_index: 0, delta: '{"path":"/"}' },
+        completed([words('Hi')]),
+      ),
+    )
+    expect(response).toMatchObject({ text: 'Hi', toolCalls: [] })
+    expect(shown.warnings).toEqual([expect.stringMatching(/^calls_dropped: .*look \(c1\)/)])
+  })
+
+  test.each([
+    ['ends without them', (item: object) => [done(0, item), completed()]],
+    ['is listed without them', (item: object) => [done(0, item), completed([item])]],
+  ])('words and arguments that came in pieces are kept where the item %s', async (_how, ending) => {
+    const arguments_ = { type: 'response.function_call_arguments.delta', output_index: 0, delta: '{"q":1}' }
+    const called = await ask(events(added(0, call('c1', '')), arguments_, ...ending(call('c1', ''))))
+    expect(called.response.toolCalls[0]?.function.arguments).toBe('{"q":1}')
+    const said = await ask(events(added(0, words('')), delta(0, 'Hi'), ...ending(words('', { content: [] }))))
+    expect([said.response.text, said.shown.text]).toEqual(['Hi', 'Hi'])
+  })
+
+  test('without a type in the last list do not take the place of what was streamed', async () => {
+    const { content } = words('Hi')
+    for (const [item, text] of [
+      [{}, 'Hi'],
+      [{ id: 'x', status: 'completed' }, 'Hi'],
+      [{ role: 'assistant', content: [{ type: 'output_text', text: 'Hi there' }] }, 'Hi there'],
+    ] as const) {
+      const { response, shown } = await ask(events(added(0, words('')), delta(0, 'Hi'), completed([item])))
+      expect([response.text, shown.text]).toEqual([text, text])
+    }
+    const untyped = await ask(
+      events(added(0, { type: 'message', role: 'assistant' }), done(0, { content }), completed()),
+    )
+    expect(untyped.response.text).toBe('Hi')
+  })
+
   test('without an event that ends the answer are an answer that is incomplete', async () => {
     const { response } = await ask(events(added(0, words('')), delta(0, 'Hi'), '[DONE]'))
     expect(response).toMatchObject({ text: 'Hi', complete: false, finishReason: null })
@@ -160,6 +220,26 @@ describe('the end of an answer', () => {
     expect(await failing(events(nested))).toMatchObject({ kind: 'fatal', code: 'insufficient_quota' })
     expect(await failing(json(200, whole([], { status: 'failed', error })))).toMatchObject({
       code: 'server_error',
+    })
+  })
+
+  test('an error that says nothing is none, in any event', async () => {
+    const nothing = { error: {} }
+    for (const error of [{}, { code: null, message: '' }]) {
+      const { response } = await ask(
+        events(
+          { ...added(0, words('')), error },
+          { ...delta(0, 'Hi'), ...nothing },
+          { ...completed(), error },
+        ),
+      )
+      expect(response).toMatchObject({ text: 'Hi', complete: true })
+    }
+    expect(await failing(events(delta(0, 'Hi'), { error: { message: 'No.' } }))).toMatchObject({
+      partialText: 'Hi',
+    })
+    expect(await failing(events(delta(0, 'Hi'), { type: 'error', error: {} }))).toMatchObject({
+      partialText: 'Hi',
     })
   })
 

@@ -16,6 +16,7 @@ export interface ReadAnswerOptions {
   onDelta: (text: string, reasoning: string) => void
   onActivity: (kind: 'content' | 'keep_alive') => void
   onHosted?: ((call: HostedCall) => void) | undefined
+  onWarning?: ((code: string, message: string) => void) | undefined
 }
 
 export interface AnswerReader {
@@ -61,7 +62,11 @@ interface Sink {
 }
 
 /** Chooses how to read by the first character that is no white space. `ended` says that the end was announced. */
-function createBody(fold: Fold, url: string, { format, signal, onDelta, onHosted }: ReadAnswerOptions) {
+function createBody(
+  fold: Fold,
+  url: string,
+  { format, signal, onDelta, onHosted, onWarning }: ReadAnswerOptions,
+) {
   let sink: Sink | null = null
   const body = {
     ended: false,
@@ -87,11 +92,12 @@ function createBody(fold: Fold, url: string, { format, signal, onDelta, onHosted
     throw invalidResponse(url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
   }
 
-  function show({ text, reasoning, hosted }: Delta): void {
+  function show({ text, reasoning, hosted, warnings }: Delta): void {
     // Whoever reads the deltas may abort between two of them.
     if (signal.aborted) throw signal.reason
     if (text !== '' || reasoning !== '') onDelta(text, reasoning)
     for (const call of hosted ?? []) onHosted?.(call)
+    for (const { code, message } of warnings ?? []) onWarning?.(code, message)
   }
 
   function events(): Sink {

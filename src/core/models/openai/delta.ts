@@ -6,6 +6,14 @@ export interface Delta {
   reasoning: string
   /** Tools of the provider's own that begin or end. */
   hosted?: readonly HostedCall[]
+  /** What the run is to be warned of. */
+  warnings?: readonly Warning[]
+}
+
+/** As `onWarning` takes it. */
+export interface Warning {
+  code: string
+  message: string
 }
 
 export const noDelta: Readonly<Delta> = Object.freeze({ text: '', reasoning: '' })

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { saysError } from '../error-body.js'
 import { bodyFailure } from '../failures.js'
 import { ModelError } from '../provider.js'
 import type { AnswerFormat, Fold } from './answer-format.js'
@@ -47,7 +48,9 @@ export function createFold(): Fold {
     const body = isError(chunk) ? chunk : choice
     if (body === null || !isError(body)) return
     const said =
-      body.finish_reason === 'error' && !body.error ? { message: 'its finish reason is "error"' } : body
+      body.finish_reason === 'error' && !saysError(body.error)
+        ? { message: 'its finish reason is "error"' }
+        : body
     throw new ModelError({ ...bodyFailure(said), partialText: text, usage })
   }
 
@@ -153,6 +156,9 @@ function firstChoice(choices: unknown): JsonObject | null {
 
 function isError(body: JsonObject): boolean {
   return (
-    Boolean(body.error) || body.object === 'error' || body.type === 'error' || body.finish_reason === 'error'
+    saysError(body.error) ||
+    body.object === 'error' ||
+    body.type === 'error' ||
+    body.finish_reason === 'error'
   )
 }

@@ -1,15 +1,18 @@
-import type { JsonObject } from '../../../../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../../../machines/agent/usage.js'
 import { asList, asObject, asText } from '../../as-json.js'
+import { saysError } from '../../error-body.js'
 import { bodyFailure } from '../../failures.js'
 import { ModelError } from '../../provider.js'
 import type { AnswerFormat, Fold } from '../answer-format.js'
-import { type Delta, noDelta } from '../delta.js'
+import { type Delta, noDelta, type Warning } from '../delta.js'
 import { refuseTooLarge } from '../limits.js'
 import { readUsage } from '../usage.js'
 import { createHostedCalls } from './hosted.js'
 import { createOutputItems } from './items.js'
+import { wordsOf } from './kept-items.js'
+import { reconciled } from './reconcile.js'
 import { responseOf, textIn, thoughtsIn } from './response-of.js'
 
 /** Answers of the Responses API. `from`: what their items are marked with. */
@@ -61,7 +64,6 @@ export function createResponsesFold(from: string): Fold {
     throw new ModelError({ ...bodyFailure(error), partialText: text, usage })
   }
 
-  /** Its own list is believed where it has one: streamed items may be fewer. */
   function end(type: string): Delta {
     const status = asText(response.status)
     if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
@@ -69,15 +71,18 @@ export function createResponsesFold(from: string): Fold {
     if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinished(status)
     ending =
       type === 'response.incomplete' || status === 'incomplete' ? cutBecause(response) : status || 'completed'
-    const listed = asList(response.output).flatMap((item): JsonObject[] => {
-      const one = asObject(item)
-      return one === null ? [] : [one]
-    })
+    const listed = asList(response.output).flatMap(outputItem)
     if (listed.length === 0) return noDelta
-    output = listed
-    const told = listed.flatMap((item, at) => hosted.tell(item, at, true))
-    const shown = { text: rest(text, textIn(listed)), reasoning: rest(reasoning, thoughtsIn(listed)) }
-    return add(told.length > 0 ? { ...shown, hosted: told } : shown)
+    const { items: all, dropped } = reconciled(listed, items.result())
+    output = all
+    const told = all.flatMap((item, at) => hosted.tell(item, at, true))
+    const shown = { text: rest(text, textIn(all)), reasoning: rest(reasoning, thoughtsIn(all)) }
+    const warnings = dropped.length > 0 ? [leftOut(dropped)] : []
+    return add({
+      ...shown,
+      ...(told.length > 0 && { hosted: told }),
+      ...(warnings.length > 0 && { warnings }),
+    })
   }
 
   return {
@@ -93,7 +98,7 @@ export function createResponsesFold(from: string): Fold {
       const event = asObject(value)
       if (event === null) return noDelta
       const type = asText(event.type)
-      if (type === 'error' || (Boolean(event.error) && !isWhole(event))) fail(event)
+      if (type === 'error' || (saysError(event.error) && !isWhole(event))) fail(event)
       hear(isWhole(event) ? event : asObject(event.response))
       if (whole || isWhole(event)) return isWhole(event) ? end('') : noDelta
       if (terminal.has(type)) return end(type)
@@ -120,13 +125,32 @@ export function createResponsesFold(from: string): Fold {
 
     response: (): ModelResponse =>
       responseOf({
-        items: output ?? items.result(),
+        items: output ?? items.result().map(({ item }) => item),
         from,
         finishReason: ending,
         complete: ending !== null && (!lost || output !== null),
         usage,
         model: asText(response.model) || null,
       }),
+  }
+}
+
+/** What has a type is an item; a message of a server that leaves types out can be told by its words. */
+function outputItem(value: Json): JsonObject[] {
+  const item = asObject(value)
+  if (item === null) return []
+  if (typeof item.type === 'string') return [item]
+  const type = 'message'
+  return wordsOf(item, 'text') === '' && wordsOf(item, 'refusal') === '' ? [] : [{ ...item, type }]
+}
+
+function leftOut(dropped: readonly JsonObject[]): Warning {
+  const calls = dropped
+    .map(({ name, call_id: id }) => `${asText(name) || 'a tool'} (${asText(id)})`)
+    .join(', ')
+  return {
+    code: 'calls_dropped',
+    message: `The provider began calls that it neither ended nor lists in its answer, so they are not made: ${calls}.`,
   }
 }
 

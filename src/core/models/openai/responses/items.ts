@@ -4,6 +4,15 @@ import { type Delta, noDelta } from '../delta.js'
 import { argumentsOf } from './calls.js'
 import { betweenMessages } from './kept-items.js'
 
+/** An item of a stream. */
+export interface StreamedItem {
+  /** Its place in the output. */
+  at: number
+  item: JsonObject
+  /** Whether it has ended. */
+  isDone: boolean
+}
+
 /** A text that comes in pieces, and then perhaps as a whole. */
 interface Piece {
   kind: 'text' | 'reasoning' | 'refusal' | 'arguments'
@@ -86,7 +95,7 @@ export function createOutputItems() {
       if (item !== null && (type === 'response.output_item.added' || type === 'response.output_item.done')) {
         const draft = (latest = draftAt(event))
         draft.isDone ||= type === 'response.output_item.done'
-        draft.item = item
+        draft.item = typeof item.type === 'string' ? item : { ...draft.item, ...item }
         return settle(draft, item)
       }
       const [, name = '', end = ''] = /^(.*)\.(delta|done)$/.exec(type) ?? []
@@ -101,11 +110,11 @@ export function createOutputItems() {
     },
 
     /** The items in their order, those that never ended with what came of them. */
-    result(): JsonObject[] {
+    result(): StreamedItem[] {
       return [...drafts.values()]
         .toSorted((a, b) => a.at - b.at)
-        .map((draft) => (draft.isDone ? draft.item : withPieces(draft)))
-        .filter(({ type }) => typeof type === 'string')
+        .map((draft) => ({ at: draft.at, isDone: draft.isDone, item: settled(draft) }))
+        .filter(({ item: { type } }) => typeof type === 'string')
     },
   }
 }
@@ -134,7 +143,13 @@ function wholesOf(item: JsonObject): [key: string, kind: Piece['kind'], text: st
   return input === '' ? [] : [['response.function_call_arguments ', 'arguments', input]]
 }
 
-/** An item that never ended. */
+/** An item as it ended; words and arguments that came in pieces count where its end does not repeat them. */
+function settled(draft: Draft): JsonObject {
+  const { isDone, item } = draft
+  return isDone && (item.type === 'reasoning' || wholesOf(item).length > 0) ? item : withPieces(draft)
+}
+
+/** An item with what came of it in pieces. */
 function withPieces({ item, pieces }: Draft): JsonObject {
   const said = [...pieces.values()]
   const of = (kind: Piece['kind']) => said.filter((piece) => piece.kind === kind)
