@@ -98,7 +98,7 @@ export class Bill {
     const usages = items.map((item) => this.#price(item))
     const known = usages.filter((usage): usage is Usage => !(usage instanceof Promise))
     if (known.length === usages.length) return total(known)
-    return Promise.all(usages).then(total)
+    return Promise.all(usages.map(async (usage) => usage)).then(total)
   }
 
   #price(item: Item): Usage | Promise<Usage> {

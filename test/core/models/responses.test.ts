@@ -115,7 +115,7 @@ describe('the items of a stream', () => {
       ['c1', '{"q":1}'],
       ['c2', '{}'],
     ])
-    const kinds = (response.providerItems?.items as JsonObject[]).map(({ type }) => type)
+    const kinds = ((response.providerItems?.items ?? []) as JsonObject[]).map(({ type }) => type)
     expect(kinds).toEqual(['message', 'reasoning', 'function_call', 'function_call'])
     expect(shown).toMatchObject({ text: 'Hello', warnings: [] })
   })
@@ -136,8 +136,8 @@ describe('the items of a stream', () => {
     ['ends without them', (item: object) => [done(0, item), completed()]],
     ['is listed without them', (item: object) => [done(0, item), completed([item])]],
   ])('words and arguments that came in pieces are kept where the item %s', async (_how, ending) => {
-    const arguments_ = { type: 'response.function_call_arguments.delta', output_index: 0, delta: '{"q":1}' }
-    const called = await ask(events(added(0, call('c1', '')), arguments_, ...ending(call('c1', ''))))
+    const input = { type: 'response.function_call_arguments.delta', output_index: 0, delta: '{"q":1}' }
+    const called = await ask(events(added(0, call('c1', '')), input, ...ending(call('c1', ''))))
     expect(called.response.toolCalls[0]?.function.arguments).toBe('{"q":1}')
     const said = await ask(events(added(0, words('')), delta(0, 'Hi'), ...ending(words('', { content: [] }))))
     expect([said.response.text, said.shown.text]).toEqual(['Hi', 'Hi'])
