@@ -1,8 +1,14 @@
 import { createInterface } from 'node:readline'
 import type { CliIO } from './command.js'
+import type { CommonOptions } from './commands/common-options.js'
 
-/** Puts a question to the person; null when there will be no answer (end of input, or Ctrl-C). */
-export type Ask = (question: string) => Promise<string | null>
+/** Puts a question to the person; null when there will be no answer (end of input, Ctrl-C, or `until` was there first). */
+export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
+
+/** Whether there is a person at the terminal who can answer what a run asks. */
+export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdout }: CliIO): boolean {
+  return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
+}
 
 /** Questions on stdout, answers from stdin, line by line. `close` gives stdin back. */
 export function asker({ stdin, stdout, signal }: CliIO): { ask: Ask; close: () => void } {
@@ -14,13 +20,18 @@ export function asker({ stdin, stdout, signal }: CliIO): { ask: Ask; close: () =
   }
   signal.addEventListener('abort', close, { once: true })
   if (signal.aborted) close()
+  // A question that is given up leaves its line to the next one.
+  let coming: Promise<IteratorResult<string>> | undefined
   return {
-    ask: async (question) => {
+    ask: async (question, until) => {
       if (signal.aborted) return null
       stdout.write(question)
-      const { done, value } = await iterator.next()
-      if (done) stdout.write('\n')
-      return done ? null : value.trim()
+      coming ??= iterator.next()
+      const line = await (until ? Promise.race([coming, until.then(() => null)]) : coming)
+      if (line === null) return null
+      coming = undefined
+      if (line.done === true) stdout.write('\n')
+      return line.done === true ? null : line.value.trim()
     },
     close: () => {
       signal.removeEventListener('abort', close)

@@ -9,6 +9,9 @@ import type { Run } from '../core/run/run.js'
 /** Something that a person says to a run that rests. */
 export type Answer = (run: Run) => void
 
+/** How often it is looked at whether somebody else has answered, in milliseconds. */
+const lookMs = 50
+
 /** A run, from rest to rest. The result of an interactive one comes only at its end; its states tell of the rests before. */
 export class Conversation {
   readonly run: Run
@@ -22,6 +25,26 @@ export class Conversation {
   /** The rest that comes next, or at which the run is. */
   rest(): Promise<RunResult> {
     return this.#isInteractive ? Promise.race([this.run.result, this.#waiting()]) : this.run.result
+  }
+
+  /** Resolves when somebody else has said something to it: at a rest it changes for nothing else. `stop` ends the wait. */
+  moved(): { moved: Promise<true>; stop: () => void } {
+    const before = this.#standing()
+    let timer: ReturnType<typeof setInterval> | undefined
+    const moved = new Promise<true>((resolve) => {
+      // No event tells of an answer to one call of several.
+      timer = setInterval(() => {
+        if (this.#standing() === before) return
+        clearInterval(timer)
+        resolve(true)
+      }, lookMs)
+    })
+    return {
+      moved,
+      stop: () => {
+        clearInterval(timer)
+      },
+    }
   }
 
   async say(answer: Answer): Promise<RunResult> {

@@ -1,20 +1,21 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
 import type { RunResult } from '../../machines/agent/outcome.js'
 import type { LocalInspector } from '../inspect/node.js'
-import { onceAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
 import type { Run } from '../core/run/run.js'
 import { askForAnswer } from './ask-for-answer.js'
-import { asker } from './ask.js'
+import { asker, canAsk } from './ask.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 import { type Answer, Conversation } from './conversation.js'
 import { type ExitCode, exitCodeOf } from './exit-codes.js'
 import { goingOn, whatItWaitsFor } from './going-on.js'
+import { Interrupts } from './interrupts.js'
 import { openInspector } from './open-inspector.js'
 import { rendererFor } from './render/renderer-for.js'
+import { talkBeside } from './talk-beside.js'
 
 export interface FollowOptions {
   start: (given: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
@@ -28,14 +29,9 @@ export interface FollowOptions {
   opening?: string | undefined
   /** The options that a later command needs; null when the session is gone with this one. */
   carried: string | null
-  /** Whether a page shows it, too: there somebody answers, also when this command has nothing more to say. */
+  /** Whether a page shows it, too: it is answered there or at the terminal, whoever is first. */
   isWatched?: boolean
   io: CliIO
-}
-
-/** Whether there is a person at the terminal who can answer what a run asks. */
-export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdout }: CliIO): boolean {
-  return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
 }
 
 /** Shows a run from its start to the rest at which nobody answers any more. Rejects when the run is refused. */
@@ -63,15 +59,9 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
   }
   io.stdout.on('error', onGone)
   let stop = (): void => undefined
-  // A run that rests when the command has nothing more to say is not ended by the end of the command.
-  const left = isWatched ? new AbortController() : undefined
-  const unfollow = left
-    ? onceAborted(io.signal, (why) => {
-        left.abort(new Error(why))
-      })
-    : () => undefined
+  const work = new Interrupts(io.signal)
   try {
-    const signal = AbortSignal.any([left?.signal ?? io.signal, gone.signal])
+    const signal = AbortSignal.any([isWatched ? work.signal : io.signal, gone.signal])
     const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
     const events = run.events$.subscribe({
       next: (event) => {
@@ -93,12 +83,13 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
       // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
       result = await conversation.say(answer)
     }
-    if (canAsk(view, io) && !isWatched) result = await talk(conversation, result, signal, io)
+    if (isWatched) result = await talkBeside(conversation, result, { work, view, io })
+    else if (canAsk(view, io)) result = await talk(conversation, result, signal, io)
     io.stdout.write(renderer.result(result))
     return result
   } finally {
     stop()
-    unfollow()
+    work.ignore()
     io.stdout.off('error', onGone)
   }
 }

@@ -6,6 +6,7 @@ import { folderIn, openStore } from '../stores/open-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { printable } from '../core/format/words.js'
+import { badUsage } from './cli-error.js'
 import type { CliIO } from './command.js'
 import { codeOf } from './load-file.js'
 
@@ -22,7 +23,7 @@ export interface OpenedStore {
  * @throws {StatewrightError} when what was named cannot be used
  */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
-  const wanted = named(url, io)
+  const wanted = placeOf(url, io)
   if (wanted !== undefined) return { store: await openStore(wanted), isKept: !/^memory:$/i.test(wanted) }
   try {
     return { store: await openStore(`file:${await folderOf(io)}`), isKept: true }
@@ -34,6 +35,24 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
 }
 
 /**
+ * The same for a command that only shows what is there, and stays open: the folder of this user may be empty, but one that
+ * was named and is not there is a slip.
+ * @throws {CliError} `bad_usage`
+ */
+export async function openStoreToShow(url: string | undefined, io: CliIO): Promise<OpenedStore> {
+  const place = placeOf(url, io)
+  if (place !== undefined && isMissing(folderIn(place))) {
+    const named = url === undefined ? 'STATEWRIGHT_STORE' : '--store'
+    throw badUsage(
+      `${named}: there are no sessions in ${printable(folderIn(place) ?? place)}. Name the folder that a program keeps them ` +
+        'in, or begin one there: statewright run --store file:DIR',
+      named,
+    )
+  }
+  return openStoreForRun(url, io)
+}
+
+/**
  * The same for commands on sessions that are there, which cannot do without: a store that is not there is empty, and is
  * not made by looking into it.
  */
@@ -42,7 +61,7 @@ export async function withSessionStore<Value>(
   io: CliIO,
   use: (store: SessionStore) => Promise<Value>,
 ): Promise<Value> {
-  const place = named(url, io) ?? `file:${await folderOf(io)}`
+  const place = placeOf(url, io) ?? `file:${await folderOf(io)}`
   const store = isMissing(folderIn(place)) ? memoryStore() : await openStore(place)
   try {
     return await use(store)
@@ -52,7 +71,7 @@ export async function withSessionStore<Value>(
 }
 
 /** A folder is relative to where the person stands. */
-function named(url: string | undefined, { env, cwd }: CliIO): string | undefined {
+function placeOf(url: string | undefined, { env, cwd }: CliIO): string | undefined {
   const given = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
   return given?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
 }

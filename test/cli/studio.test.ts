@@ -2,18 +2,23 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { existsSync } from 'node:fs'
 import { packageRoot } from '../../src/studio/package-root.js'
-import type { SessionsView } from '../../src/studio/protocol.js'
+import type { EndView, SessionsView } from '../../src/studio/protocol.js'
 import { ask } from '../studio/visitor.js'
 import { calls, kept, toolsModule } from './kept.js'
 import { cli, type CliCall, folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
+interface Visited {
+  get: <View = SessionsView>(path: string) => Promise<View>
+  post: (path: string, answer: unknown) => Promise<number>
+}
+
 /** Runs a command that stays open, does something with the page, and interrupts it. */
 async function opened(
   args: readonly string[],
   call: CliCall,
-  use: (get: (path: string) => Promise<SessionsView>) => Promise<void>,
+  use: (get: Visited['get'], post: Visited['post']) => Promise<void>,
 ) {
   const interrupt = new AbortController()
   let address = (_url: string): void => undefined
@@ -31,10 +36,15 @@ async function opened(
   const shown = await Promise.race([url, ended.then(({ err }) => Promise.reject(new Error(err)))])
   const { headers } = await ask(shown)
   const cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? ''
-  await use(async (path) => {
-    const { body } = await ask(new URL(`.${headers.location}.${path}`, shown).href, { headers: { cookie } })
-    return JSON.parse(body) as SessionsView
-  })
+  const { origin } = new URL(shown)
+  const at = (path: string): string => new URL(`.${headers.location}.${path}`, shown).href
+  await use(
+    async (path) => JSON.parse((await ask(at(path), { headers: { cookie } })).body) as never,
+    async (path, answer) => {
+      const asked = { cookie, origin, 'content-type': 'application/json' }
+      return (await ask(at(path), { method: 'POST', headers: asked, body: JSON.stringify(answer) })).status
+    },
+  )
   interrupt.abort(new Error('Ctrl-C'))
   return ended
 }
@@ -74,7 +84,8 @@ test('at a terminal Enter gives an address for another browser', async () => {
 
 test('--agent takes an agent, or what makes one of the store', async () => {
   const made = `export default ({ store }) => ({ config: {}, store, resume: async () => ({}), fork: async () => 'x' })`
-  const cwd = await folder({ 'agent.mjs': made })
+  const { run, cwd } = await kept({ 'agent.mjs': made, 'one.json': { turns: [{ text: 'Hello.' }] } })
+  await run(['run', '--rehearsal=one.json', 'Hello?'])
   await opened(['studio', '--store', 'file:kept', '--agent', 'agent.mjs'], { cwd }, async (get) => {
     expect((await get(sessions)).readOnly).toBeNull()
   })
@@ -116,6 +127,114 @@ test('run --studio shows the run, keeps it open when it has ended, and ends with
   )
   expect([code, out]).toEqual([0, expect.stringContaining('COMPLETED')])
   expect(err).toContain('The studio stays open: Ctrl-C ends it.')
+})
+
+describe('run --studio of a run that waits for somebody', () => {
+  const turns = (...ids: string[]) => [
+    ...ids.map((id) => ({ toolCalls: [{ id, name: 'send_mail', arguments: { to: id } }] })),
+    { text: 'Sent.' },
+  ]
+  const args = [
+    'run',
+    '--studio',
+    '--rehearsal=mails.json',
+    '-t',
+    'tools.mjs',
+    '--session',
+    'mail',
+    'Send them.',
+  ]
+  const files = (...ids: string[]) => ({ 'mails.json': { turns: turns(...ids) }, 'tools.mjs': toolsModule })
+  const endPath = '/api/sessions/mail/end'
+  /** Approves what waits, in the page. */
+  const approve = async ({ get, post }: Visited, id: string): Promise<void> => {
+    for (;;) {
+      const { moment } = await get<EndView>(endPath)
+      const call = moment?.pending.find(({ callId }) => callId === id)
+      if (!call) continue
+      const { callId, fingerprint } = call
+      expect(await post('/api/sessions/mail/answers', { type: 'approve', callId, fingerprint })).toBe(200)
+      return
+    }
+  }
+
+  test('is answered at the terminal', async () => {
+    const { code, out, err } = await opened(
+      [...args, '--store', 'file:kept'],
+      {
+        cwd: await folder(files('ann')),
+        tty: true,
+        onOutput: (text, { stdin }) => {
+          if (text.includes('(y)es, (n)o, (e)dit')) stdin.write('y\n')
+        },
+      },
+      async (get) => {
+        while ((await get(sessions)).sessions[0]?.state !== 'COMPLETED');
+      },
+    )
+    expect([code, out]).toEqual([0, expect.stringContaining('Sent.')])
+    expect(err).toContain('Answer it here, or in the studio.')
+  })
+
+  test('or in the page, which takes back the question; what was typed for it answers no other', async () => {
+    let questions = 0
+    const { code, out } = await opened(
+      [...args, '--store', 'file:kept'],
+      {
+        cwd: await folder(files('ann', 'bob')),
+        tty: true,
+        onOutput: (text, { stdin }) => {
+          if (!text.includes('(y)es, (n)o, (e)dit')) return
+          questions += 1
+          // The first is answered in the page; the line is typed when the next one stands there already.
+          if (questions > 1) stdin.write(questions === 2 ? 'n\n' : 'y\n')
+        },
+      },
+      async (get, post) => {
+        await approve({ get, post }, 'ann')
+        while ((await get(sessions)).sessions[0]?.state !== 'COMPLETED');
+      },
+    )
+    expect([code, questions]).toEqual([0, 3])
+    expect(out).toContain('That was answered in the studio.')
+    expect(out).toContain('The question has changed in the meantime.')
+    expect(out).toContain('Sent.')
+  })
+
+  test('where there is no terminal it says that it is answered in the page, and goes on with that', async () => {
+    const { code, out, err } = await opened(
+      [...args, '--store', 'file:kept'],
+      { cwd: await folder(files('ann')) },
+      async (get, post) => {
+        await approve({ get, post }, 'ann')
+        while ((await get(sessions)).sessions[0]?.state !== 'COMPLETED');
+      },
+    )
+    expect([code, out]).toEqual([0, expect.stringContaining('Sent.')])
+    expect(err).toContain('Answer it in the studio.')
+  })
+
+  test('is left as it is by Ctrl-C, to be gone on with', async () => {
+    const { run, cwd } = await kept(files('ann'))
+    const { code, err } = await opened([...args, '--store', 'file:kept'], { cwd }, async (get) => {
+      while ((await get(sessions)).sessions[0]?.state !== 'WAITING_FOR_INPUT');
+    })
+    expect(code).toBe(4)
+    expect(err).toContain('Go on with: statewright resume mail')
+    expect((await run(['sessions', 'list'])).out).toMatch(/waiting/i)
+  })
+})
+
+test('a folder without sessions is told, and not made', async () => {
+  const cwd = await folder({})
+  const { code, err } = await cli(['studio', '--store', 'file:nowhere'], { cwd })
+  expect([code, err]).toEqual([
+    2,
+    expect.stringMatching(/--store: there are no sessions in .*nowhere.*statewright run --store/),
+  ])
+  expect(existsSync(join(cwd, 'nowhere'))).toBe(false)
+  const named = await cli(['studio'], { cwd, env: { STATEWRIGHT_STORE: 'file:nowhere' } })
+  expect([named.code, named.err]).toEqual([2, expect.stringContaining('STATEWRIGHT_STORE: there are no')])
 })
 
 const isBuilt = existsSync(join(packageRoot, 'dist/src/studio/client.js'))

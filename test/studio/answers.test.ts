@@ -1,5 +1,5 @@
 import { memoryStore } from '../../src/index.js'
-import type { MomentView, SessionsView, SessionView } from '../../src/studio/protocol.js'
+import type { EndView, MomentView, SessionsView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { StoreError } from '../../src/index.js'
@@ -222,6 +222,30 @@ test('without an agent nothing can be done, and the page knows why', async () =>
   expect((await visitor.get<MomentView>(paths.moment('s', rows.length))).actions).toEqual([])
   const refused = await visitor.post(paths.answers('s'), { type: 'cancel' })
   expect(refused).toMatchObject({ status: 403, error: { code: 'read_only' } })
+  await close()
+})
+
+test('a run that is attached is answered without an agent, and the page does not say otherwise', async () => {
+  const store = memoryStore()
+  const { agent, paid, close } = await rehearsedAgent(store, eventful)
+  const visitor = await visit({ store })
+  const run = agent.run('Pay the invoice.', { session: 's' })
+  visitor.studio.attach(run)
+  await run.result
+  const { view, moment } = await visitor.get<EndView>(paths.end('s'))
+  expect(view.session.isAttached).toBe(true)
+  expect((await visitor.get<SessionsView>(paths.sessions)).readOnly).toMatch(
+    /^Live runs of this program can be/,
+  )
+  expect(moment?.actions).toEqual(['approve', 'reject', 'cancel'])
+  const { callId, fingerprint } = moment?.pending[0] ?? {}
+  expect(await visitor.post(paths.answers('s'), { type: 'approve', callId, fingerprint })).toMatchObject({
+    status: 200,
+  })
+  expect((await run.result).state).toBe('COMPLETED')
+  expect(paid).toEqual([120])
+  const forked = await visitor.post(paths.fork('s'), { at: 4 })
+  expect(forked).toMatchObject({ status: 403, error: { code: 'read_only' } })
   await close()
 })
 

@@ -3,7 +3,7 @@ import { badUsage } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { loadAgent } from '../load-agent.js'
 import { loadMachine } from '../load-machine.js'
-import { openStoreForRun } from '../open-session-store.js'
+import { openStoreToShow } from '../open-session-store.js'
 import { interrupted, openStudio } from '../open-studio.js'
 import { type OptionSpecs, parseOptions, wholeNumber } from '../options.js'
 import { storeOptionSpec } from './common-options.js'
@@ -40,7 +40,7 @@ export const studioCommand: Command = {
       throw badUsage(`--port must be a whole number of at most 65535 (is '${port}').`, '--port')
     const machine = text('machine')
     const chart = machine === undefined ? undefined : await loadMachine(machine, io.cwd)
-    const { store } = await openStoreForRun(text('store'), io)
+    const { store } = await openStoreToShow(text('store'), io)
     try {
       const module = text('agent')
       const agent = module === undefined ? undefined : await loadAgent(module, io.cwd, store)

@@ -1,0 +1,76 @@
+import type { RunResult } from '../../machines/agent/outcome.js'
+import { onceAborted } from '../core/base/abort.js'
+import { UsageError } from '../core/base/errors.js'
+import { printable } from '../core/format/words.js'
+import { askForAnswer } from './ask-for-answer.js'
+import { asker, canAsk } from './ask.js'
+import type { CliIO } from './command.js'
+import type { CommonOptions } from './commands/common-options.js'
+import type { Conversation } from './conversation.js'
+import { whatItWaitsFor } from './going-on.js'
+import type { Interrupts } from './interrupts.js'
+
+/** Nobody reads a question and answers it in less, in milliseconds. */
+const readingMs = 1_000
+
+/**
+ * Goes on from rest to rest while a page shows the run, too: whoever answers first, there or at the terminal, is heard,
+ * and the question at the terminal is taken back when the page was faster. Ends at a final state, or with Ctrl-C at a rest.
+ */
+export async function talkBeside(
+  conversation: Conversation,
+  rest: RunResult,
+  { work, view, io }: { work: Interrupts; view: Pick<CommonOptions, 'output'>; io: CliIO },
+): Promise<RunResult> {
+  const terminal = canAsk(view, io) ? asker(io) : null
+  const interrupted = new Promise<null>((resolve) => {
+    onceAborted(io.signal, () => {
+      resolve(null)
+    })
+  })
+  let result: RunResult = rest
+  let isTakenBack = false
+  /** What was typed for a question that was taken back must not answer the next one. */
+  const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {
+    const began = performance.now()
+    const line = (await terminal?.ask(question, moved)) ?? null
+    const isForBefore = isTakenBack && line !== null && performance.now() - began < readingMs
+    isTakenBack = false
+    if (!isForBefore) return line
+    io.stdout.write('The question has changed in the meantime.\n')
+    return (await terminal?.ask(question, moved)) ?? null
+  }
+  try {
+    while (result.resumable) {
+      work.ignore()
+      const { moved, stop } = conversation.moved()
+      const where = terminal ? 'Answer it here, or in the studio.' : 'Answer it in the studio.'
+      io.stderr.write(`statewright: ${whatItWaitsFor(result)} ${where}\n`)
+      // oxlint-disable no-await-in-loop -- one rest after the other
+      const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
+      // Without an answer from here it goes on waiting for one of the page's.
+      const isLeft = answer === null && (await Promise.race([moved, interrupted])) === null
+      stop()
+      if (isLeft) return result
+      work.heed()
+      if (answer === null) {
+        if (terminal) io.stdout.write('\nThat was answered in the studio.\n')
+        isTakenBack = true
+        result = await conversation.rest()
+        continue
+      }
+      try {
+        result = await conversation.say(answer)
+      } catch (error) {
+        // What was edited does not fit, or the page was faster: the person hears why, and is asked again.
+        if (!(error instanceof UsageError)) throw error
+        io.stdout.write(`${printable(error.message)}\n`)
+        result = await conversation.rest()
+      }
+      // oxlint-enable no-await-in-loop
+    }
+    return result
+  } finally {
+    terminal?.close()
+  }
+}
