@@ -30,6 +30,7 @@ await build({
     'src/mcp/index.ts',
     'src/memory/index.ts',
     'src/ai-sdk/index.ts',
+    'src/agui/index.ts',
     'src/stores/index.ts',
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',

@@ -4,3 +4,19 @@ import type { AgentContext } from './context.js'
 export function stepIdOf(context: Pick<AgentContext, 'runId' | 'steps' | 'numbered'>): string {
   return `${context.runId}.${context.numbered}.${context.steps + 1}`
 }
+
+/** Messages of a session are counted from one. */
+export function messageId(number: number): string {
+  return `m${number}`
+}
+
+/** The message that a step of this id becomes, when it becomes one: known while it is still being written. */
+export function messageIdOf(stepId: string): string {
+  return messageId(Number(stepId.split('.').at(-2)) + 1)
+}
+
+/** A message's number; null for one that came with an id of its own. */
+export function numberOfMessage(id: string): number | null {
+  const [, number] = /^m(\d+)$/.exec(id) ?? []
+  return number === undefined ? null : Number(number)
+}

@@ -1,6 +1,7 @@
 /** The entries of the package, by the names under which the documents import them. */
 export const entries: Record<string, string> = {
   statewright: 'src/index.ts',
+  'statewright/agui': 'src/agui/index.ts',
   'statewright/ai-sdk': 'src/ai-sdk/index.ts',
   'statewright/inspect': 'src/inspect/index.ts',
   'statewright/inspect/node': 'src/inspect/node.ts',

@@ -5,6 +5,7 @@ import { format } from 'node:util'
 import { jest } from '@jest/globals'
 import { AzureOpenAI, OpenAI } from 'openai'
 import * as core from '../../src/index.js'
+import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as diagram from '../../src/diagram/index.js'
 import * as inspect from '../../src/inspect/index.js'
@@ -24,6 +25,7 @@ jest.setTimeout(60_000)
 
 const modules = {
   statewright: core,
+  'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
   'statewright/diagram': diagram,
   'statewright/inspect': inspect,

@@ -92,6 +92,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'README.md › An agent in twenty lines (2)': { because: 'test/studio/answers.test.ts' },
+  'docs/agui.md › A run as events': {
+    turns: [says('19 + 23 is 42.')],
+    expect: ({ said }) => {
+      expect(said).toMatch(/^RUN_STARTED\n[^]*TEXT_MESSAGE_CONTENT\n[^]*RUN_FINISHED\n$/)
+    },
+  },
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
     expect: ({ said }) => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { jest } from '@jest/globals'
+import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as core from '../../src/index.js'
 import * as mcp from '../../src/mcp/index.js'
@@ -17,6 +18,7 @@ jest.setTimeout(120_000)
 
 const modules = {
   statewright: core,
+  'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
   'statewright/mcp': mcp,
   'statewright/memory': memory,

@@ -7,6 +7,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const documents = [
   'README.md',
   'docs/README.md',
+  'docs/agui.md',
   'docs/architecture.md',
   'docs/command-line.md',
   'docs/configuration.md',

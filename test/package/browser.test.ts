@@ -95,3 +95,10 @@ describe('the core entry', () => {
     expect(code).toContain('input_mtok')
   })
 })
+
+describe('statewright/agui', () => {
+  it('needs nothing but the core, and no built-in of Node', async () => {
+    const { packages } = await bundle("export * from './src/agui/index.ts'", { packages: 'external' })
+    expect(packages).toEqual({ first: [], later: [] })
+  })
+})

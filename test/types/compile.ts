@@ -17,6 +17,7 @@ export interface Complaint {
 export const entries: Readonly<Record<string, string>> = {
   statewright: 'src/index.ts',
   'statewright/testing': 'src/testing/index.ts',
+  'statewright/agui': 'src/agui/index.ts',
   'statewright/ai-sdk': 'src/ai-sdk/index.ts',
   'statewright/rehearsal': 'src/rehearsal/index.ts',
   'statewright/stores': 'src/stores/index.ts',

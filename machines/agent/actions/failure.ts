@@ -4,9 +4,8 @@ import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
 import type { ModelActorError } from '../response.js'
-import { stepIdOf } from '../step-id.js'
+import { messageId, stepIdOf } from '../step-id.js'
 import { spend } from './spending.js'
-import { messageId } from './transcript.js'
 
 /** A failed attempt: what it cost is counted, what went wrong is remembered. */
 export const noteFailure = act((context, event, tell) => {

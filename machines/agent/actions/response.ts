@@ -6,9 +6,9 @@ import { timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
 import { kindOf, type ModelOutput } from '../response.js'
 import { type HeldAnswer, withheldAnswer } from '../screening.js'
-import { stepIdOf } from '../step-id.js'
+import { messageId, stepIdOf } from '../step-id.js'
 import { spend } from './spending.js'
-import { messageId, words } from './transcript.js'
+import { words } from './transcript.js'
 import { withheldCall } from './untold.js'
 
 /** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */

@@ -13,9 +13,9 @@ import {
   withheldArguments,
   withheldInput,
 } from '../screening.js'
-import { stepIdOf } from '../step-id.js'
+import { messageId, stepIdOf } from '../step-id.js'
 import { uncheckedCalls, unscreenedInput, withheldMessage } from '../unscreened.js'
-import { messageId, settled, words } from './transcript.js'
+import { settled, words } from './transcript.js'
 import { tellUntold, withCalls } from './untold.js'
 
 type Tell = (announcement: Announcement) => void

@@ -6,6 +6,7 @@ import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
 import type { BatchCall, ResultStatus, ToolResult } from '../results.js'
 import { withheldResult } from '../screening.js'
+import { messageId } from '../step-id.js'
 
 type Tell = (announcement: Announcement) => void
 
@@ -45,10 +46,6 @@ export function withInternalMessage(
     content,
   }
   return { messages: context.messages.concat(message), numbered: context.numbered + 1 }
-}
-
-export function messageId(number: number): string {
-  return `m${number}`
 }
 
 /** One call of the batch, settled. */

@@ -9,6 +9,7 @@ import type { ToolResult } from '../../../machines/agent/results.js'
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, Screening } from '../../../machines/agent/screening.js'
 import {
+  type AgentEvent,
   type AgentMachine,
   createAgent,
   createSession,
@@ -49,8 +50,12 @@ export class AgentHarness implements ReplayHarness {
   #rehearsal: Rehearsal | undefined
   #actor: Actor<AgentMachine> | undefined
 
-  constructor(steps: Steps) {
+  readonly #hear: (event: AgentEvent) => void
+
+  /** `hear` is told every event of the run. */
+  constructor(steps: Steps, hear: (event: AgentEvent) => void = () => undefined) {
     this.#steps = steps
+    this.#hear = hear
   }
 
   start = async (given: unknown): Promise<void> => {
@@ -94,6 +99,9 @@ export class AgentHarness implements ReplayHarness {
       },
     })
     this.#actor = createActor(machine, { input: bound as never })
+    this.#actor.on('*', (event) => {
+      this.#hear(event as AgentEvent)
+    })
     this.#actor.start()
   }
 

@@ -1,0 +1,13 @@
+/** Runs for pages that speak AG-UI: CopilotKit, assistant-ui and others. */
+export { toAGUIMessages } from './messages.js'
+export type {
+  AGUICall,
+  AGUIEvent,
+  AGUIInterrupt,
+  AGUIMessage,
+  AGUIOutcome,
+  AGUIPart,
+  AGUISource,
+  AGUIUsage,
+} from './protocol.js'
+export { toAGUI, type AGUIOptions, type AGUIRunInput } from './to-agui.js'

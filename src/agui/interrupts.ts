@@ -1,0 +1,61 @@
+import type { PendingCall } from '../../machines/agent/outcome.js'
+import type { Json } from '../../machines/agent/json.js'
+import type { AGUIInterrupt } from './protocol.js'
+
+/**
+ * The id by which a pending call is answered: of the call as the page names it, and of what it would do. Nobody can
+ * answer with it what was asked before or after.
+ */
+export function interruptId(toolCallId: string, { fingerprint }: Pick<PendingCall, 'fingerprint'>): string {
+  return `${toolCallId}~${fingerprint}`
+}
+
+/** The id by which a run that rests is let go on: of the run, and of how far it has come. */
+export function pauseId(runId: string, messages: number): string {
+  return `${runId}~paused.${messages}`
+}
+
+export function approvalInterrupt(
+  call: PendingCall,
+  toolCallId: string,
+  subagentRunId: string | undefined,
+): AGUIInterrupt {
+  const { name, path = [], interrupted } = call
+  const who = [...path, name].join(' › ')
+  return {
+    id: interruptId(toolCallId, call),
+    reason: 'tool_call',
+    message: interrupted
+      ? `${who} was running when its process died, and may have had its effect already. Shall it run again?`
+      : `Shall ${who} run?`,
+    toolCallId,
+    ...(subagentRunId !== undefined && { subagentRunId }),
+    responseSchema: approvalAnswer,
+    metadata: {
+      statewright: { name, arguments: call.arguments, ...(path.length > 0 && { path: [...path] }) },
+    },
+  }
+}
+
+const approvalAnswer: Record<string, Json> = {
+  type: 'object',
+  properties: {
+    approved: { type: 'boolean' },
+    editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
+    reason: { type: 'string', description: 'Why it was refused; the model reads it.' },
+  },
+  required: ['approved'],
+}
+
+export function pauseInterrupt(id: string, reason: string, message: string | undefined): AGUIInterrupt {
+  return {
+    id,
+    reason: 'paused',
+    message: message ?? 'The run is paused. Shall it go on?',
+    responseSchema: {
+      type: 'object',
+      properties: { steer: { type: 'string', description: 'What the model is told before it goes on.' } },
+    },
+    metadata: { statewright: { reason } },
+  }
+}

@@ -1,0 +1,125 @@
+import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
+import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
+
+/**
+ * A transcript as AG-UI has it, with the ids that `toAGUI` uses: for `MESSAGES_SNAPSHOT`, or for a page that begins
+ * with what was said before. Messages of the loop's own are left out, and so is what only a provider understands.
+ *
+ * @example
+ * const { messages } = await agent.run('What is 19 + 23?').result
+ * const shown = toAGUIMessages(messages)
+ */
+export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
+  const names = new CallNames()
+  return messages.flatMap((message) => shownMessage(message, names))
+}
+
+/**
+ * Providers number their calls as they like, some from anew in each answer; a page keeps one list for a whole
+ * conversation. A call keeps its id where no message before has used it.
+ */
+export class CallNames {
+  readonly #taken = new Map<string, string>()
+  readonly #latest = new Map<string, string>()
+
+  /** What the page calls a call of this message. */
+  name(callId: string, messageId: string): string {
+    const owner = this.#taken.get(callId) ?? messageId
+    this.#taken.set(callId, owner)
+    const name = owner === messageId ? callId : `${callId}.${messageId}`
+    this.#latest.set(callId, name)
+    return name
+  }
+
+  /** What it calls the one that was made last. */
+  latest(callId: string): string {
+    return this.#latest.get(callId) ?? callId
+  }
+}
+
+/** What a page shows of one message: none, one, or two where somebody has thought aloud. */
+export function shownMessage(message: Message, names: CallNames): AGUIMessage[] {
+  if (message.internal) return []
+  const { id } = message
+  switch (message.role) {
+    case 'system':
+      return [{ id, role: 'system', content: message.content }]
+    case 'user':
+      return [{ id, role: 'user', content: partsOf(message.content) }]
+    case 'tool':
+      return [toolMessage(message, names)]
+    default: {
+      const { reasoning, tool_calls: calls } = message
+      // What no shield has cleared is no message: a page that was there has heard of none either.
+      const content = message.data?.['withheld'] === true ? '' : message.content || message.refusal || ''
+      const toolCalls = calls?.map((call) => ({
+        id: names.name(call.id, id),
+        type: 'function' as const,
+        function: { name: call.function.name, arguments: call.function.arguments },
+      }))
+      return [
+        ...(reasoning ? [{ id: reasoningId(id), role: 'reasoning' as const, content: reasoning }] : []),
+        ...(content === '' && !toolCalls
+          ? []
+          : [
+              {
+                id,
+                role: 'assistant' as const,
+                ...(content !== '' && { content }),
+                ...(toolCalls && { toolCalls }),
+              },
+            ]),
+      ]
+    }
+  }
+}
+
+export function reasoningId(messageId: string): string {
+  return `${messageId}.reasoning`
+}
+
+function toolMessage(message: ToolMessage, names: CallNames): AGUIMessage {
+  const { id, content, media, data } = message
+  const status = data?.['status']
+  return {
+    id,
+    role: 'tool',
+    toolCallId: names.latest(message.tool_call_id),
+    content: withMedia(content, media),
+    ...(typeof status === 'string' && { error: content }),
+  }
+}
+
+/** What a tool has returned: its words, and the media besides. */
+export function withMedia(text: string, media: readonly MediaPart[] | undefined): string | AGUIPart[] {
+  if (!media || media.length === 0) return text
+  return [{ type: 'text', text }, ...media.map(partOf)]
+}
+
+function partsOf(content: string | readonly ContentPart[]): string | AGUIPart[] {
+  return typeof content === 'string' ? content : content.map(partOf)
+}
+
+function partOf(part: ContentPart): AGUIPart {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image_url':
+      return { type: 'image', source: sourceOf(part.image_url.url) }
+    case 'input_audio': {
+      const { data: value, format } = part.input_audio
+      return { type: 'audio', source: { type: 'data', value, mimeType: `audio/${format}` } }
+    }
+    default: {
+      const { file_data: data, file_id: handle, filename } = part.file
+      const source: AGUISource = data === undefined ? { type: 'file', value: handle ?? '' } : sourceOf(data)
+      return { type: 'document', source, ...(filename !== undefined && { metadata: { filename } }) }
+    }
+  }
+}
+
+function sourceOf(address: string): AGUISource {
+  const [, mimeType, value] = /^data:([^;,]*)[^,]*;base64,(.*)$/s.exec(address) ?? []
+  if (value === undefined) return { type: 'url', value: address }
+  return { type: 'data', value, mimeType: mimeType || 'application/octet-stream' }
+}

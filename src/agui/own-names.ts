@@ -1,0 +1,40 @@
+import type { Message } from '../../machines/agent/messages.js'
+
+/**
+ * The ids that a page has given to its user's messages: of the last ones in both, as long as they say the same. The
+ * transcript is the truth; of the page, nothing but its names are read.
+ */
+export function ownNames(
+  history: readonly Message[],
+  page: readonly { id: string; role: string; content?: unknown }[],
+): (message: Message) => string {
+  const names = new Map<string, string>()
+  const said = history.filter(({ role, internal }) => role === 'user' && !internal).toReversed()
+  const shown = page.filter(({ role }) => role === 'user').toReversed()
+  let at = 0
+  for (const { id, content } of shown) {
+    const found = said.findIndex((message, i) => i >= at && isSame(message, content))
+    const message = said[found]
+    if (!message) continue
+    names.set(message.id, id)
+    at = found + 1
+  }
+  return ({ id }) => names.get(id) ?? id
+}
+
+/** What shields have looked at, or are yet to look at, need not say what the page has said. */
+function isSame({ content, data }: Message, shown: unknown): boolean {
+  return data?.['screened'] === true || wordsOf(content) === wordsOf(shown)
+}
+
+/** The texts of a content, whatever parts it has besides: those two formats name differently. */
+function wordsOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((part: unknown) =>
+      typeof part === 'object' && part !== null && 'text' in part ? String(part.text) : '',
+    )
+    .filter((text) => text !== '')
+    .join('\n')
+}

@@ -1,0 +1,174 @@
+import type { Json } from '../../machines/agent/json.js'
+
+/** The version of AG-UI that is spoken here. */
+export const protocolVersion = '1.0'
+
+/** What every event may carry. `subagentRunId` says whose it is; without one it is the agent's own. */
+interface Base {
+  /** Milliseconds since the epoch. */
+  timestamp?: number
+  metadata?: Record<string, Json>
+}
+
+interface Attributed extends Base {
+  subagentRunId?: string
+}
+
+/**
+ * An event of AG-UI 1.0, as far as Statewright tells any: plain JSON, told apart by `type`.
+ *
+ * @example
+ * const isLast = ({ type }: AGUIEvent) => type === 'RUN_FINISHED' || type === 'RUN_ERROR'
+ */
+export type AGUIEvent =
+  | (Base & { type: 'RUN_STARTED'; threadId: string; runId: string; protocolVersion: string })
+  | (Base & {
+      type: 'RUN_FINISHED'
+      threadId: string
+      runId: string
+      outcome: AGUIOutcome
+      /** `{ state, reason }`, and with an output schema the `object`. */
+      result: Json
+      usage?: AGUIUsage[]
+    })
+  | (Base & { type: 'RUN_ERROR'; message: string; code: string; usage?: AGUIUsage[] })
+  | (Attributed & { type: 'STEP_STARTED' | 'STEP_FINISHED'; stepName: string })
+  | (Attributed & { type: 'TEXT_MESSAGE_START'; messageId: string; role: 'assistant' })
+  | (Attributed & { type: 'TEXT_MESSAGE_CONTENT'; messageId: string; delta: string })
+  | (Attributed & { type: 'TEXT_MESSAGE_END'; messageId: string })
+  | (Attributed & {
+      type: 'TEXT_MESSAGE_CHUNK'
+      messageId: string
+      role: 'assistant' | 'user'
+      delta: string
+    })
+  | (Attributed & { type: 'REASONING_START' | 'REASONING_END'; messageId: string })
+  | (Attributed & { type: 'REASONING_MESSAGE_START'; messageId: string; role: 'reasoning' })
+  | (Attributed & { type: 'REASONING_MESSAGE_CONTENT'; messageId: string; delta: string })
+  | (Attributed & { type: 'REASONING_MESSAGE_END'; messageId: string })
+  | (Attributed & {
+      type: 'TOOL_CALL_START'
+      toolCallId: string
+      toolCallName: string
+      parentMessageId: string
+    })
+  | (Attributed & { type: 'TOOL_CALL_ARGS'; toolCallId: string; delta: string })
+  | (Attributed & { type: 'TOOL_CALL_END'; toolCallId: string })
+  | (Attributed & {
+      type: 'TOOL_CALL_RESULT'
+      messageId: string
+      toolCallId: string
+      content: string | AGUIPart[]
+      role: 'tool'
+    })
+  | (Base & { type: 'MESSAGES_SNAPSHOT'; messages: AGUIMessage[] })
+  | (Base & { type: 'STATE_DELTA'; delta: { op: 'add'; path: string; value: Json }[] })
+  | (Attributed & { type: 'CUSTOM'; name: string; value: Json })
+  | (Base & {
+      type: 'SUBAGENT_STARTED'
+      subagentRunId: string
+      name: string
+      parentSubagentRunId?: string
+      parentToolCallId?: string
+    })
+  | (Base & {
+      type: 'SUBAGENT_FINISHED'
+      subagentRunId: string
+      outcome: { type: 'success' } | { type: 'suspended'; interruptIds: string[] }
+    })
+  | (Base & { type: 'SUBAGENT_ERROR'; subagentRunId: string; message: string; code: string })
+
+/**
+ * Why a run of AG-UI ends: what it was asked for is done, it waits for answers, or somebody or a limit stopped it.
+ *
+ * @example
+ * const waits = (outcome: AGUIOutcome) => outcome.type === 'interrupt' && outcome.interrupts.length
+ */
+export type AGUIOutcome =
+  | {
+      type: 'success'
+      /** The calls that the client carries out: their results are the next input's last messages. */
+      pendingToolCallIds?: string[]
+    }
+  | { type: 'interrupt'; interrupts: AGUIInterrupt[] }
+  | { type: 'cancelled' }
+
+/**
+ * Something that a run waits for. `resume[]` of the next input answers it by its `id`, which is good for this very
+ * call with these very arguments.
+ *
+ * @example
+ * const answer = ({ id }: AGUIInterrupt) => ({ interruptId: id, status: 'resolved', payload: { approved: true } })
+ */
+export interface AGUIInterrupt {
+  id: string
+  /** `tool_call`: a person approves a call. `paused`: the run rests until somebody lets it go on. */
+  reason: 'tool_call' | 'paused'
+  message: string
+  toolCallId?: string
+  subagentRunId?: string
+  /** A JSON Schema of the `payload` that answers it. */
+  responseSchema: Record<string, Json>
+  metadata?: Record<string, Json>
+}
+
+/**
+ * What was used, sub-agents included.
+ *
+ * @example
+ * const spent = (usage: AGUIUsage[]) => usage.reduce((sum, { totalTokens }) => sum + totalTokens, 0)
+ */
+export interface AGUIUsage {
+  inputTokens: number
+  outputTokens: number
+  totalTokens: number
+  reasoningTokens: number
+  cachedInputTokens: number
+}
+
+/**
+ * A part of a message: a text, or a medium with where it comes from.
+ *
+ * @example
+ * const picture: AGUIPart = { type: 'image', source: { type: 'url', value: 'https://herons.test/1.png' } }
+ */
+export type AGUIPart =
+  | { type: 'text'; text: string }
+  | { type: 'image' | 'audio' | 'video' | 'document'; source: AGUISource; metadata?: Json }
+
+/**
+ * Where a medium comes from: its bytes in base64, an address, or a handle of the provider's.
+ *
+ * @example
+ * const source: AGUISource = { type: 'data', value: 'iVBORw0KGgo=', mimeType: 'image/png' }
+ */
+export type AGUISource =
+  | { type: 'data'; value: string; mimeType: string }
+  | { type: 'url'; value: string; mimeType?: string }
+  | { type: 'file'; value: string; mimeType?: string }
+
+/**
+ * A message as AG-UI has them.
+ *
+ * @example
+ * const said = (messages: AGUIMessage[]) => messages.filter(({ role }) => role === 'user' || role === 'assistant')
+ */
+export type AGUIMessage = { id: string; subagentRunId?: string } & (
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string | AGUIPart[] }
+  | { role: 'assistant'; content?: string; toolCalls?: AGUICall[] }
+  | { role: 'tool'; toolCallId: string; content: string | AGUIPart[]; error?: string }
+  | { role: 'reasoning'; content: string }
+)
+
+/**
+ * A call that an assistant's message has made.
+ *
+ * @example
+ * const call: AGUICall = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":19}' } }
+ */
+export interface AGUICall {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
+}

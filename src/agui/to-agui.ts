@@ -1,0 +1,113 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { standingOf } from '../../machines/agent/result-of.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
+import { describeError } from '../core/base/describe-error.js'
+import { StatewrightError } from '../core/base/errors.js'
+import type { Run } from '../core/run/run.js'
+import { Fold, type Standing } from './fold.js'
+import { ownNames } from './own-names.js'
+import type { AGUIEvent } from './protocol.js'
+
+/**
+ * The input of AG-UI that a run answers, as far as it matters to what is told: whose names it uses.
+ *
+ * @example
+ * const input: AGUIRunInput = { threadId: 'ann', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'Hello' }] }
+ */
+export interface AGUIRunInput {
+  threadId: string
+  runId: string
+  /** Only the ids of the user's messages are read: the page keeps its own. */
+  messages?: readonly { id: string; role: string; content?: unknown }[]
+  /** `STATE_DELTA` is told only where this is an object, or nothing. */
+  state?: unknown
+}
+
+/**
+ * How `toAGUI` tells of a run.
+ *
+ * @example
+ * const options: AGUIOptions = { input: { threadId: 'ann', runId: 'r1' }, restate: true }
+ */
+export interface AGUIOptions {
+  /** What the run answers. Default: the names of the session and of the run. */
+  input?: AGUIRunInput
+  /** Begin with a `MESSAGES_SNAPSHOT`, for a page that has nothing yet. Default false: the page has asked, and knows. */
+  restate?: boolean
+}
+
+/**
+ * A run as events of AG-UI 1.0, up to its next rest: `RUN_STARTED` first, `RUN_FINISHED` or `RUN_ERROR` last. A rest that
+ * waits for people ends with an outcome `interrupt`; after the answers, ask again for what follows. It listens from
+ * when it is called. Who stops reading leaves the run alone.
+ *
+ * @example
+ * for await (const event of toAGUI(agent.run('What is 19 + 23?'))) console.log(event.type)
+ */
+export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterator<AGUIEvent> {
+  const events = run[Symbol.asyncIterator]()
+  // A run that works already is joined where it stands now; of a new one, nothing has been heard.
+  const context = contextOf(run)
+  return tell(run, events, context, options)
+}
+
+async function* tell(
+  run: Run,
+  events: AsyncIterator<AgentEvent, undefined>,
+  joined: AgentContext | null,
+  { input, restate = false }: AGUIOptions,
+): AsyncGenerator<AGUIEvent, undefined> {
+  const { threadId = run.sessionId, runId = run.id, messages, state } = input ?? {}
+  let fold = new Fold({ threadId, runId, history: [] })
+  let hasBegun = false
+  try {
+    if (!joined) await run.started
+    const context = joined ?? contextOf(run)
+    const history: readonly Message[] = context ? shownMessages(context) : []
+    fold = new Fold({
+      threadId,
+      runId,
+      history,
+      restate,
+      idOf: ownNames(history, messages ?? []),
+      state: state === undefined || (typeof state === 'object' && state !== null && !Array.isArray(state)),
+    })
+    hasBegun = true
+    yield* fold.begin()
+    for (let next = await events.next(); !next.done; next = await events.next()) {
+      yield* fold.hear(next.value)
+      const rest = next.value.type === 'state_changed' ? interactiveRest(run) : null
+      if (rest === null) continue
+      yield* fold.end(rest)
+      return undefined
+    }
+    yield* fold.end(await run.result)
+  } catch (error) {
+    if (!hasBegun) yield* fold.begin()
+    yield* fold.fail({
+      message: describeError(error),
+      code: error instanceof StatewrightError ? error.code : 'internal',
+    })
+  } finally {
+    await events.return?.()
+  }
+  return undefined
+}
+
+/** An interactive run tells on through its rests; a page's run ends there. */
+function interactiveRest(run: Run): Standing | null {
+  const context = contextOf(run)
+  if (!context?.config.interactive || context.state !== 'WAITING_FOR_INPUT') return null
+  return standingOf(context) as Standing
+}
+
+/** Null until the run has begun. */
+function contextOf(run: Run): AgentContext | null {
+  try {
+    return (run.snapshot() as { context: AgentContext }).context
+  } catch {
+    return null
+  }
+}

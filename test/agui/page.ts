@@ -1,0 +1,81 @@
+import { defaultApplyEvents, HttpAgent, transformChunks, verifyEvents } from '@ag-ui/client'
+import type { Message } from '@ag-ui/core'
+import { EventSchemas } from '@ag-ui/core/schemas'
+import { from } from 'rxjs'
+import type { AGUIEvent, AGUIMessage } from '../../src/agui/index.js'
+
+/** A page that stands on the packages of AG-UI: what it refuses throws, and what it shows can be looked at. */
+export class AGUIPage {
+  messages: Message[] = []
+  state: Record<string, unknown> = {}
+
+  /** One run, from its RUN_STARTED to its end. */
+  async take(events: readonly AGUIEvent[]): Promise<void> {
+    for (const event of events) {
+      const read = EventSchemas.safeParse(event)
+      if (!read.success) throw new Error(`${JSON.stringify(event)}: ${read.error.message}`)
+    }
+    const agent = new HttpAgent({
+      url: 'http://page.test',
+      initialMessages: this.messages,
+      initialState: this.state,
+    })
+    const input = {
+      threadId: 't',
+      runId: 'r',
+      messages: this.messages,
+      state: this.state,
+      tools: [],
+      context: [],
+    }
+    // The client has its own copy of rxjs, of another version: the same, but not to the compiler.
+    const told = from(events) as unknown as Parameters<ReturnType<typeof verifyEvents>>[0]
+    const applied = defaultApplyEvents(input, verifyEvents()(transformChunks()(told)), agent, [])
+    await new Promise<void>((resolve, reject) => {
+      applied.subscribe({
+        next: ({ messages, state }) => {
+          if (messages) this.messages = messages
+          if (state) this.state = state as Record<string, unknown>
+        },
+        error: reject,
+        complete: resolve,
+      })
+    })
+  }
+
+  /** The user has said something here. */
+  say(id: string, content: string): void {
+    if (!this.messages.some((message) => message.id === id)) this.messages.push({ id, role: 'user', content })
+  }
+}
+
+/** Results come in the order in which calls end; the transcript has them in that of the calls. */
+export function comparable(messages: readonly AGUIMessage[]): unknown[] {
+  const callOf = messages.map(({ role }, i) =>
+    role === 'tool' ? messages.findLastIndex((one, j) => j < i && one.role !== 'tool') : i,
+  )
+  return messages
+    .map((message, i) => ({ message, at: callOf[i] ?? i }))
+    .toSorted(
+      (a, b) =>
+        a.at - b.at ||
+        (a.message.role === 'tool' && b.message.role === 'tool'
+          ? a.message.id.localeCompare(b.message.id)
+          : 0),
+    )
+    .map(({ message }) => {
+      if (message.role === 'user') return { role: 'user', id: message.id }
+      const { metadata: _metadata, error: _error, ...rest } = { metadata: 0, error: 0, ...message }
+      if (rest.role === 'tool') return { ...rest, content: withoutNote(rest.content) }
+      if (rest.role !== 'assistant' || !rest.toolCalls) return rest
+      // What was edited, and no shield has cleared, is withheld from the transcript: the page has what was asked.
+      return { ...rest, toolCalls: rest.toolCalls.map(({ id, function: { name } }) => ({ id, name })) }
+    })
+}
+
+/** The model is told that the user has edited a call; the user knows. */
+function withoutNote(content: unknown): unknown {
+  return typeof content === 'string'
+    ? content.replace(/^The user changed the arguments to .* before approving\.\n\n/s, '')
+    : content
+}

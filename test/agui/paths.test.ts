@@ -1,0 +1,17 @@
+import { bothOf, follow, generatedPaths } from './paths.js'
+
+// All of them: npm run test:chat.
+const paths =
+  process.env.STATEWRIGHT_SUITE === 'chat'
+    ? generatedPaths()
+    : generatedPaths('with result shields', 'interactive').filter((_, i) => i % 6 === 0)
+
+test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, path] as const))(
+  'a page of AG-UI follows, %s',
+  async (_, path) => {
+    const { page, context, rests } = await follow(path)
+    const { shown, transcript } = bothOf(page, context)
+    // A path may end while the run is at work, where shields have yet to speak.
+    if (rests) expect(shown).toEqual(transcript)
+  },
+)
