@@ -72,6 +72,19 @@ export {
 export type { AsToolOptions } from './core/sub-agents/as-tool.js'
 export { createAgent } from './core/agent/agent.js'
 export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './core/agent/agent-options.js'
+export {
+  type Agents,
+  type AnyAgent,
+  defineAgents,
+  type DefinedAgent,
+  type VersionedAgent,
+} from './core/drive/define-agents.js'
+export type { DriveAnswer } from './core/drive/answers.js'
+export { drive } from './core/drive/drive.js'
+export type { DriveOptions } from './core/drive/options.js'
+export type { DriveRest } from './core/drive/rest.js'
+export { strandedSessions, type StrandedSession } from './core/drive/stranded.js'
+export type { AgentDefinition } from './core/sessions/definition.js'
 export { type Clock, systemClock } from './core/base/clock.js'
 export type { HistoryMessage, RunInput } from './core/sessions/history.js'
 export type { UserInput, UserInputMessage } from './core/sessions/input.js'

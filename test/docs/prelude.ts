@@ -31,6 +31,7 @@ type ModelProvider = sw.ModelProvider
 type ToolExecution<Context> = sw.ToolExecution<Context>
 
 var agent: sw.Agent
+var store: sw.SessionStore
 var model: sw.ModelProvider
 var tools: sw.Tool[]
 var search: sw.Tool

@@ -272,6 +272,22 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       )
     },
   },
+  'docs/scale.md › drive': {
+    turns: [says('Paid.')],
+    shows: ['rest'],
+    expect: ({ values }) => {
+      expect(values.rest).toMatchObject({ session: 'order-17', state: 'COMPLETED', output: 'Paid.' })
+    },
+  },
+  'docs/scale.md › Which agent may go on': {
+    turns: [says('Written.')],
+    own: () => ({ store: memoryStore() }),
+    shows: ['agents'],
+    expect: ({ said, values }) => {
+      expect(said).toBe('[]\n')
+      expect(values.agents).toMatchObject({ names: ['support', 'billing'] })
+    },
+  },
   'docs/sessions.md › Sessions': {
     turns: [says('Noted.'), says('Ada.')],
     shows: ['second'],

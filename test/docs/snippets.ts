@@ -21,6 +21,7 @@ export const documents = [
   'docs/performance.md',
   'docs/rehearsals.md',
   'docs/runs.md',
+  'docs/scale.md',
   'docs/sessions.md',
   'docs/shields.md',
   'docs/stately.md',

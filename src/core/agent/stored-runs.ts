@@ -30,7 +30,7 @@ export interface TakenSession {
 export function takeSession(
   { parts, store, definition }: StoredRuns,
   id: string,
-  asked: { holder: string; name?: string | undefined },
+  asked: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
 ): Promise<TakenSession> {
   return openSession(store, id, { clock: parts.clock, definition, ...asked })
 }

@@ -16,7 +16,29 @@ export class StatewrightError extends Error {
     this.code = code
     this.subject = subject
   }
+
+  /**
+   * Whether the same call can succeed later without anybody changing anything: the session was another's, the store was
+   * away. For queues and engines that try again.
+   *
+   * @example if (error instanceof StatewrightError && !error.retryable) throw error
+   */
+  get retryable(): boolean {
+    return passing.has(this.code)
+  }
 }
+
+/** What passes by itself. */
+const passing: ReadonlySet<string> = new Set([
+  'session_busy',
+  'lease_lost',
+  'out_of_order',
+  'disk_full',
+  'store_unavailable',
+  'out_of_turn',
+  'stopped',
+  'stranded',
+])
 
 /**
  * A configuration that cannot be run. Thrown before anything is sent.

@@ -1,4 +1,5 @@
 import { haltsBatch } from '../../../machines/agent/delegation.js'
+import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/results.js'
@@ -38,8 +39,10 @@ class ToolBatch implements RunBatchOptions {
   }
 
   async start(): Promise<void> {
-    await this.#scope.live.flushed()
-    if (this.abort.aborted) return
+    const { live } = this.#scope
+    live.onHalt(() => this.#halt())
+    await live.flushed()
+    if (this.abort.aborted || live.isHalted) return
     this.#running = new RunningBatch(this.#calls, this)
     this.#running.start()
   }
@@ -50,6 +53,19 @@ class ToolBatch implements RunBatchOptions {
     if (this.#ended === this.#calls.length) return
     this.#running?.stop()
     this.abort.abort()
+  }
+
+  /**
+   * Another process goes on with the run. The log says of the whole batch that it has started: of calls that have not, and
+   * that nobody would dare to start again, it has to say more.
+   */
+  #halt(): void {
+    const { context, sendBack } = this.#scope
+    const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
+    for (const call of this.#calls) {
+      if (!left.has(call.id) || !isInDoubt(context, call)) continue
+      sendBack({ type: 'TOOL_RESULT', callId: call.id, result: leftBehind })
+    }
   }
 
   get tools(): ToolSet {
@@ -142,6 +158,13 @@ class ToolBatch implements RunBatchOptions {
 
 function isStarted({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
+}
+
+const leftBehind: ToolResult = {
+  status: 'not_executed',
+  content:
+    'Not executed: the process was stopped before this call began. Call it again if it is still wanted.',
+  durationMs: 0,
 }
 
 const notStarted: ToolResult = {

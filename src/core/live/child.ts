@@ -5,6 +5,7 @@ import { resultOf } from '../../../machines/agent/result-of.js'
 import { addUsage, noUsage, type Usage, usageSince } from '../../../machines/agent/usage.js'
 import { ToolContent } from '../tools/tool-content.js'
 import type { DelegateRun } from '../tools/tool.js'
+import { handOver } from './hand-over.js'
 
 const underWay: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const resting: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
@@ -18,6 +19,7 @@ export class Child {
   #told: Usage
   #isPausing = false
   #isCancelled = false
+  #isLeaving = false
   #onEnd: (end: RunResult) => void = () => undefined
   #onUsage: () => void = () => undefined
 
@@ -55,6 +57,13 @@ export class Child {
   begin(run: DelegateRun): void {
     this.#run = run
     if (this.#isCancelled) this.cancel()
+    if (this.#isLeaving) void handOver(run)
+  }
+
+  /** Leaves it to whichever process goes on with the run above. */
+  async leave(): Promise<void> {
+    this.#isLeaving = true
+    if (this.#run) await handOver(this.#run)
   }
 
   /** The end of the run, or how it stands at its next rest. Rejects when the run is refused. */

@@ -65,6 +65,8 @@ export class Live {
   #listener: Hearing | undefined
   /** The request that a model is asked at the moment: what it has cost so far is paid when it is stopped. */
   asking: { soFar(): Usage | null } | null = null
+  #isHalted = false
+  #onHalt: (() => void) | undefined
 
   constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
     this.#runId = runId
@@ -127,11 +129,30 @@ export class Live {
    * starts at all, and the run ends.
    */
   flushed(): Promise<void> | undefined {
+    // Whoever waits here is stopped by whoever has halted the run.
+    if (this.#isHalted) return new Promise<never>(() => undefined)
     return this.binding.journal?.flushed()?.catch((error: unknown) => {
       this.scope.self.send(storeFailed(error))
       // Whoever waits here is stopped by what was just told.
       return new Promise<never>(() => undefined)
     })
+  }
+
+  /** No effect starts from now on: another process will go on with the run. */
+  halt(): void {
+    if (this.#isHalted) return
+    this.#isHalted = true
+    this.#onHalt?.()
+  }
+
+  get isHalted(): boolean {
+    return this.#isHalted
+  }
+
+  /** Of the batch at hand: told when nothing of it may start any more. */
+  onHalt(listener: () => void): void {
+    this.#onHalt = listener
+    if (this.#isHalted) listener()
   }
 
   openStream(stepId: string, attempt: number): AnswerStream {

@@ -3,7 +3,9 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
 import { describeError } from '../base/describe-error.js'
 import type { AgentMachine } from '../live/journaled.js'
+import { isQuiet } from '../live/hand-over.js'
 import { liveOf } from '../live/live.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Above, Origin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
@@ -28,6 +30,7 @@ export class RunActor {
   #actor: Actor<AgentMachine> | undefined
   #followers: Followers | undefined
   #watch: Above['watch'] | undefined
+  #isLeft = false
 
   constructor(hub: EventHub) {
     this.#hub = hub
@@ -118,6 +121,7 @@ export class RunActor {
       return
     }
     setTimeout(() => {
+      if (this.#isLeft) return
       actor.start()
       const isKnown = JSON.stringify(traits) === JSON.stringify(context.tools)
       actor.send({ type: 'RESUMED', ...(!isKnown && { tools: traits }) })
@@ -127,6 +131,46 @@ export class RunActor {
   /** Says something to the run; what is said before there is an actor waits for it. */
   send(event: PublicEvent): void {
     this.#gate.send(event)
+  }
+
+  /** Stops where another process can go on, and gives the session free. Undefined: it has done so at once. */
+  leave(log: SessionLog | undefined): Promise<void> | undefined {
+    const actor = this.#actor
+    if (!actor) return undefined
+    const live = liveOf(actor)
+    live?.halt()
+    const children = live?.hasChildren ? [...live.children.values()].map((child) => child.leave()) : []
+    if (children.length === 0 && this.#isQuiet(actor)) return this.#stop(actor, log)
+    return this.#leaveLater(actor, log, children)
+  }
+
+  async #leaveLater(
+    actor: Actor<AgentMachine>,
+    log: SessionLog | undefined,
+    children: readonly Promise<void>[],
+  ): Promise<void> {
+    await Promise.all(children)
+    await new Promise<void>((resolve) => {
+      const look = (): void => {
+        if (this.#isQuiet(actor)) resolve()
+      }
+      actor.subscribe({ next: look, complete: resolve })
+      look()
+    })
+    await this.#stop(actor, log)
+  }
+
+  #isQuiet(actor: Actor<AgentMachine>): boolean {
+    const { status, context } = actor.getSnapshot()
+    return status !== 'active' || isQuiet(context)
+  }
+
+  #stop(actor: Actor<AgentMachine>, log: SessionLog | undefined): Promise<void> | undefined {
+    this.#isLeft = true
+    // A sub-agent's has a parent, and XState stops such actors from there alone.
+    // oxlint-disable-next-line no-underscore-dangle -- as above
+    ;(actor as unknown as { _stop(): void })._stop()
+    return log?.close()
   }
 
   warn(code: string, message: string): void {

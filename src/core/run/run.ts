@@ -7,6 +7,7 @@ import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import type { UsageError } from '../base/errors.js'
 import { onceAborted } from '../base/abort.js'
+import { leavesBy } from '../live/hand-over.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
@@ -64,6 +65,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#session = session
     if (signal) this.#unfollow = onceAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.hear)
+    leavesBy(this, () => this.#actor.leave(this.#log))
     if (origin instanceof Promise) {
       origin.then(
         (read) => {

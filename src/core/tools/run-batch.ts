@@ -25,6 +25,7 @@ export class RunningBatch implements CallOwner {
   /** What each lane carries out: it takes the next call when it is free. */
   readonly #lanes: (RunningCall | null)[]
   #taken = 0
+  #isHalted = false
 
   constructor(calls: readonly RunnableCall[], options: RunBatchOptions) {
     const lanes = Math.min(calls.length, Math.max(1, options.concurrency || 1))
@@ -45,6 +46,12 @@ export class RunningBatch implements CallOwner {
     for (const call of this.#lanes) call?.stop(abort.reason)
   }
 
+  /** Nothing more is started, and the batch is never done here. Returns what has not been started. */
+  halt(): readonly RunnableCall[] {
+    this.#isHalted = true
+    return this.#calls.slice(this.#taken)
+  }
+
   ended(ended: RunningCall, result: ToolResult | null): void {
     if (this.#options.abort.aborted) return
     const lane = this.#lanes.indexOf(ended)
@@ -62,7 +69,7 @@ export class RunningBatch implements CallOwner {
   #goOn(lane: number): void {
     const { abort } = this.#options
     const call = this.#calls[this.#taken]
-    if (abort.aborted) return
+    if (abort.aborted || this.#isHalted) return
     if (call === undefined) {
       if (this.#lanes.every((running) => running === null)) this.#options.onDone()
       return

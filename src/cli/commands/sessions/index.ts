@@ -1,4 +1,5 @@
 import type { CommandGroup } from '../../command.js'
+import { checkCommand } from './check.js'
 import { deleteCommand } from './delete.js'
 import { exportCommand } from './export.js'
 import { forkCommand } from './fork.js'
@@ -7,6 +8,6 @@ import { showCommand } from './show.js'
 
 export const sessionsCommands: CommandGroup = {
   name: 'sessions',
-  about: 'Lists, shows, exports, forks and deletes the sessions that are kept.',
-  commands: [listCommand, showCommand, exportCommand, forkCommand, deleteCommand],
+  about: 'Lists, shows, exports, forks, deletes and checks the sessions that are kept.',
+  commands: [listCommand, showCommand, exportCommand, forkCommand, deleteCommand, checkCommand],
 }

@@ -94,6 +94,11 @@ export class SessionLog implements Journal {
     return !this.#isHeld
   }
 
+  /** The number of the last record, written or about to be. */
+  get head(): number {
+    return this.#head
+  }
+
   /** Told at most once, when something could not be written: nothing is written from then on. */
   onFailure(listener: (failure: StoreError) => void): void {
     this.#onFailure = listener

@@ -1,0 +1,81 @@
+import { isUnderWay } from '../../../machines/agent/in-doubt.js'
+import type { AgentState } from '../../../machines/agent/outcome.js'
+import { madeOf } from '../agent/made-of.js'
+import { standingAt } from '../sessions/replay.js'
+import type { Standing } from '../sessions/standing.js'
+import type { ListedSession, SessionStore } from '../sessions/store/store.js'
+import { StoreError } from '../sessions/store/store-error.js'
+import type { Agents } from './define-agents.js'
+import { inWords, openSessions } from './stranded.js'
+
+/** What an open session comes to on the code at hand. */
+export interface CheckedSession {
+  session: string
+  state: AgentState | null
+  /** The agent that began it, with its version. */
+  agent: string
+  /** Whether it can go on here. */
+  ok: boolean
+  /**
+   * - `same`: with the agent that began it · `changed`: with one whose instructions, tools or model are others
+   * - `unknown`: with the one that is asked for, because its log does not say
+   * - `stranded`: with none · `missing_tool`: a call of it waits for a tool that is not there any more
+   * - `corrupt_log`, `newer_log`, `unknown_state`: it cannot be read here
+   */
+  verdict: string
+  /** For people, where it cannot go on. */
+  why?: string
+}
+
+/** Folds every session that has not ended on this code, one after the other, and says which can go on. */
+export async function* checkSessions(agents: Agents, store: SessionStore): AsyncGenerator<CheckedSession> {
+  for await (const listed of openSessions(store)) {
+    const checked = await checkOne(agents, store, listed)
+    if (checked) yield checked
+  }
+}
+
+async function checkOne(
+  agents: Agents,
+  store: SessionStore,
+  { id, summary }: ListedSession,
+): Promise<CheckedSession | null> {
+  const told = { session: id, state: summary?.state ?? null, agent: summary?.agent ?? '' }
+  try {
+    const standing = await standingAt(store, id)
+    const { run, definition } = standing
+    // It was forked, or begun elsewhere, and has nothing that goes on.
+    if (run === null || run.status !== 'active') return null
+    const about = { ...told, state: run.context.state, agent: inWords(definition) }
+    return { ...about, ...judged(agents, standing, run) }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    // It was deleted in the meantime.
+    if (error.code === 'unknown_session') return null
+    return { ...told, ok: false, verdict: error.code, why: error.message }
+  }
+}
+
+function judged(
+  agents: Agents,
+  { definition }: Standing,
+  { context }: NonNullable<Standing['run']>,
+): Pick<CheckedSession, 'ok' | 'verdict' | 'why'> {
+  const acceptor = agents.acceptorOf(definition)
+  if (definition?.name === undefined && !acceptor) return { ok: true, verdict: 'unknown' }
+  if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${inWords(definition)}.` }
+  const made = madeOf.get(acceptor.agent)
+  const missing = context.calls.find(
+    (call) => !made?.tools.get(call.name) && (isUnderWay(call) || isAsked(call)),
+  )
+  if (missing && Object.hasOwn(context.tools, missing.name)) {
+    const why = `A call of it waits for the tool '${missing.name}', which ${acceptor.name} has no more.`
+    return { ok: false, verdict: 'missing_tool', why }
+  }
+  const isSame = definition?.hash === made?.stored?.definition().hash
+  return { ok: true, verdict: isSame ? 'same' : 'changed' }
+}
+
+function isAsked({ needs, result }: { needs?: unknown; result?: unknown }): boolean {
+  return result === undefined && needs !== 'nobody'
+}

@@ -1,0 +1,131 @@
+import { ConfigError } from '../base/errors.js'
+import type { Agent } from '../agent/agent-options.js'
+import { type MadeOf, madeOf } from '../agent/made-of.js'
+import type { AgentDefinition } from '../sessions/definition.js'
+
+/**
+ * Any agent, whatever its output, tools and context.
+ *
+ * @example
+ * const some: AnyAgent[] = [createAgent({ model, store: memoryStore() })]
+ */
+export type AnyAgent = Pick<Agent, 'config' | 'machine'>
+
+/**
+ * An agent with a version. `accepts`: the versions whose sessions it goes on with; default: its own alone.
+ *
+ * @example
+ * const billing: VersionedAgent = { agent: createAgent({ model, store: memoryStore() }), version: '4', accepts: ['3', '4'] }
+ */
+export interface VersionedAgent {
+  agent: AnyAgent
+  version: string
+  accepts?: readonly string[]
+}
+
+/**
+ * An agent of a list, as it was defined.
+ *
+ * @example
+ * const { name, version }: DefinedAgent = defineAgents({ support: createAgent({ model, store: memoryStore() }) }).get('support')
+ */
+export interface DefinedAgent {
+  readonly name: string
+  readonly agent: AnyAgent
+  /** Undefined: it has none, and goes on with every session of its name. */
+  readonly version: string | undefined
+  readonly accepts: readonly string[] | undefined
+}
+
+/**
+ * The agents of a process, by their names: what `drive` and the hosts go on with. Made by `defineAgents`.
+ *
+ * @example
+ * const agents: Agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
+ * console.log(agents.names) // → [ 'support' ]
+ */
+export interface Agents {
+  readonly names: readonly string[]
+  /** @throws {ConfigError} `unknown_agent` */
+  get(name: string): DefinedAgent
+  /** The agent that goes on with what this one began; undefined where none may. */
+  acceptorOf(definition: AgentDefinition | null): DefinedAgent | undefined
+}
+
+/**
+ * Names the agents of a process, and says whose sessions they go on with. Each run's log then says which agent began it,
+ * and in which version: a process drives the sessions of its agents alone, in the versions that they accept.
+ *
+ * - `support` without a version goes on with every session of its name.
+ * - `billing` with `version: '4'` begins runs as version 4 and goes on with those of `accepts`; default: its own version.
+ *   A session from before there were versions, it accepts.
+ *
+ * @example
+ * const support = createAgent({ model, store: memoryStore() })
+ * const billing = createAgent({ model, store: memoryStore(), instructions: 'You write invoices.' })
+ * const agents = defineAgents({ support, billing: { agent: billing, version: '4', accepts: ['3', '4'] } })
+ * @throws {ConfigError} `invalid_config`, with the name of the agent
+ */
+export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
+  if (typeof entries !== 'object' || entries === null || Object.keys(entries).length === 0)
+    throw wrong('agents', 'defineAgents takes at least one agent by its name: defineAgents({ support }).')
+  const all = new Map(Object.entries(entries).map(([name, entry]) => [name, defined(name, entry)]))
+  const seen = new Map<MadeOf, string>()
+  for (const [name, { agent, version }] of all) {
+    const made = madeOf.get(agent) as MadeOf
+    const other = seen.get(made)
+    if (other !== undefined)
+      throw wrong(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
+    seen.set(made, name)
+    made.label = { name, ...(version !== undefined && { version }) }
+  }
+  const names = [...all.keys()]
+  return {
+    names,
+    get: (name) => {
+      const found = all.get(name)
+      if (found) return found
+      throw new ConfigError(
+        'unknown_agent',
+        `There is no agent '${name}' here. There are: ${names.join(', ')}.`,
+        'agent',
+      )
+    },
+    acceptorOf: (definition) => {
+      if (definition?.name === undefined) return all.size === 1 ? [...all.values()][0] : undefined
+      const agent = all.get(definition.name)
+      const isAccepted =
+        definition.version === undefined ||
+        agent?.accepts === undefined ||
+        agent.accepts.includes(definition.version)
+      return isAccepted ? agent : undefined
+    },
+  }
+}
+
+function defined(name: string, entry: AnyAgent | VersionedAgent): DefinedAgent {
+  const isVersioned = typeof entry === 'object' && entry !== null && 'agent' in entry
+  const { agent, version, accepts } = isVersioned ? entry : { agent: entry }
+  if (!madeOf.has(agent))
+    throw wrong(name, `'${name}' must be an agent that createAgent has made, or { agent, version }.`)
+  const isText = (value: unknown) => typeof value === 'string' && value !== '' && value.length <= 100
+  if (!/^[\w.-]{1,100}$/.test(name))
+    throw wrong(name, `'${name}' cannot be the name of an agent: use 1 to 100 of A-Z a-z 0-9 _ . -`)
+  if (isVersioned && !isText(version))
+    throw wrong(
+      `${name}.version`,
+      `The version of '${name}' must be a text of 1 to 100 characters, such as '4'.`,
+    )
+  if (accepts !== undefined && !(Array.isArray(accepts) && accepts.every(isText)))
+    throw wrong(`${name}.accepts`, `accepts of '${name}' must be a list of versions, such as ['3', '4'].`)
+  if (version !== undefined && accepts !== undefined && !accepts.includes(version))
+    throw wrong(
+      `${name}.accepts`,
+      `accepts of '${name}' leaves out its own version '${version}': it could not go on with what it begins.`,
+    )
+  return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
+}
+
+function wrong(subject: string, message: string): ConfigError {
+  return new ConfigError('invalid_config', message, subject)
+}

@@ -1,0 +1,307 @@
+import { transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { RunResult } from '../../../machines/agent/outcome.js'
+import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
+import { beginIn, reviveIn, type StoredRuns, takeSession, type TakenSession } from '../agent/stored-runs.js'
+import { onceAborted } from '../base/abort.js'
+import { UsageError } from '../base/errors.js'
+import { newId } from '../base/new-id.js'
+import { handOver } from '../live/hand-over.js'
+import type { Run } from '../run/run.js'
+import { readConversation } from '../sessions/history.js'
+import { unknownSession } from '../sessions/refusals.js'
+import { Session } from '../sessions/session.js'
+import { StoreError, type StoreErrorCode } from '../sessions/store/store-error.js'
+import { say } from './answers.js'
+import type { Agents, AnyAgent } from './define-agents.js'
+import { checkedDriveOptions, type DriveOptions } from './options.js'
+import { type DriveRest, restOf } from './rest.js'
+import { stranded } from './stranded.js'
+
+/** How often a session may be taken up again before anything comes of it. */
+const mostDrives = 5
+
+/** How often whoever drives says that it is alive, in milliseconds. */
+const heartbeatMs = 10_000
+
+/**
+ * Drives a session to its next rest: begins its run, goes on with it, or tells how it stands. Calling it again changes
+ * nothing that is done: that is all a queue or an engine has to do, as often as it likes, with nothing but an id.
+ *
+ * - The first drive of a session begins it with `input`; later ones do not look at it. `turn` says which run is meant.
+ * - When `signal` aborts, nothing new is begun. A tool call that must not come twice is waited for, anything else is
+ *   dropped and will be made again; then the session is free, and the rest says `stopped`.
+ * - `retryable` of an error says whether another attempt makes sense: `session_busy` does, `corrupt_log` never.
+ * - A session that was taken up five times without one new record ends in ERROR, `poisoned`.
+ *
+ * @example
+ * const payer = createAgent({ model, store: memoryStore() })
+ * const rest = await drive(payer, { session: 'order-17', input: 'Pay the invoice.' })
+ * if (rest.stopped) console.log('again, here or elsewhere')
+ * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `store_unavailable`, …
+ * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that had
+ * aborted before, `no_store`, `invalid_option`
+ */
+export async function drive(agent: AnyAgent | Agents, options: DriveOptions): Promise<DriveRest> {
+  const { session, signal } = checkedDriveOptions(options)
+  if (signal?.aborted)
+    throw new UsageError('stopped', 'The signal had aborted before the drive began: drive again.', 'signal')
+  const choice = new Choice(agent, options.agent)
+  const taken = await takeSession(choice.stored, session, {
+    holder: 'a drive',
+    definition: () => choice.stored.definition(),
+  })
+  return new Driving(choice, taken, options).toRest()
+}
+
+/** Which agent drives: known from the first, or by what the log says. */
+class Choice {
+  readonly #agents: Agents | undefined
+  #made: MadeOf
+  readonly #isAsked: boolean
+
+  constructor(given: AnyAgent | Agents, asked: string | undefined) {
+    this.#agents = 'acceptorOf' in given ? given : undefined
+    this.#isAsked = asked !== undefined
+    const one = this.#agents
+      ? this.#agents.get(asked ?? this.#agents.names[0] ?? '').agent
+      : (given as AnyAgent)
+    const made = madeOf.get(one)
+    if (made) this.#made = made
+    else
+      throw new UsageError(
+        'invalid_option',
+        'drive takes an agent of createAgent, or defineAgents(…).',
+        'agent',
+      )
+  }
+
+  get stored(): StoredRuns {
+    return storedOrThrow(this.#made)
+  }
+
+  /** The agent that goes on with a run. */
+  goOnWith({ definition }: TakenSession['standing'], session: string): void {
+    if (!this.#agents) return
+    const acceptor = this.#agents.acceptorOf(definition)
+    const unnamed = definition?.name === undefined && this.#isAsked
+    if (acceptor) this.#take(acceptor.agent)
+    else if (!unnamed) throw stranded(session, definition, this.#agents)
+  }
+
+  /** The agent that begins one: as asked for, or as the session had it before. */
+  beginAfter({ definition }: TakenSession['standing'], session: string): void {
+    if (!this.#agents || this.#isAsked || this.#agents.names.length === 1) return
+    const before = definition?.name
+    if (before === undefined || !this.#agents.names.includes(before)) {
+      const names = this.#agents.names.join("', '")
+      throw new UsageError(
+        'invalid_option',
+        `Say which agent begins session '${session}': agent: '${names}'.`,
+        'agent',
+      )
+    }
+    this.#take(this.#agents.get(before).agent)
+  }
+
+  #take(agent: AnyAgent): void {
+    this.#made = madeOf.get(agent) ?? this.#made
+  }
+}
+
+/** One drive of one session, which is ours until it rests. */
+class Driving {
+  readonly #choice: Choice
+  readonly #taken: TakenSession
+  readonly #options: DriveOptions
+  #turn: number
+
+  constructor(choice: Choice, taken: TakenSession, options: DriveOptions) {
+    this.#choice = choice
+    this.#taken = taken
+    this.#options = options
+    this.#turn = taken.standing.runs
+  }
+
+  async toRest(): Promise<DriveRest> {
+    const { log, standing } = this.#taken
+    const { at, answers = [] } = this.#options
+    let run: Run
+    try {
+      const { run: folded } = standing
+      if (this.#isToBegin()) {
+        run = await this.#begin()
+        return await this.#follow(run)
+      }
+      if (folded === null) throw unknownSession(this.#options.session)
+      if (folded.status !== 'active') return await this.#asItStands(folded.context)
+      this.#choice.goOnWith(standing, this.#options.session)
+      refuseInteractive(folded.context.config)
+      if (standing.resumed >= mostDrives) return await this.#poisoned(folded)
+      const waitUntil = this.#longWait(folded.context)
+      if (waitUntil !== undefined) return await this.#asItStands(folded.context, { stopped: true, waitUntil })
+    } catch (error) {
+      await log.close()
+      throw error
+    }
+    const isOld = at !== undefined && at !== standing.head
+    run = await reviveIn(this.#stored, this.#taken, this.#options.session, {
+      context: this.#options.context,
+      signal: undefined,
+      inspect: undefined,
+    })
+    return this.#follow(run, isOld ? [] : answers)
+  }
+
+  get #stored(): StoredRuns {
+    return this.#choice.stored
+  }
+
+  /** Whether this drive is the one that begins a run. */
+  #isToBegin(): boolean {
+    const { runs, run } = this.#taken.standing
+    const { session, turn = Math.max(1, runs), input } = this.#options
+    if (turn <= runs) return false
+    if (turn > runs + 1 || run?.status === 'active') {
+      const why = turn > runs + 1 ? `it has had ${runs}` : `its run ${runs} has not ended`
+      throw new UsageError(
+        'out_of_turn',
+        `Session '${session}' cannot begin its run ${turn}: ${why}.`,
+        'turn',
+      )
+    }
+    if (input === undefined)
+      throw new UsageError(
+        'not_begun',
+        `Session '${session}' has no run ${turn} yet: drive it with an input.`,
+        session,
+      )
+    return true
+  }
+
+  async #begin(): Promise<Run> {
+    const { session: id, context, input } = this.#options
+    const { standing } = this.#taken
+    this.#choice.beginAfter(standing, id)
+    const { parts } = this.#stored
+    refuseInteractive(parts.config)
+    parts.model.check?.()
+    const said = readConversation(typeof input === 'function' ? await input() : input, parts.clock.now())
+    const [session, runId] = [new Session(id, standing.name), newId()]
+    this.#turn += 1
+    const start = { runId, session, said, config: parts.config, context }
+    const origin = await beginIn(this.#stored, this.#taken, start)
+    return this.#stored.run({ runId, session, origin, signal: undefined, inspect: undefined })
+  }
+
+  /** A run to its next rest, or to where it is stopped. */
+  async #follow(run: Run, answers: DriveOptions['answers'] = []): Promise<DriveRest> {
+    const { signal, heartbeat } = this.#options
+    const stops: (() => void)[] = []
+    const left = new Promise<'left'>((resolve, reject) => {
+      const leave = (): void => void handOver(run).then(() => resolve('left'), reject)
+      if (signal) stops.push(onceAborted(signal, leave))
+      this.#onLongWait(run, leave, stops)
+    })
+    left.catch(() => undefined)
+    if (heartbeat) stops.push(this.#beat(heartbeat))
+    try {
+      let outcome: RunResult | 'left' = await Promise.race([run.result, left])
+      if (outcome !== 'left' && outcome.resumable && answers.length > 0) {
+        say(run, answers)
+        outcome = await Promise.race([run.result, left])
+      }
+      if (outcome === 'left') return this.#asLeft(run)
+      if (outcome.reason === 'store_error') throw notKept(outcome, this.#options.session)
+      return restOf(this.#contextOf(run), this.#around)
+    } finally {
+      for (const stop of stops) stop()
+    }
+  }
+
+  get #around(): { turn: number; head: number } {
+    return { turn: this.#turn, head: this.#taken.log.head }
+  }
+
+  #contextOf(run: Run): AgentContext {
+    return (run.snapshot() as { context: AgentContext }).context
+  }
+
+  /** It may have come to a rest while it was being left. */
+  #asLeft(run: Run): DriveRest {
+    const context = this.#contextOf(run)
+    const isAtWork = context.state === 'RUNNING' || context.state === 'WAITING_FOR_TOOL'
+    const waitUntil = this.#longWait(context)
+    const stopped = isAtWork && { stopped: true as const, ...(waitUntil !== undefined && { waitUntil }) }
+    return restOf(context, { ...this.#around, ...stopped })
+  }
+
+  async #asItStands(
+    context: AgentContext,
+    more: Pick<DriveRest, 'stopped' | 'waitUntil'> = {},
+  ): Promise<DriveRest> {
+    await this.#taken.log.close()
+    return restOf(context, { ...this.#around, ...more })
+  }
+
+  /** Whoever takes it up dies of it: this ends it, in the log as everything else. */
+  async #poisoned(run: NonNullable<TakenSession['standing']['run']>): Promise<DriveRest> {
+    const { log } = this.#taken
+    const { parts } = this.#stored
+    const message =
+      `The session was taken up ${mostDrives} times without one new record: whatever it does next ends its process, or ` +
+      `never ends. Look at its last records; agent.fork('${this.#options.session}') goes on from there.`
+    const failure = { code: 'poisoned', message }
+    const event = { type: 'STORE_FAILED' as const, now: parts.clock.now(), failure }
+    log.append({ type: 'event', event })
+    const { context } = transition(agentMachine, run, event)[0]
+    await log.rest(context)
+    return restOf(context, this.#around)
+  }
+
+  /** When a wait ends that is too long for a process to sit through; undefined for any other. */
+  #longWait({ attempt, backOffUntil, state }: AgentContext): number | undefined {
+    const { longWaitMs = Infinity } = this.#options
+    const isWaiting = state === 'RUNNING' && attempt > 1
+    return isWaiting && backOffUntil - this.#stored.parts.clock.now() > longWaitMs ? backOffUntil : undefined
+  }
+
+  #onLongWait(run: Run, leave: () => void, stops: (() => void)[]): void {
+    const { longWaitMs } = this.#options
+    if (longWaitMs === undefined) return
+    const subscription = run.events$.subscribe({
+      next: (event) => {
+        if (event.type === 'retry' && event.delayMs > longWaitMs) queueMicrotask(leave)
+      },
+      error: () => undefined,
+    })
+    stops.push(() => subscription.unsubscribe())
+  }
+
+  #beat(heartbeat: () => void): () => void {
+    const { clock } = this.#stored.parts
+    let timer: unknown
+    const beat = (): void => {
+      timer = clock.setTimeout(beat, heartbeatMs)
+      heartbeat()
+    }
+    beat()
+    return () => clock.clearTimeout(timer)
+  }
+}
+
+/** Such a run rests only at its end, and would hold whoever drives it until somebody says the next thing. */
+function refuseInteractive({ interactive }: AgentConfig): void {
+  if (!interactive) return
+  const message =
+    'An interactive run has no rest to be driven to: leave interactive off, and begin a turn for each message.'
+  throw new UsageError('invalid_option', message, 'interactive')
+}
+
+/** What the run came to is not in the log: whoever drives next finds it as it was before. */
+function notKept({ error }: RunResult, session: string): StoreError {
+  const { code = 'store_unavailable', message = 'The session could not be written.' } = error ?? {}
+  return new StoreError(code as StoreErrorCode, message, session)
+}

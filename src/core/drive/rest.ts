@@ -1,0 +1,87 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/outcome.js'
+import { resultOf } from '../../../machines/agent/result-of.js'
+
+/**
+ * Where a drive has left its session: plain JSON of at most 1,000 bytes, because engines write down whatever crosses their
+ * boundary, and keep it. What is longer is in the store: `agent.replay(session)` reads it.
+ *
+ * @example
+ * const payer = createAgent({ model, store: memoryStore() })
+ * const rest: DriveRest = await drive(payer, { session: 'ann', input: 'Pay the invoices.' })
+ * if (rest.state === 'WAITING_FOR_INPUT') console.log(rest.pending, rest.head)
+ */
+export interface DriveRest {
+  session: string
+  /** Which run of the session: 1, 2, … */
+  turn: number
+  /** Of that run. At work only when the drive was stopped before its next rest. */
+  state: AgentState
+  reason: Reason | null
+  /** The last record of the log. Answers that carry it (`at`) count only while nothing else has come. */
+  head: number
+  /** The drive was stopped, by its signal or by a long wait: drive the session again. */
+  stopped?: true
+  /** Nothing can be done before then, in milliseconds since the epoch: the model's provider has asked for a long wait. */
+  waitUntil?: number
+  /** The answer, if it is short. */
+  output?: string
+  /** Characters of the answer that was too long: it is in `(await agent.replay(session)).run.output`. */
+  outputLength?: number
+  /** What it waits for, as far as there is room: `pendingCount` says how many there are. */
+  pending?: Pick<PendingCall, 'callId' | 'name' | 'needs' | 'fingerprint'>[]
+  pendingCount?: number
+  /** Why it ended, in ERROR and where a limit or a shield has ended it. Its message may be cut. */
+  error?: RunFailure
+  /** Of the session. */
+  totalTokens: number
+  /** Of the session, in USD; null where it is not known. */
+  cost: number | null
+}
+
+/** Bytes of JSON. */
+const most = 1000
+const bytesOf = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
+
+/** What is known besides the run itself. */
+export type Around = Pick<DriveRest, 'turn' | 'head' | 'stopped' | 'waitUntil'>
+
+/** How a run stands, in few words. */
+export function restOf(context: AgentContext, { turn, head, ...more }: Around): DriveRest {
+  const { output, pending = [], error } = resultOf(context)
+  const { totalTokens, cost } = context.usage.session
+  const rest: DriveRest = {
+    session: context.sessionId,
+    turn,
+    state: context.state ?? 'RUNNING',
+    reason: context.reason,
+    head,
+    ...more,
+    totalTokens,
+    cost,
+  }
+  if (error) rest.error = { ...error, code: cut(error.code, 60), message: cut(error.message, 200) }
+  if (pending.length > 0) addPending(rest, pending)
+  if (output) addOutput(rest, output)
+  return rest
+}
+
+function addOutput(rest: DriveRest, output: string): void {
+  if (bytesOf({ ...rest, output }) <= most) rest.output = output
+  else rest.outputLength = output.length
+}
+
+function addPending(rest: DriveRest, all: readonly PendingCall[]): void {
+  rest.pendingCount = all.length
+  const pending: NonNullable<DriveRest['pending']> = []
+  for (const { callId, name, needs, fingerprint } of all) {
+    const next = [...pending, { callId, name, needs, fingerprint }]
+    if (bytesOf({ ...rest, pending: next }) > most) break
+    pending.push({ callId, name, needs, fingerprint })
+  }
+  if (pending.length > 0) rest.pending = pending
+}
+
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text
+}

@@ -1,0 +1,75 @@
+import { UsageError } from '../base/errors.js'
+import type { AgentDefinition } from '../sessions/definition.js'
+import type { ListedSession, SessionStore } from '../sessions/store/store.js'
+import type { Agents } from './define-agents.js'
+
+/**
+ * A session that no agent of a process may go on with.
+ *
+ * @example
+ * const stranded: StrandedSession = { session: 'ann', needs: 'billing 3', updatedAt: 1_790_000_000_000 }
+ */
+export interface StrandedSession {
+  session: string
+  /** Name and version of the agent that it needs: `billing 3`. */
+  needs: string
+  /** Of its last record; milliseconds since the epoch. */
+  updatedAt: number
+}
+
+/** A run that can still go on, whoever does. */
+const open: ReadonlySet<unknown> = new Set([
+  'RUNNING',
+  'WAITING_FOR_TOOL',
+  'WAITING_FOR_INPUT',
+  'PAUSED',
+  null,
+])
+
+/** The sessions of a store whose latest run has not ended, the one written last first. */
+export async function* openSessions(store: SessionStore): AsyncGenerator<ListedSession> {
+  for (const listed of await store.list()) if (open.has(listed.summary?.state ?? null)) yield listed
+}
+
+/**
+ * The sessions of a store that have not ended and that no agent here may go on with: `drive` leaves them alone. Deploy the
+ * version that each needs, or accept it.
+ *
+ * @example
+ * const agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
+ * console.log(await strandedSessions(agents, memoryStore())) // → []
+ */
+export async function strandedSessions(agents: Agents, store: SessionStore): Promise<StrandedSession[]> {
+  const found: StrandedSession[] = []
+  for await (const { id, summary, updatedAt } of openSessions(store)) {
+    const { agent: name, version } = summary ?? {}
+    const definition = {
+      hash: '',
+      ...(name !== undefined && { name }),
+      ...(version !== undefined && { version }),
+    }
+    if (summary === null || agents.acceptorOf(definition)) continue
+    found.push({ session: id, needs: inWords(definition), updatedAt })
+  }
+  return found
+}
+
+/** What a session needs, for people. */
+export function inWords(definition: AgentDefinition | null): string {
+  const { name = 'an agent without a name', version } = definition ?? {}
+  return version === undefined ? name : `${name} ${version}`
+}
+
+/** Why a session is not driven here. Another process may have its agent, now or after the next deploy. */
+export function stranded(session: string, definition: AgentDefinition | null, agents: Agents): UsageError {
+  const here = agents.names.map((name) => {
+    const { accepts } = agents.get(name)
+    return accepts ? `${name} (accepts ${accepts.join(', ')})` : name
+  })
+  return new UsageError(
+    'stranded',
+    `Session '${session}' needs ${inWords(definition)}, and this process has ${here.join(', ')}. Deploy what it needs, or ` +
+      `accept it: defineAgents({ ${definition?.name ?? 'NAME'}: { agent, version, accepts: ['${definition?.version ?? '…'}'] } }).`,
+    session,
+  )
+}

@@ -1,0 +1,97 @@
+import { join } from 'node:path'
+import { defineAgents, defineTool } from '../../src/index.js'
+import { calls, kept, toolsModule, withProgram } from './kept.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+const agentsModule = (version: string, tools: string) => `
+import { createAgent, defineAgents, openaiChat } from ${JSON.stringify(join(process.cwd(), 'src/index.ts'))}
+import tools from './tools.mjs'
+const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:1', apiKey: 'none' })
+export default ({ store }) =>
+  defineAgents({ post: { agent: createAgent({ model, store, tools: ${tools} }), version: '${version}' } })
+`
+
+/** A session that waits for an approval, begun by no named agent, and one that has ended. */
+async function place(version = '2', tools = 'tools') {
+  const opened = await kept({
+    'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
+    'done.json': calls(['l', 'look', { at: 'the sky' }]),
+    'tools.mjs': toolsModule,
+    'agents.mjs': agentsModule(version, tools),
+  })
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const id of ['done', 'waits'])
+    await opened.run(['run', '--session', id, `--rehearsal=${id}.json`, '-t', 'tools.mjs', `${id}?`])
+  return opened
+}
+
+const check = ['sessions', 'check', '--agents', 'agents.mjs']
+
+test('sessions check says which open sessions can go on with the agents of a module', async () => {
+  const { run } = await place()
+  expect(await run(check)).toMatchObject({
+    code: 0,
+    err: '',
+    out: '1 of 1 open sessions can go on here (1 of them with other instructions, tools or another model).\n',
+  })
+  const { out } = await run([...check, '--json'])
+  expect(JSON.parse(out)).toMatchObject({
+    session: 'waits',
+    state: 'WAITING_FOR_INPUT',
+    ok: true,
+    verdict: 'changed',
+  })
+})
+
+test('sessions check tells of a call that waits for a tool that is gone, and ends with 1', async () => {
+  const { run } = await place('2', '[]')
+  const { code, out } = await run(check)
+  expect(code).toBe(1)
+  expect(out).toContain(
+    "waits  an agent without a name  missing_tool: A call of it waits for the tool 'send_mail'",
+  )
+  expect(out).toContain('0 of 1 open sessions can go on here')
+})
+
+test('sessions check tells of a session that nobody here accepts, and of one that cannot be read', async () => {
+  const opened = await place()
+  const { run, withStore } = opened
+  const needsApproval = {
+    name: 'pay',
+    description: 'Pays.',
+    input: { type: 'object' },
+    needsApproval: true,
+  } as const
+  const tools = [defineTool({ ...needsApproval, execute: () => 'paid' })]
+  await withProgram(opened, [{ toolCalls: [{ name: 'pay', arguments: {} }] }], { tools }, async (agent) => {
+    defineAgents({ billing: { agent, version: '3' } })
+    await agent.run('Pay.', { session: 'bills' }).result
+  })
+  await withStore((store) => {
+    const [first] = store.read('waits')
+    const lease = store.acquire('bad', { holder: 'x', ttlMs: 1000 })
+    if (first) store.append(lease, [{ ...first, data: '{}' }], store.get('waits')?.summary ?? undefined)
+    store.release(lease)
+  })
+  const { code, out } = await run(check)
+  expect(code).toBe(1)
+  expect(out).toContain('bad  ')
+  expect(out).toContain('corrupt_log: ')
+  expect(out).toContain('bills  billing 3  stranded: It needs billing 3.\n')
+  expect(out).toContain('1 of 3 open sessions can go on here')
+})
+
+test('sessions check wants a module of agents', async () => {
+  const { run } = await place()
+  expect(await run(['sessions', 'check'])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--agents MODULE') as string,
+  })
+  expect(await run(['sessions', 'check', '--agents', 'tools.mjs'])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('defineAgents') as string,
+  })
+  expect(await run(['sessions', 'check', 'waits', '--agents', 'agents.mjs'])).toMatchObject({ code: 2 })
+})

@@ -1,0 +1,480 @@
+import { SimulatedClock } from 'xstate'
+import {
+  createAgent,
+  defineAgents,
+  defineTool,
+  drive,
+  memoryStore,
+  strandedSessions,
+} from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { distant } from '../support/distant.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { stage } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+const toolCalls = (...calls: ReturnType<typeof call>[]) => ({
+  toolCalls: calls,
+  finishReason: 'tool_calls' as const,
+})
+const leaseOf = (store: SyncSessionStore, id: string) => store.get(id)?.holder
+const types = (store: SyncSessionStore, id: string) => store.read(id).map(({ data }) => eventType(data))
+const eventType = (data: string) => (JSON.parse(data) as { event?: { type: string } }).event?.type ?? '–'
+
+/** Lets happen what is ready, until this holds: some of the code is loaded when it is first needed. */
+async function until(holds: () => unknown): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
+}
+
+/** The request that a model has been sent, once it has. */
+async function asked(model: ManualModel) {
+  await until(() => model.pending)
+  if (model.pending === null) throw new Error('Nobody asks the model.')
+  return model.pending
+}
+
+/** A process of its own: an agent with a model that answers when the test says so. */
+function program(
+  store: SyncSessionStore,
+  tools = [] as ReturnType<typeof tool>[],
+  clock = new SimulatedClock(),
+) {
+  const model = new ManualModel()
+  return { model, clock, agent: createAgent({ model, store, tools, clock }) }
+}
+
+/** A tool whose calls end when the test says so. */
+function gate(options: Parameters<typeof tool>[2] = {}) {
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const pay = tool(
+    'pay',
+    ({ text }) => {
+      begun.push(String(text))
+      return new Promise<string>((resolve) => ends.push(() => resolve(`paid ${String(text)}`)))
+    },
+    options,
+  )
+  return { begun, pay, end: () => ends.shift()?.() }
+}
+
+describe('drive', () => {
+  test.each([
+    ['at once', () => memoryStore()],
+    ['later', () => distant(memoryStore())],
+  ])('begins, goes on, and returns what there is, with a store that answers %s', async (_, open) => {
+    const done: string[] = []
+    const pay = tool('pay', ({ text }) => void done.push(String(text)), { needsApproval: true })
+    const play = await stage(
+      [{ toolCalls: [{ id: 'a', name: 'pay', arguments: { text: 'May' } }] }, { text: 'Paid.' }],
+      { store: open(), tools: [pay] },
+    )
+    const waiting = await drive(play.agent, { session: 's', input: 'Pay.' })
+    expect(waiting).toMatchObject({ session: 's', turn: 1, state: 'WAITING_FOR_INPUT', pendingCount: 1 })
+    expect(waiting.pending).toMatchObject([{ callId: 'a', name: 'pay', needs: 'approval' }])
+    // An engine that calls twice begins nothing twice.
+    expect(await drive(play.agent, { session: 's', input: 'Pay.' })).toEqual(waiting)
+
+    const answers = [{ type: 'approve', callId: 'a' }] as const
+    const ended = await drive(play.agent, { session: 's', answers, at: waiting.head })
+    expect(ended).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: 'Paid.' })
+    expect(await drive(play.agent, { session: 's', answers, at: waiting.head })).toEqual(ended)
+    expect(await drive(play.agent, { session: 's', input: 'Pay.', turn: 1 })).toEqual(ended)
+    expect(done).toEqual(['May'])
+    expect(play.requests).toHaveLength(2)
+  })
+
+  test('begins each turn of a conversation once, whenever it is called', async () => {
+    const store = memoryStore()
+    const play = await stage([{ text: 'One.' }, { text: 'Two.' }], { store })
+    const asked: string[] = []
+    const turn = (n: number) => ({
+      session: 's',
+      turn: n,
+      input: () => {
+        asked.push(`${n}`)
+        return `Turn ${n}.`
+      },
+    })
+    await expect(drive(play.agent, turn(2))).rejects.toMatchObject({ code: 'out_of_turn', retryable: true })
+    expect(await drive(play.agent, turn(1))).toMatchObject({ turn: 1, output: 'One.' })
+    expect(await drive(play.agent, turn(2))).toMatchObject({ turn: 2, output: 'Two.' })
+    // Late: the conversation has gone on since.
+    expect(await drive(play.agent, turn(1))).toMatchObject({ turn: 2, output: 'Two.' })
+    expect(asked).toEqual(['1', '2'])
+    expect(store.get('s')?.summary?.runs).toBe(2)
+  })
+
+  test('what crosses its boundary is at most 1,000 bytes, however much is behind it', async () => {
+    const store = memoryStore()
+    const { agent, model } = program(store, [tool('pay', () => '', { needsApproval: true })])
+    const driving = drive(agent, { session: 's'.repeat(200), input: 'x'.repeat(100_000) })
+    const calls = Array.from({ length: 40 }, (_, i) =>
+      call(`call-${i}-${'é'.repeat(40)}`, 'pay', { text: `x${i}` }),
+    )
+    ;(await asked(model)).answer(toolCalls(...calls))
+    const rest = await driving
+    const size = Buffer.byteLength(JSON.stringify(rest))
+    expect(size).toBeLessThanOrEqual(1000)
+    expect(rest.pendingCount).toBe(40)
+    expect(rest.pending?.length).toBeGreaterThan(0)
+
+    const long = drive(agent, { session: 'long', input: 'Go.' })
+    ;(await asked(model)).answer({
+      text: 'y'.repeat(5000),
+    })
+    const ended = await long
+    expect(ended).toMatchObject({ state: 'COMPLETED', outputLength: 5000 })
+    expect(ended).not.toHaveProperty('output')
+    expect((await agent.replay('long')).run?.output).toHaveLength(5000)
+  })
+
+  test('an abort drops a request, begins nothing, and gives the session free', async () => {
+    const store = memoryStore()
+    const first = program(store)
+    const stop = new AbortController()
+    const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    await asked(first.model)
+    expect(leaseOf(store, 's')).not.toBeNull()
+    stop.abort()
+    expect(await driving).toMatchObject({ state: 'RUNNING', stopped: true })
+    expect(first.model.attempts[0]?.signal.aborted).toBe(true)
+    expect(leaseOf(store, 's')).toBeNull()
+
+    const second = program(store)
+    const rest = drive(second.agent, { session: 's', input: 'Go.' })
+    ;(await asked(second.model)).answer({
+      text: 'Done.',
+    })
+    expect(await rest).toMatchObject({ state: 'COMPLETED', output: 'Done.', turn: 1 })
+    expect(first.model.attempts).toHaveLength(1)
+  })
+
+  test('an abort waits for a call that must not come twice, and says of those after it that they never ran', async () => {
+    const store = memoryStore()
+    const { begun, pay, end } = gate()
+    const first = program(store, [pay])
+    const { model, clock } = first
+    const limited = createAgent({ model, clock, store, tools: [pay], toolCalls: { concurrency: 1 } })
+    const stop = new AbortController()
+    const driving = drive(limited, { session: 's', input: 'Go.', signal: stop.signal })
+    ;(await asked(first.model)).answer(
+      toolCalls(call('a', 'pay', { text: 'May' }), call('b', 'pay', { text: 'June' })),
+    )
+    await until(() => begun.length > 0)
+    expect(begun).toEqual(['May'])
+    stop.abort()
+    await settled()
+    expect(leaseOf(store, 's')).not.toBeNull()
+    end()
+    expect(await driving).toMatchObject({ state: 'RUNNING', stopped: true })
+    expect(leaseOf(store, 's')).toBeNull()
+
+    const second = program(store, [pay])
+    const rest = drive(second.agent, { session: 's' })
+    const results = (await asked(second.model)).request.messages.filter(({ role }) => role === 'tool')
+    expect(results?.map(({ content }) => content)).toEqual([
+      'paid May',
+      'Not executed: the process was stopped before this call began. Call it again if it is still wanted.',
+    ])
+    second.model.pending?.answer({ text: 'Done.' })
+    expect(await rest).toMatchObject({ state: 'COMPLETED' })
+    expect(begun).toEqual(['May'])
+  })
+
+  test('an abort drops calls that may come twice: the next drive makes them again', async () => {
+    const store = memoryStore()
+    const { begun, pay, end } = gate({ idempotent: true })
+    const first = program(store, [pay])
+    const stop = new AbortController()
+    const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    ;(await asked(first.model)).answer(toolCalls(call('a', 'pay', { text: 'May' })))
+    await until(() => begun.length > 0)
+    stop.abort()
+    expect(await driving).toMatchObject({ state: 'WAITING_FOR_TOOL', stopped: true })
+
+    const second = program(store, [pay])
+    const rest = drive(second.agent, { session: 's' })
+    await until(() => begun.length > 1)
+    end()
+    end()
+    ;(await asked(second.model)).answer({ text: 'Done.' })
+    expect(await rest).toMatchObject({ state: 'COMPLETED' })
+    expect(begun).toEqual(['May', 'May'])
+  })
+
+  test('an abort leaves a sub-agent where it stands, and the next drive goes on with it', async () => {
+    const store = memoryStore()
+    const team = () => {
+      const child = program(store)
+      const model = new ManualModel()
+      const tools = [child.agent.asTool({ name: 'research', description: 'Looks things up.', maxSteps: 5 })]
+      return { child, model, agent: createAgent({ model, store, tools, clock: child.clock }) }
+    }
+    const first = team()
+    const stop = new AbortController()
+    const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    ;(await asked(first.model)).answer(toolCalls(call('a', 'research', { task: 'Find out.' })))
+    await asked(first.child.model)
+    stop.abort()
+    expect(await driving).toMatchObject({ stopped: true })
+    const held = store.list().filter(({ holder }) => holder !== null)
+    expect(held).toEqual([])
+
+    const second = team()
+    const rest = drive(second.agent, { session: 's' })
+    ;(await asked(second.child.model)).answer({ text: 'Found.' })
+    ;(await asked(second.model)).answer({ text: 'Done.' })
+    expect(await rest).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(store.list().map(({ summary }) => summary?.state)).toEqual(['COMPLETED', 'COMPLETED'])
+  })
+
+  test('a session that is taken up five times without one new record ends in ERROR, and says so', async () => {
+    const store = memoryStore()
+    const stop = new AbortController()
+    const opening = program(store)
+    const begun = drive(opening.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    await asked(opening.model)
+    stop.abort()
+    await begun
+    for (let i = 0; i < 5; i += 1) {
+      const again = new AbortController()
+      const next = program(store)
+      const driving = drive(next.agent, { session: 's', signal: again.signal })
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await asked(next.model)
+      again.abort()
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      expect(await driving).toMatchObject({ stopped: true })
+    }
+    const last = program(store)
+    const ended = await drive(last.agent, { session: 's' })
+    expect(ended).toMatchObject({ state: 'ERROR', reason: 'store_error', error: { code: 'poisoned' } })
+    expect(ended.error?.message).toContain('5 times without one new record')
+    expect(last.model.attempts).toEqual([])
+    expect(types(store, 's').slice(-6)).toEqual([...Array<string>(5).fill('RESUMED'), 'STORE_FAILED'])
+    expect(store.get('s')?.summary?.state).toBe('ERROR')
+    expect(await drive(last.agent, { session: 's' })).toEqual(ended)
+  })
+
+  test('a wait that the provider asks for need not be sat through', async () => {
+    const store = memoryStore()
+    const first = program(store)
+    const driving = drive(first.agent, { session: 's', input: 'Go.', longWaitMs: 30_000 })
+    ;(await asked(first.model)).fail({
+      kind: 'rate_limit',
+      code: 'http_429',
+      status: 429,
+      retryAfterMs: 50_000,
+    })
+    const rest = await driving
+    expect(rest).toMatchObject({ state: 'RUNNING', stopped: true, waitUntil: 50_000 })
+    expect(leaseOf(store, 's')).toBeNull()
+    // Too early: nothing is done.
+    expect(await drive(first.agent, { session: 's', longWaitMs: 30_000 })).toEqual(rest)
+
+    const later = program(store)
+    later.clock.set(50_000)
+    const ending = drive(later.agent, { session: 's', longWaitMs: 30_000 })
+    await until(() => types(store, 's').at(-1) === 'RESUMED')
+    later.clock.increment(1)
+    ;(await asked(later.model)).answer({
+      text: 'Done.',
+    })
+    expect(await ending).toMatchObject({ state: 'COMPLETED' })
+  })
+
+  test('says at a rest what it is given, and passes over what nothing waits for', async () => {
+    const store = memoryStore()
+    const look = defineTool({ name: 'look', description: 'Looks.', input: { type: 'object' }, client: true })
+    const { agent, model } = program(store, [
+      tool('pay', () => 'paid', { needsApproval: true }),
+      tool('wait'),
+      look as never,
+    ])
+    const begun = drive(agent, { session: 's', input: 'Go.' })
+    ;(await asked(model)).answer(toolCalls(call('a', 'pay'), call('b', 'look'), call('c', 'look', { n: 2 })))
+    const { head } = await begun
+    const strange = drive(agent, { session: 's', answers: [{ type: 'bow' } as never] })
+    await expect(strange).rejects.toMatchObject({ code: 'invalid_input', subject: 'answers' })
+    const going = drive(agent, {
+      session: 's',
+      at: head,
+      answers: [
+        { type: 'resume' },
+        { type: 'approve', callId: 'x' },
+        { type: 'reject', callId: 'a', why: 'Too much.' },
+        { type: 'toolOutput', callId: 'b', value: 'a cat' },
+        { type: 'toolOutput', callId: 'c', value: 'no camera', isError: true },
+      ],
+    })
+    const { request } = await asked(model)
+    const results = request.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
+    expect(results).toEqual([
+      'Rejected by the user: Too much.',
+      'a cat',
+      expect.stringContaining('no camera'),
+    ])
+    model.pending?.answer({ text: 'Done.' })
+    expect(await going).toMatchObject({ state: 'COMPLETED' })
+
+    const pause = async () => {
+      const run = agent.run('Go on.', { session: 's' })
+      const request = await asked(model)
+      run.pause()
+      request.answer(toolCalls(call('d', 'wait')))
+      expect((await run.result).state).toBe('PAUSED')
+    }
+    await pause()
+    const steered = drive(agent, { session: 's', answers: [{ type: 'steer', text: 'Be brief.' }] })
+    expect((await asked(model)).request.messages.at(-1)?.content).toBe('Be brief.')
+    model.pending?.answer({ text: 'Brief.' })
+    expect(await steered).toMatchObject({ output: 'Brief.' })
+
+    await pause()
+    expect(await drive(agent, { session: 's', answers: [{ type: 'cancel' }] })).toMatchObject({
+      state: 'CANCELLED',
+    })
+    const talks = createAgent({ model, store, interactive: true })
+    await expect(drive(talks, { session: 't', input: 'Go.' })).rejects.toMatchObject({
+      subject: 'interactive',
+    })
+    expect(leaseOf(store, 't')).toBeUndefined()
+  })
+
+  test('beats while it drives, and never after', async () => {
+    const { agent, model, clock } = program(memoryStore())
+    let beats = 0
+    const driving = drive(agent, { session: 's', input: 'Go.', heartbeat: () => (beats += 1) })
+    await asked(model)
+    expect(beats).toBe(1)
+    clock.increment(10_000)
+    clock.increment(10_000)
+    expect(beats).toBe(3)
+    model.pending?.answer({ text: 'Done.' })
+    await driving
+    clock.increment(60_000)
+    expect(beats).toBe(3)
+  })
+
+  test('says whether another attempt makes sense', async () => {
+    const store = memoryStore()
+    const { agent, model } = program(store)
+    const begun = drive(agent, { session: 's', input: 'Go.' })
+    await asked(model)
+    const refusal = (options: object) =>
+      drive(agent, options as never).then(
+        () => null,
+        ({ code, subject, retryable }: Record<string, unknown>) => ({ code, subject, retryable }),
+      )
+    expect(await refusal({ session: 's' })).toEqual({ code: 'session_busy', subject: 's', retryable: true })
+    const damaged = store.read('s').map((record) => ({ ...record, data: '{}' }))
+    const lease = store.acquire('bad', { holder: 'x', ttlMs: 1000 })
+    store.append(lease, damaged)
+    store.release(lease)
+    expect(await refusal({ session: 'bad' })).toMatchObject({ code: 'corrupt_log', retryable: false })
+    expect(await refusal({ session: 'new' })).toMatchObject({ code: 'not_begun', retryable: false })
+    expect(await refusal({ session: 'new', inputs: 1 })).toMatchObject({
+      code: 'invalid_option',
+      subject: 'inputs',
+    })
+    expect(await refusal({ session: 'new', turn: 0 })).toMatchObject({ subject: 'turn' })
+    expect(await refusal({ session: '-' })).toMatchObject({ code: 'invalid_session', retryable: false })
+    expect(await refusal({ session: 'new', signal: AbortSignal.abort() })).toMatchObject({
+      code: 'stopped',
+      retryable: true,
+    })
+    expect(store.get('new')).toBeNull()
+    expect(await refusal({ session: 'new', input: '' })).toMatchObject({ code: 'invalid_input' })
+    expect(leaseOf(store, 'new')).toBeUndefined()
+    ;(await asked(model)).answer({ text: 'Done.' })
+    await begun
+  })
+})
+
+describe('defineAgents', () => {
+  test('a process drives only what it accepts, and the rest is listed with what it needs', async () => {
+    const store = memoryStore()
+    const [old, fresh] = [program(store), program(store)]
+    const before = defineAgents({ billing: { agent: old.agent, version: '2' } })
+    const stop = new AbortController()
+    const begun = drive(before, { session: 's', input: 'Go.', signal: stop.signal })
+    await asked(old.model)
+    stop.abort()
+    await begun
+    expect(store.get('s')?.summary).toMatchObject({ agent: 'billing', version: '2' })
+
+    const { agent } = fresh
+    const after = defineAgents({ billing: { agent, version: '4', accepts: ['3', '4'] } })
+    await expect(drive(after, { session: 's' })).rejects.toMatchObject({
+      code: 'stranded',
+      subject: 's',
+      retryable: true,
+      message: expect.stringContaining(
+        'needs billing 2, and this process has billing (accepts 3, 4)',
+      ) as string,
+    })
+    expect(await strandedSessions(after, store)).toMatchObject([{ session: 's', needs: 'billing 2' }])
+    expect(leaseOf(store, 's')).toBeNull()
+    expect(fresh.model.attempts).toEqual([])
+
+    const both = defineAgents({ billing: { agent, version: '4', accepts: ['2', '3', '4'] } })
+    expect(await strandedSessions(both, store)).toEqual([])
+    const driving = drive(both, { session: 's' })
+    ;(await asked(fresh.model)).answer({ text: 'Done.' })
+    expect(await driving).toMatchObject({ state: 'COMPLETED' })
+    expect(await strandedSessions(after, store)).toEqual([])
+  })
+
+  test('a session belongs to the agent that began it; a log that does not say goes to the one that is asked for', async () => {
+    const store = memoryStore()
+    const [support, billing, unnamed] = [program(store), program(store), program(store)]
+    const begun = unnamed.agent.run('Go.', { session: 'old' })
+    ;(await asked(unnamed.model)).answer({ text: 'One.' })
+    await begun.result
+    const agents = defineAgents({ support: support.agent, billing: billing.agent })
+    await expect(drive(agents, { session: 's', input: 'Go.' })).rejects.toMatchObject({
+      code: 'invalid_option',
+      subject: 'agent',
+    })
+    await expect(drive(agents, { session: 's', input: 'Go.', agent: 'sales' })).rejects.toMatchObject({
+      code: 'unknown_agent',
+    })
+    for (const [session, turn] of [
+      ['s', 1],
+      ['old', 2],
+    ] as const) {
+      const driving = drive(agents, { session, turn, input: 'Go.', agent: 'billing' })
+      ;(await asked(billing.model)).answer({ text: 'Billed.' })
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      expect(await driving).toMatchObject({ output: 'Billed.' })
+      expect(store.get(session)?.summary?.agent).toBe('billing')
+    }
+    const next = drive(agents, { session: 's', turn: 2, input: 'Go on.' })
+    ;(await asked(billing.model)).answer({ text: 'Again.' })
+    expect(await next).toMatchObject({ turn: 2, output: 'Again.' })
+    expect(support.model.attempts).toEqual([])
+  })
+
+  test('refuses what cannot be told apart', () => {
+    const { agent } = program(memoryStore())
+    const refused = (entries: object) => {
+      try {
+        defineAgents(entries as never)
+        return null
+      } catch (error) {
+        const { code, subject } = error as { code: string; subject: string }
+        return `${code} ${subject}`
+      }
+    }
+    expect(refused({})).toBe('invalid_config agents')
+    expect(refused({ a: 1 })).toBe('invalid_config a')
+    expect(refused({ a: { agent } })).toBe('invalid_config a.version')
+    expect(refused({ a: { agent, version: '4', accepts: 3 } })).toBe('invalid_config a.accepts')
+    expect(refused({ a: { agent, version: '4', accepts: ['3'] } })).toBe('invalid_config a.accepts')
+    expect(refused({ 'a b': agent })).toBe('invalid_config a b')
+    expect(refused({ a: agent, b: agent })).toBe('invalid_config b')
+    expect(refused({ a: agent })).toBeNull()
+  })
+})
