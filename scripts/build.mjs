@@ -35,6 +35,7 @@ await build({
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',
     'src/studio/index.ts',
+    'src/ui/index.ts',
     'src/cli/main.ts',
   ],
   outdir: 'dist',

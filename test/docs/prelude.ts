@@ -13,6 +13,7 @@ export const entries: Record<string, string> = {
   'statewright/stores/postgres': 'src/stores/postgres/index.ts',
   'statewright/studio': 'src/studio/index.ts',
   'statewright/testing': 'src/testing/index.ts',
+  'statewright/ui': 'src/ui/index.ts',
 }
 
 /** What a document may use without importing it again: these, and everything that the core exports. */

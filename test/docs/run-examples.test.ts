@@ -18,6 +18,7 @@ import * as fileStores from '../../src/stores/file/index.js'
 import * as postgresStores from '../../src/stores/postgres/index.js'
 import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
+import * as ui from '../../src/ui/index.js'
 import { examples, importsOfAll, moduleOf } from '../types/doc-examples.js'
 import { root } from './snippets.js'
 
@@ -38,6 +39,7 @@ const modules = {
   'statewright/stores/postgres': postgresStores,
   'statewright/studio': studio,
   'statewright/testing': testing,
+  'statewright/ui': ui,
 }
 
 /** What examples open and leave to their reader to close. */

@@ -98,6 +98,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toMatch(/^RUN_STARTED\n[^]*TEXT_MESSAGE_CONTENT\n[^]*RUN_FINISHED\n$/)
     },
   },
+  'docs/chat.md › Chat': { because: 'test/ui/chat-handler.test.ts' },
+  'docs/chat.md › Without the handler': {
+    turns: [says('Nothing did.')],
+    shows: ['shown'],
+    expect: ({ said, values }) => {
+      expect(said).toBe('Nothing did.')
+      expect(values.shown).toMatchObject([{ role: 'user' }, { role: 'assistant' }])
+    },
+  },
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
     expect: ({ said }) => {

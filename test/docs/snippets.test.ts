@@ -9,6 +9,7 @@ import * as rehearsal from '../../src/rehearsal/index.js'
 import * as fileStore from '../../src/stores/file/index.js'
 import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
+import * as ui from '../../src/ui/index.js'
 import { runSnippet } from './run-snippet.js'
 import { type Elsewhere, loose, type Scene, scenes } from './scenes.js'
 import { root, snippets, snippetsOf } from './snippets.js'
@@ -26,6 +27,7 @@ const modules = {
   'statewright/stores/file': fileStore,
   'statewright/studio': studio,
   'statewright/testing': testing,
+  'statewright/ui': ui,
 }
 for (const [name, module] of Object.entries(modules)) {
   jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })

@@ -9,6 +9,7 @@ export const documents = [
   'docs/README.md',
   'docs/agui.md',
   'docs/architecture.md',
+  'docs/chat.md',
   'docs/command-line.md',
   'docs/configuration.md',
   'docs/context.md',

@@ -102,3 +102,11 @@ describe('statewright/agui', () => {
     expect(packages).toEqual({ first: [], later: [] })
   })
 })
+
+describe('the chat of a page', () => {
+  it('stands on nothing of Node, and on no package of its own', async () => {
+    const { code, packages } = await bundle("export * from './src/ui/index.ts'", { packages: 'external' })
+    expect(code).toContain('tool-approval-request')
+    expect(packages).toEqual({ first: [], later: [] })
+  })
+})

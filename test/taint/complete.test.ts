@@ -161,6 +161,7 @@ const rowOfEntryPoint: Rows<string> = {
   './mcp': 'other: MCP',
   './memory': 'no: what memory finds is nobody’s to withhold',
   './studio': 'exit: studio',
+  './ui': 'exit: chat',
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',
@@ -192,6 +193,7 @@ const exits = [
   'records',
   'studio',
   'stately',
+  'chat',
 ]
 
 const tables: Record<string, Rows<string>> = {

@@ -16,6 +16,7 @@ import {
   openaiResponses,
   type OpenAIResponsesOptions,
   patternShield,
+  type Replayed,
   type Run,
   type Shield,
   ToolError,
@@ -30,6 +31,8 @@ import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { sessionData } from '../../src/studio/export-session.js'
+import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { cli } from '../cli/support.js'
 import { httpServer, json } from '../mcp/http-server.js'
 import { open } from '../mcp/support.js'
@@ -152,6 +155,7 @@ class World {
       replayed: { messages: replayed.messages, run: replayed.run },
       read: (await agent.readSession('s')).toJSON(),
       listed: await options.store?.list(),
+      chat: this.#chat(replayed),
       inspected: this.#inspected,
       chart: agent.machine.config,
       ...(await this.#ofStore(options.store as SessionStore)),
@@ -164,6 +168,17 @@ class World {
       })
     if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.seq))
     return exits
+  }
+
+  /** What a page is told, whichever client it has, and what it shows after a reload. */
+  #chat({ messages, run }: Replayed): unknown {
+    const chunks: UIMessageChunk[] = []
+    for (const protocol of ['v6', 'v7'] as const) {
+      const fold = new AnswerFold({ protocol, turn: null, showsTurn: true }, (chunk) => chunks.push(chunk))
+      for (const event of this.#events) fold.take(event)
+      fold.end()
+    }
+    return { chunks, shown: toUIMessages(messages, run?.pending) }
   }
 
   async close(): Promise<void> {

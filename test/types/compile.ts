@@ -29,6 +29,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/inspect': 'src/inspect/index.ts',
   'statewright/inspect/node': 'src/inspect/node.ts',
   'statewright/studio': 'src/studio/index.ts',
+  'statewright/ui': 'src/ui/index.ts',
 }
 
 /** What the compiler says about each of these modules, in order; none for one that it has nothing against. */

@@ -28,6 +28,8 @@ export interface UserInputMessage {
   role?: 'user'
   /** A text, or parts: texts, images, audio, files. */
   content: string | readonly InputPart[]
+  /** As the message is called where it comes from, 1 to 200 characters: kept as `data.clientId`, and sent to no model. */
+  clientId?: string
 }
 
 /** The input as messages; a UsageError says what is wrong with it. */
@@ -48,7 +50,7 @@ function isPart(item: unknown): boolean {
 
 export function toMessage(message: unknown, at: string): NewMessage {
   if (typeof message !== 'object' || message === null) throw bad(`${at} must be a message object.`, at)
-  const { role = 'user', content } = message as { role?: unknown; content?: unknown }
+  const { role = 'user', content, clientId } = message as Record<'role' | 'content' | 'clientId', unknown>
   if (role !== 'user') {
     throw bad(
       `${at}.role is '${String(role)}': only the user speaks here, and the run knows its earlier turns.`,
@@ -56,7 +58,15 @@ export function toMessage(message: unknown, at: string): NewMessage {
     )
   }
   const said = readContent(content, `${at}.content`)
-  return { content: typeof said === 'string' ? nonEmpty(said, `${at}.content`) : plainCopy(said, at) }
+  return {
+    content: typeof said === 'string' ? nonEmpty(said, `${at}.content`) : plainCopy(said, at),
+    ...(clientId !== undefined && { data: { clientId: readClientId(clientId, `${at}.clientId`) } }),
+  }
+}
+
+function readClientId(id: unknown, at: string): string {
+  if (typeof id === 'string' && id.length > 0 && id.length <= 200) return id
+  throw bad(`${at} must be a text of 1 to 200 characters.`, at)
 }
 
 /** What a user said, checked. */

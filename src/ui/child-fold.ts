@@ -1,0 +1,95 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { CallInQuestion } from '../../machines/agent/outcome.js'
+import type { UIMessageChunk } from './chunks.js'
+import { endingOf, inputOf, outputOf } from './parts.js'
+
+type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
+
+/** What a sub-agent is doing, as a page is shown it beside the call. */
+interface Child {
+  callId: string
+  path: string[]
+  /** Its last words. */
+  text: string
+  calls: { callId: string; name: string; status: string }[]
+}
+
+/**
+ * What sub-agents do: one `data-child` a call, told anew when something of it changes; their words as they come, which are
+ * not kept; and the calls that a person is asked about, as calls of the message.
+ */
+export class ChildFold {
+  readonly #write: (chunk: UIMessageChunk) => void
+  readonly #children = new Map<string, Child>()
+  /** Calls of sub-agents that are in the message. */
+  readonly #shown = new Set<string>()
+
+  constructor(write: (chunk: UIMessageChunk) => void) {
+    this.#write = write
+  }
+
+  know(callId: string): void {
+    this.#shown.add(callId)
+  }
+
+  show({ callId, name, path = [], arguments: text }: CallInQuestion): void {
+    this.know(callId)
+    const title = [...path, name].join(' › ')
+    const { input } = inputOf(text)
+    this.#write({
+      type: 'tool-input-available',
+      toolCallId: callId,
+      toolName: name,
+      input,
+      dynamic: true,
+      title,
+    })
+  }
+
+  take({ callId, path, event }: ChildEvent): void {
+    switch (event.type) {
+      case 'stream_chunk': {
+        const { text, reset } = event
+        if (text === '' && !reset) return
+        const data = { callId, path, text, ...(reset && { reset }) }
+        this.#write({ type: 'data-child-text', data, transient: true })
+        return
+      }
+      case 'assistant_message':
+        this.#change(callId, path, (child) => {
+          child.text = event.message.content ?? ''
+        })
+        return
+      case 'tool_call':
+        this.#change(callId, path, ({ calls }) => {
+          const { id, function: asked } = event.call
+          calls.push({ callId: id, name: asked.name, status: 'called' })
+        })
+        return
+      case 'tool_result':
+        this.#change(callId, path, ({ calls }) => {
+          const call = calls.find((one) => one.callId === event.callId)
+          if (call) call.status = event.status
+          // Called before this page began to listen.
+          else calls.push({ callId: event.callId, name: event.name, status: event.status })
+        })
+        this.#result(`${callId}/${event.callId}`, event)
+    }
+  }
+
+  #change(callId: string, path: string[], change: (child: Child) => void): void {
+    const child = this.#children.get(callId) ?? { callId, path, text: '', calls: [] }
+    change(child)
+    this.#children.set(callId, child)
+    this.#write({ type: 'data-child', id: callId, data: structuredClone(child) })
+  }
+
+  #result(toolCallId: string, { status, content }: Extract<AgentEvent, { type: 'tool_result' }>): void {
+    if (!this.#shown.has(toolCallId)) return
+    const ending = endingOf(status)
+    if (ending === 'available')
+      this.#write({ type: 'tool-output-available', toolCallId, output: outputOf(content) })
+    else if (ending === 'denied') this.#write({ type: 'tool-output-denied', toolCallId })
+    else this.#write({ type: 'tool-output-error', toolCallId, errorText: content })
+  }
+}

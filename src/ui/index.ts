@@ -1,0 +1,15 @@
+/** The server's side of the AI SDK's `useChat`. Runs wherever there is `fetch`. */
+export type { Authorize, Grant } from '../web/authorize.js'
+export type { ChatAgent } from '../web/chats.js'
+export type { OnError } from '../web/refused.js'
+export { chatHandler, type ChatHandlerOptions } from './chat-handler.js'
+export type {
+  FinishReason,
+  MessageMetadata,
+  Protocol,
+  UIMessage,
+  UIMessageChunk,
+  UIMessagePart,
+} from './chunks.js'
+export { toUIMessageStream, uiMessageStreamResponse, type UIStreamOptions } from './stream.js'
+export { toUIMessages } from './ui-messages.js'

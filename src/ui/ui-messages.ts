@@ -1,0 +1,113 @@
+import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
+import type { PendingCall } from '../../machines/agent/outcome.js'
+import type { ResultStatus } from '../../machines/agent/results.js'
+import { approvalIdOf } from '../web/approval-id.js'
+import { answerIdOf, clientIdOf, isSteering } from '../web/turn.js'
+import type { Protocol, UIMessage, UIMessagePart } from './chunks.js'
+import { endingOf, filesOf, inputOf, outputOf, sourcesOf, userParts } from './parts.js'
+import { wordsOf } from './words-fold.js'
+
+/**
+ * A transcript as `useChat` takes it: one message of the assistant for all that was said and done in answer to one of the
+ * user's, with the ids that the stream gives them. The questions that wait come from `pending`, so that they survive a
+ * reload.
+ *
+ * `messages`: those of a result, of `agent.replay` or of a session; `pending`: of a result in WAITING_FOR_INPUT; `protocol`:
+ * `'v6'` for the client of `ai` 6.
+ *
+ * @example
+ * const { messages, run } = await agent.replay('ann')
+ * const shown: UIMessage[] = toUIMessages(messages, run?.pending)
+ */
+export function toUIMessages(
+  messages: readonly Message[],
+  pending: readonly PendingCall[] = [],
+  { protocol = 'v7' }: { protocol?: Protocol } = {},
+): UIMessage[] {
+  const shown: UIMessage[] = []
+  /** The message that answers the user's last one, once there is something in it. */
+  let answerId: string | null = null
+  const answer = (message: Message): UIMessage => {
+    const last = shown.at(-1)
+    if (last?.role === 'assistant') return last
+    const begun: UIMessage = { id: answerId ?? answerIdOf(message), role: 'assistant', parts: [] }
+    shown.push(begun)
+    return begun
+  }
+  for (const message of messages) {
+    if (message.role === 'system' || (message.internal && message.role !== 'tool')) continue
+    if (message.role === 'assistant') addAnswer(answer(message).parts, message)
+    else if (message.role === 'tool') addResult(answer(message).parts, message)
+    else if (isSteering(message)) {
+      const parts = userParts(message.content)
+      const { id } = message
+      answer(message).parts.push(
+        protocol === 'v7'
+          ? { type: 'steering-message', id, parts }
+          : { type: 'data-steering', id, data: { parts } },
+      )
+    } else {
+      answerId = answerIdOf(message)
+      shown.push({ id: clientIdOf(message) ?? message.id, role: 'user', parts: userParts(message.content) })
+    }
+  }
+  const last = shown.at(-1)
+  if (last?.role === 'assistant') for (const call of pending) addQuestion(last.parts, call)
+  return shown
+}
+
+function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
+  const { id, reasoning = '', media, annotations } = message
+  const words = wordsOf(message)
+  parts.push({ type: 'step-start' })
+  if (reasoning !== '') parts.push({ type: 'reasoning', text: reasoning, state: 'done' })
+  if (words !== '') parts.push({ type: 'text', text: words, state: 'done' })
+  parts.push(...sourcesOf(id, annotations), ...filesOf(media))
+  for (const { id: toolCallId, function: asked } of message.tool_calls ?? []) {
+    const { input, isJson } = inputOf(asked.arguments)
+    const type = `tool-${asked.name}` as const
+    parts.push(
+      isJson
+        ? { type, toolCallId, state: 'input-available', input }
+        : { type, toolCallId, state: 'output-error', input, errorText: 'The arguments are no JSON.' },
+    )
+  }
+}
+
+function addResult(parts: UIMessagePart[], { tool_call_id: id, content, media, data }: ToolMessage): void {
+  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
+  const asked = parts[at]
+  if (!asked || !('toolCallId' in asked)) return
+  const status = (data?.['status'] ?? 'ok') as ResultStatus
+  const { type, toolCallId, input } = asked as Extract<UIMessagePart, { type: `tool-${string}` }>
+  const part = { type, toolCallId, input }
+  switch (endingOf(status)) {
+    case 'available':
+      parts[at] = { ...part, state: 'output-available', output: outputOf(content) }
+      break
+    case 'denied':
+      parts[at] = {
+        ...part,
+        state: 'output-denied',
+        approval: { id: toolCallId, approved: false, reason: content },
+      }
+      break
+    default:
+      parts[at] = { ...part, state: 'output-error', errorText: content }
+  }
+  parts.push(...filesOf(media))
+}
+
+function addQuestion(parts: UIMessagePart[], call: PendingCall): void {
+  if (call.needs !== 'approval') return
+  const { callId: toolCallId, name, arguments: text, path } = call
+  const asked = { toolCallId, input: inputOf(text).input, state: 'approval-requested' as const }
+  const approval = { id: approvalIdOf(call) }
+  if (path) {
+    const title = [...path, name].join(' › ')
+    parts.push({ type: 'dynamic-tool', toolName: name, title, ...asked, approval })
+    return
+  }
+  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
+  if (at >= 0) parts[at] = { type: `tool-${name}`, ...asked, approval }
+}

@@ -1,0 +1,43 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import { awaitedCall } from '../core/run/awaited-call.js'
+import type { AnyRun } from './live-runs.js'
+
+/** What somebody says to one call that waits. */
+export type CallAnswer = { callId: string; fingerprint?: string | undefined } & (
+  | { type: 'approve'; editedInput?: unknown }
+  | { type: 'reject'; why?: string | undefined }
+  | { type: 'toolOutput'; value: unknown; isError?: boolean }
+)
+
+/**
+ * The answers that are to be given. A page sends what it has answered before along with what is new: that is left out,
+ * where there is something new.
+ *
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`: then none of them is given
+ */
+export function checkAnswers(
+  context: AgentContext | undefined,
+  answers: readonly CallAnswer[],
+): readonly CallAnswer[] {
+  const open = new Set((context ? answerableCalls(context) : []).map(({ callId }) => callId))
+  const isNew = (answer: CallAnswer): boolean => open.has(answer.callId)
+  const wasThere = (answer: CallAnswer): boolean =>
+    context?.calls.some(({ id }) => id === answer.callId || answer.callId.startsWith(`${id}/`)) ?? false
+  const hasNews = answers.some(isNew)
+  const given = answers.filter((answer) => isNew(answer) || !hasNews || !wasThere(answer))
+  for (const { callId, fingerprint, type } of given)
+    awaitedCall(context, callId, type === 'toolOutput' ? 'client' : 'approval', { fingerprint })
+  return given
+}
+
+/** Gives them to the run. */
+export function answerAll(run: AnyRun, answers: readonly CallAnswer[]): void {
+  for (const answer of answers) {
+    const { callId, fingerprint } = answer
+    const options = { fingerprint }
+    if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, options)
+    else if (answer.type === 'reject') run.reject(callId, answer.why, options)
+    else run.toolOutput(callId, answer.isError ? new Error(String(answer.value)) : answer.value, options)
+  }
+}

@@ -1,0 +1,324 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentState, PendingCall } from '../../machines/agent/outcome.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import { madeOf } from '../core/agent/made-of.js'
+import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import type { RunInput } from '../core/sessions/history.js'
+import type { UserInputMessage } from '../core/sessions/input.js'
+import { answerAll, type CallAnswer, checkAnswers } from './call-answers.js'
+import { finished, type Joined, joinedNow, joinedWhole } from './joined.js'
+import { type AnyRun, LiveRuns } from './live-runs.js'
+import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
+
+/**
+ * An agent of any output, tools and context; it has a store.
+ *
+ * @example
+ * const served: ChatAgent = createAgent({ model, store: memoryStore() })
+ */
+export type ChatAgent = Pick<Agent, 'config' | 'replay'> & {
+  /** What they want as options depends on what its tools want as `context`. */
+  run(input: RunInput, options: never): AnyRun
+  resume(sessionId: string, options: never): Promise<AnyRun>
+}
+
+/** A user's message from a page. */
+export interface Said {
+  content: UserInputMessage['content']
+  /** As the page calls it: the same message is said once. */
+  clientId: string | undefined
+}
+
+/** A session as it stands. */
+export interface Conversation {
+  messages: readonly Message[]
+  pending: readonly PendingCall[]
+  state: AgentState | null
+}
+
+/** Those of one agent are known to every handler that serves it. */
+const known = new WeakMap<object, Chats>()
+
+/**
+ * The sessions of an agent, as pages talk in them: a message is said once, however often it is sent, and everybody who
+ * comes sees the same answer, from its log and then live. Whoever goes away stops nothing.
+ *
+ * @throws {ConfigError} `invalid_config` for an agent without a store
+ */
+export function chatsOf(agent: ChatAgent): Chats {
+  const there = known.get(agent)
+  if (there) return there
+  if (typeof agent?.run !== 'function')
+    throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
+  if (madeOf.get(agent)?.store === undefined) {
+    throw new ConfigError(
+      'invalid_config',
+      'The agent has no store, and what a page is shown comes from there: createAgent({ store: fileStore({ dir }) }).',
+      'agent',
+    )
+  }
+  const chats = new Chats(agent)
+  known.set(agent, chats)
+  return chats
+}
+
+export class Chats {
+  readonly #agent: ChatAgent
+  readonly #live = new LiveRuns()
+  /** What is being done with a session now: one thing after the other. */
+  readonly #doing = new Map<string, Promise<unknown>>()
+
+  constructor(agent: ChatAgent) {
+    this.#agent = agent
+  }
+
+  /**
+   * What the user says: it starts a run, or goes on with one that waits for it. A message that was said before is not said
+   * again: its answer is joined.
+   *
+   * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
+   */
+  say(sessionId: string, said: Said, context: unknown): Promise<Joined> {
+    return this.#inTurn(sessionId, () => this.#say(sessionId, said, context))
+  }
+
+  /**
+   * Answers to calls that wait: all of them are checked before any is given.
+   *
+   * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
+   */
+  answer(sessionId: string, answers: readonly CallAnswer[], context: unknown): Promise<Joined> {
+    return this.#inTurn(sessionId, () => this.#answer(sessionId, answers, context))
+  }
+
+  /** The answer that is under way, from its beginning; null where none is. One whose process has died goes on here. */
+  attach(sessionId: string, context: unknown): Promise<Joined | null> {
+    return this.#inTurn(sessionId, async () => {
+      const live = this.#live.get(sessionId)
+      if (live) return joinedWhole(live)
+      const stood = await this.#stand(sessionId)
+      return stood && isAtWork(stood.state) ? this.#goOn(sessionId, context) : null
+    })
+  }
+
+  /** Cancels the run of a session that has not ended. */
+  stop(sessionId: string, context: unknown): Promise<void> {
+    return this.#inTurn(sessionId, async () => {
+      const why = 'The user has stopped it.'
+      const live = this.#live.get(sessionId)
+      if (live) return live.run.cancel(why)
+      const stood = await this.#stand(sessionId)
+      if (!stood || isOver(stood.state)) return
+      const run = await this.#resume(sessionId, context)
+      run.cancel(why)
+      await run.result
+    })
+  }
+
+  /** A session as it stands; null where there is none. */
+  async read(sessionId: string): Promise<Conversation | null> {
+    try {
+      const { messages, run } = await this.#agent.replay(sessionId)
+      return { messages, pending: run?.pending ?? [], state: run?.state ?? null }
+    } catch (error) {
+      if (isUnknown(error)) return null
+      throw error
+    }
+  }
+
+  async #say(sessionId: string, said: Said, context: unknown): Promise<Joined> {
+    const { clientId } = said
+    const live = this.#live.get(sessionId)
+    if (live && clientId !== undefined && live.clientIds.has(clientId)) return joinedWhole(live)
+    const stood = await this.#stand(sessionId)
+    const again = stood && (await this.#saidBefore(sessionId, stood, said, context))
+    if (again) return again
+    if (live) throw inProgress(sessionId)
+    switch (stood?.state) {
+      case 'RUNNING':
+      case 'WAITING_FOR_TOOL':
+        throw inProgress(sessionId)
+      case 'WAITING_FOR_INPUT':
+        if (stood.reason !== 'message') throw waitsForAnswers(answerableCalls(stood))
+        return this.#continue(sessionId, context, said, (run) => {
+          run.reply([messageOf(said)])
+        })
+      case 'PAUSED':
+        return this.#continue(sessionId, context, said, (run) => {
+          run.steer(textOf(said))
+        })
+      default:
+        return this.#begin(sessionId, said, context)
+    }
+  }
+
+  async #begin(sessionId: string, said: Said, context: unknown): Promise<Joined> {
+    const run = this.#agent.run([messageOf(said)], { session: sessionId, context } as never)
+    const live = this.#live.follow(run, null, said.clientId)
+    this.#live.untilRest(live, this.#agent.config.interactive)
+    try {
+      await run.started
+    } catch (error) {
+      // Another process may have been told the same a moment ago.
+      const stood = isTaken(error) ? await this.#stand(sessionId) : null
+      const again = stood && (await this.#saidBefore(sessionId, stood, said, context))
+      if (again) return again
+      throw error
+    }
+    return joinedWhole(live)
+  }
+
+  async #saidBefore(
+    sessionId: string,
+    stood: AgentContext,
+    { clientId, content }: Said,
+    context: unknown,
+  ): Promise<Joined | null> {
+    if (clientId === undefined) return null
+    const opening = stood.messages.filter(opensTurn)
+    const said = opening.find((message) => clientIdOf(message) === clientId)
+    if (!said) return null
+    if (said.data?.['withheld'] !== true && textOf({ content }) !== textOf(said)) {
+      throw new UsageError(
+        'message_changed',
+        'This message was said before, in other words. What was said stays: say the new words in a new message.',
+        clientId,
+      )
+    }
+    if (said !== opening.at(-1)) {
+      throw new UsageError(
+        'already_said',
+        'This message was answered before, and others came after it: ask for the history, and say something new.',
+        clientId,
+      )
+    }
+    const live = this.#live.get(sessionId)
+    if (live) return joinedWhole(live)
+    return isAtWork(stood.state) ? this.#goOn(sessionId, context) : finished(turnOf(stood))
+  }
+
+  async #answer(sessionId: string, answers: readonly CallAnswer[], context: unknown): Promise<Joined> {
+    const live = this.#live.get(sessionId)
+    if (live) {
+      answerAll(live.run, checkAnswers(contextOf(live.run), answers))
+      return joinedNow(live)
+    }
+    const given = checkAnswers((await this.#stand(sessionId)) ?? undefined, answers)
+    const run = await this.#resume(sessionId, context)
+    const resumed = this.#live.follow(run, turnHere(run))
+    try {
+      answerAll(run, given)
+    } finally {
+      this.#live.untilRest(resumed, this.#isInteractive(run))
+    }
+    return joinedNow(resumed, { isContinued: true })
+  }
+
+  async #continue(
+    sessionId: string,
+    context: unknown,
+    { clientId }: Said,
+    say: (run: AnyRun) => void,
+  ): Promise<Joined> {
+    const run = await this.#resume(sessionId, context)
+    const turn = run.state === 'PAUSED' ? turnHere(run) : null
+    say(run)
+    const live = this.#live.follow(run, turn, clientId)
+    this.#live.untilRest(live, this.#isInteractive(run))
+    return turn === null ? joinedWhole(live) : joinedNow(live, { isContinued: true })
+  }
+
+  /** Brings back a run that was at work when its process ended. */
+  async #goOn(sessionId: string, context: unknown): Promise<Joined> {
+    const run = await this.#resume(sessionId, context)
+    const turn = turnHere(run)
+    if (turn && !isAtWork(turn.state)) return finished(turn)
+    const live = this.#live.follow(run, turn, turn?.clientId)
+    this.#live.untilRest(live, this.#isInteractive(run))
+    return joinedWhole(live)
+  }
+
+  #resume(sessionId: string, context: unknown): Promise<AnyRun> {
+    return this.#agent.resume(sessionId, { context } as never)
+  }
+
+  /** A run keeps the configuration that it began with. */
+  #isInteractive(run: AnyRun): boolean {
+    return contextOf(run)?.config.interactive ?? this.#agent.config.interactive
+  }
+
+  async #stand(sessionId: string): Promise<AgentContext | null> {
+    try {
+      const { snapshot } = await this.#agent.replay(sessionId)
+      return (snapshot?.context as AgentContext | undefined) ?? null
+    } catch (error) {
+      if (isUnknown(error)) return null
+      throw error
+    }
+  }
+
+  /** Of several requests for one session each finds what the one before it has done. */
+  async #inTurn<Value>(sessionId: string, act: () => Promise<Value>): Promise<Value> {
+    const before = this.#doing.get(sessionId)
+    const doing = (before ?? Promise.resolve()).then(act, act)
+    this.#doing.set(sessionId, doing)
+    try {
+      return await doing
+    } finally {
+      if (this.#doing.get(sessionId) === doing) this.#doing.delete(sessionId)
+    }
+  }
+}
+
+function contextOf(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
+  return (run.snapshot() as { context?: AgentContext } | undefined)?.context
+}
+
+function turnHere(run: AnyRun): Turn | null {
+  const context = contextOf(run)
+  return context ? turnOf(context) : null
+}
+
+function messageOf({ content, clientId }: Said): UserInputMessage {
+  return { content, ...(clientId !== undefined && { clientId }) }
+}
+
+/** What of a message is text. */
+function textOf({ content }: { content: string | readonly { type: string; text?: unknown }[] }): string {
+  if (typeof content === 'string') return content
+  return content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')
+}
+
+function isAtWork(state: AgentState | null): boolean {
+  return state === null || state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+}
+
+function isOver(state: AgentState | null): boolean {
+  return !isAtWork(state) && state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED'
+}
+
+const isCode = (error: unknown, ...codes: string[]): boolean =>
+  error instanceof StatewrightError && codes.includes(error.code)
+
+const isUnknown = (error: unknown): boolean => isCode(error, 'unknown_session')
+
+const isTaken = (error: unknown): boolean => isCode(error, 'session_busy', 'unfinished_run')
+
+function inProgress(sessionId: string): UsageError {
+  return new UsageError(
+    'run_in_progress',
+    'The answer to the message before is still under way: wait for it, or stop it, and say it again.',
+    sessionId,
+  )
+}
+
+function waitsForAnswers(pending: readonly PendingCall[]): UsageError {
+  const names = pending.map(({ name }) => name).join(', ')
+  return new UsageError(
+    'waiting_for_answers',
+    `The answer before waits for a decision (${names}): approve or reject it first, or stop it.`,
+    pending[0]?.callId,
+  )
+}

@@ -1,0 +1,52 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import { approvalIdOf } from './approval-id.js'
+import type { LiveRun } from './live-runs.js'
+import { type FeedReader, RunFeed } from './run-feed.js'
+import type { Turn } from './turn.js'
+
+/** An answer that somebody looks at. */
+export interface Joined {
+  /** What was there before the feed begins; null: the run begins with it. */
+  turn: Turn | null
+  /** Whether the page is to be shown `turn`, too: it comes late, or has forgotten. */
+  showsTurn: boolean
+  /** Questions (by `approvalIdOf`) that were asked and have been answered since. */
+  answered: ReadonlySet<string>
+  /** What is told from here on; its end is the run's next rest. */
+  reader: FeedReader
+}
+
+const none: ReadonlySet<string> = new Set()
+
+/** From the beginning of the answer. */
+export function joinedWhole(live: LiveRun): Joined {
+  return { turn: live.turn, showsTurn: true, answered: answeredOf(live), reader: live.feed.read() }
+}
+
+/**
+ * For a page that has what came before: what comes from now on. `isContinued`: the run has just been taken up, so that
+ * everything in its feed is new.
+ */
+export function joinedNow(live: LiveRun, { isContinued = false } = {}): Joined {
+  const { turn, feed } = live
+  const reader = isContinued ? feed.read() : feed.read('now')
+  return { turn, showsTurn: false, answered: none, reader }
+}
+
+/** An answer that is at rest, or over. */
+export function finished(turn: Turn): Joined {
+  const feed = new RunFeed()
+  feed.end()
+  return { turn, showsTurn: true, answered: none, reader: feed.read() }
+}
+
+function answeredOf({ run, turn, feed }: LiveRun): ReadonlySet<string> {
+  const asked = new Set<string>((turn?.pending ?? []).map(approvalIdOf))
+  for (const entry of feed.entries)
+    if ('event' in entry && entry.event?.type === 'approval_requested') asked.add(approvalIdOf(entry.event))
+  if (asked.size === 0) return none
+  const { context } = run.snapshot() as { context: AgentContext }
+  for (const open of answerableCalls(context)) asked.delete(approvalIdOf(open))
+  return asked
+}

@@ -1,0 +1,63 @@
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+
+/** The longest body of a request unless the handler says otherwise, in bytes: some pictures fit in. */
+export const longestBody = 10_000_000
+
+/**
+ * The body of a request: an object in JSON. Of one that is too long no more is read than it takes to know that.
+ *
+ * @throws {StatewrightError} `wrong_content_type`, `too_large`
+ * @throws {UsageError} `invalid_input` for what is no JSON, or no object
+ */
+export async function readJson(
+  request: Request,
+  maxBytes: number = longestBody,
+): Promise<Record<string, unknown>> {
+  const type = request.headers.get('content-type') ?? ''
+  if (!/^application\/json\s*(;|$)/i.test(type))
+    throw new StatewrightError(
+      'wrong_content_type',
+      'Send JSON: content-type: application/json.',
+      'content-type',
+    )
+  const body = parsed(await textOf(request, maxBytes))
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    return body as Record<string, unknown>
+  throw new UsageError('invalid_input', 'The body must be an object in JSON.', 'body')
+}
+
+async function textOf(request: Request, maxBytes: number): Promise<string> {
+  if (Number(request.headers.get('content-length')) > maxBytes) {
+    await request.body?.cancel().catch(() => undefined)
+    throw tooLarge(maxBytes)
+  }
+  const reader = request.body?.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
+    bytes += read.value.byteLength
+    if (bytes > maxBytes) {
+      void reader?.cancel().catch(() => undefined)
+      throw tooLarge(maxBytes)
+    }
+    text += decoder.decode(read.value, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new UsageError('invalid_input', 'The body is no JSON.', 'body', { cause })
+  }
+}
+
+function tooLarge(maxBytes: number): StatewrightError {
+  return new StatewrightError(
+    'too_large',
+    `A request may have ${maxBytes} bytes: send the last message alone, and large files by their address.`,
+    'maxBodyBytes',
+  )
+}

@@ -1,0 +1,74 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { MediaPart, Message, UserMessage } from '../../machines/agent/messages.js'
+import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/outcome.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import type { ResultStatus } from '../../machines/agent/results.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
+
+/** The result of a call that is in no message yet: others of its batch still run, or wait. */
+export interface Settled {
+  callId: string
+  name: string
+  status: ResultStatus
+  content: string
+  media?: MediaPart[]
+}
+
+/** What a session says in answer to its last user message, as far as its log knows. */
+export interface Turn {
+  /** Of the page's message for it: the same while it grows, after a reload, and in every process. */
+  messageId: string
+  /** The user's message by the id that the page gave it. */
+  clientId: string | undefined
+  /** What came after that message. */
+  messages: readonly Message[]
+  settled: readonly Settled[]
+  /** The calls that wait for somebody. */
+  pending: readonly PendingCall[]
+  state: AgentState
+  reason: Reason | null
+  error: RunFailure | null
+}
+
+/** The present turn of a run. */
+export function turnOf(context: AgentContext): Turn {
+  const all = shownMessages(context)
+  const at = all.findLastIndex(opensTurn)
+  const opening = all[at]
+  const messages = all.slice(at + 1)
+  return {
+    messageId: opening ? answerIdOf(opening) : `${context.runId}.answer`,
+    clientId: opening && clientIdOf(opening),
+    messages,
+    settled: settledOf(context, messages),
+    pending: answerableCalls(context),
+    state: context.state ?? 'RUNNING',
+    reason: context.reason,
+    error: context.error,
+  }
+}
+
+/** The page's message that answers a user message. */
+export const answerIdOf = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
+
+/** The id that a page gave a message. */
+export function clientIdOf({ data }: Pick<Message, 'data'>): string | undefined {
+  const id = data?.['clientId']
+  return typeof id === 'string' ? id : undefined
+}
+
+/** Whether an answer of its own follows: steering is heard in the middle of one. */
+export function opensTurn(message: Message): message is UserMessage {
+  return message.role === 'user' && !message.internal && !isSteering(message)
+}
+
+export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
+
+function settledOf({ calls }: AgentContext, messages: readonly Message[]): Settled[] {
+  const told = new Set(messages.map((message) => (message.role === 'tool' ? message.tool_call_id : '')))
+  return calls.flatMap(({ id: callId, name, result, unscreened, unchecked }) => {
+    if (!result || unscreened || unchecked || told.has(callId)) return []
+    const { status, content, media } = result
+    return [{ callId, name, status, content, ...(media && { media }) }]
+  })
+}

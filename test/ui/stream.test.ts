@@ -1,0 +1,294 @@
+import { z } from 'zod'
+import { patternShield, type Run, type RunResult, toolContent } from '../../src/index.js'
+import type { Turn } from '../../src/rehearsal/index.js'
+import {
+  type Protocol,
+  toUIMessages,
+  toUIMessageStream,
+  type UIMessage,
+  type UIMessageChunk,
+  uiMessageStreamResponse,
+} from '../../src/ui/index.js'
+import { again, type Stage, stage, type StageOptions, until } from '../support/play.js'
+import { call, calls, text, tool } from '../support/tools.js'
+import { chunksOf, messageOf } from './client.js'
+
+const done = text('Done.')
+
+interface Seen {
+  chunks: UIMessageChunk[]
+  /** What a page is shown after a reload. */
+  reloaded: UIMessage[]
+  result: RunResult
+  theatre: Stage
+}
+
+/** What a page is told of a run from its beginning to its end; whoever asks is answered by `answer`. */
+async function seen(
+  turns: readonly Turn[],
+  options: StageOptions = {},
+  protocol: Protocol = 'v6',
+  {
+    answer = approveAll,
+    act,
+  }: { answer?: (run: Run, result: RunResult) => void; act?: (run: Run) => void } = {},
+): Promise<Seen> {
+  const theatre = await stage(turns, options)
+  const play = theatre.run().skipBackOff()
+  const { run } = play
+  act?.(run)
+  const chunks: UIMessageChunk[] = []
+  for (;;) {
+    for await (const chunk of toUIMessageStream(run, { protocol })) chunks.push(chunk)
+    const result = await run.result
+    if (!result.resumable) {
+      return { chunks, reloaded: toUIMessages(result.messages, [], { protocol }), result, theatre }
+    }
+    answer(run, result)
+  }
+}
+
+function approveAll(run: Run, { pending = [] }: RunResult): void {
+  if (pending.length === 0) run.resume()
+  for (const asked of pending) run.approve(asked)
+}
+
+const kinds = (chunks: readonly UIMessageChunk[]): string[] =>
+  chunks.map(({ type }) => type).filter((type) => !['data-statewright', 'message-metadata'].includes(type))
+
+/** Parts of a message as both show them: without the state of a text, what is not kept, and what only the log knows. */
+function parts(message: { parts: readonly object[] } | undefined): object[] {
+  return (message?.parts ?? [])
+    .filter((part) => !/^data-(child|statewright)/.test((part as { type: string }).type))
+    .map((part) => {
+      const { state, approval: _, providerMetadata: _p, rawInput, ...rest } = part as Record<string, unknown>
+      const isText = rest['type'] === 'text' || rest['type'] === 'reasoning'
+      const known = isText ? { ...rest, id: undefined } : { ...rest, state, input: rawInput ?? rest['input'] }
+      return JSON.parse(JSON.stringify(known)) as object
+    })
+}
+
+const withheld = patternShield({ name: 'words', patterns: [/zebra/], action: 'redact', replacement: 'horse' })
+
+const searcher = (theatre: { agent: { asTool: Stage['agent']['asTool'] } }) =>
+  theatre.agent.asTool({ name: 'research', description: 'Researches.', maxSteps: 5 })
+
+/** Runs that pages see, by what is in them. */
+const scenarios: Record<string, () => Promise<Seen>> = {
+  'a text': () => seen([text('Hello.')]),
+  'a text in one response': () => seen([text('Hello.')], { stream: false }),
+  'reasoning before a text': () => seen([text('42.', { reasoning: 'Six by seven.' })]),
+  'calls and their results': () =>
+    seen([calls([['look'], ['look']], { text: 'Let me see.' }), done], {
+      tools: [tool('look', () => ({ at: 1 }))],
+    }),
+  'a call that fails, and one of no tool': () =>
+    seen([calls([['look'], ['nothing']]), done], {
+      tools: [
+        tool('look', () => {
+          throw new Error('No.')
+        }),
+      ],
+    }),
+  'arguments that are no JSON': () => seen([call('look', '{"a'), done], { tools: [tool('look')] }),
+  'an approval': () =>
+    seen([call('pay', { to: 'Ann' }), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }),
+  'a rejection': () =>
+    seen([call('pay'), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }, 'v6', {
+      answer: (run, { pending = [] }) => pending.forEach((asked) => run.reject(asked, 'No.')),
+    }),
+  'a retry in the middle of a text': () => seen([text('Half of', { cutAfter: 1 }), text('Whole.')]),
+  'a limit': () => seen([call('look')], { tools: [tool('look')], limits: { maxSteps: 1 } }),
+  'a failure': () => seen([{ status: 400 }]),
+  'a text that was cut': () => seen([text('One, ', { finishReason: 'length' }), text('two.')]),
+  'a shield that redacts': () => seen([text('A zebra.')], { shields: { output: [withheld] } }),
+  'an object': () => seen([text('{"done":true}')], { output: z.object({ done: z.boolean() }) }),
+  'a picture of a tool': () =>
+    seen([call('shot'), done], {
+      tools: [tool('shot', () => toolContent([{ type: 'image', image: 'https://a.example/a.png' }]))],
+    }),
+  memory: () =>
+    seen([done], { memory: { retrieve: async () => [{ source: 'leave.md', text: '30 days.' }] } as never }),
+}
+
+describe('the client of ai 6 takes', () => {
+  it.each(Object.keys(scenarios))('%s, and shows the same after a reload', async (name) => {
+    const { chunks, reloaded } = await (scenarios[name] as () => Promise<Seen>)()
+    const message = await messageOf(chunks as never)
+    const found = ['memory'].includes(name)
+    expect(message?.id).toBe(reloaded[1]?.id ?? message?.id)
+    const shown = parts(message).filter(
+      (part) => !found || (part as { type: string }).type !== 'source-document',
+    )
+    expect(shown).toEqual(parts(reloaded[1]))
+  })
+})
+
+it('a text comes as it is written, and a retry takes it back; ai 6 hears what is settled', async () => {
+  const turns = [text('Half of', { cutAfter: 1 }), text('Whole.')]
+  const { chunks } = await seen(turns, {}, 'v7')
+  expect(kinds(chunks)).toEqual(expect.arrayContaining(['reset-step']))
+  expect(kinds(chunks).filter((type) => type === 'start-step')).toHaveLength(1)
+  const late = (await seen(turns, {}, 'v6')).chunks
+  expect(kinds(late)).toEqual([
+    'start',
+    'start-step',
+    'text-start',
+    'text-delta',
+    'text-end',
+    'finish-step',
+    'finish',
+  ])
+  expect(late).toContainEqual(expect.objectContaining({ delta: 'Whole.' }))
+})
+
+it('words that a shield has not cleared are told by neither', async () => {
+  for (const protocol of ['v6', 'v7'] as const) {
+    const { chunks } = await seen([text('A zebra.')], { shields: { output: [withheld] } }, protocol)
+    expect(JSON.stringify(chunks)).not.toContain('zebra')
+    expect(JSON.stringify(chunks)).toContain('horse')
+  }
+})
+
+it('a question ends the message for now, and what follows goes on in it', async () => {
+  const { chunks } = await scenarios['an approval']!()
+  const at = chunks.findIndex(({ type }) => type === 'finish')
+  const starts = chunks.flatMap((chunk) => (chunk.type === 'start' ? [chunk.messageId] : []))
+  expect(chunks[at]).toEqual({ type: 'finish', finishReason: 'tool-calls' })
+  expect(chunks.slice(0, at).map(({ type }) => type)).toContain('tool-approval-request')
+  expect(starts).toEqual([starts[0], starts[0]])
+  expect(chunks.filter(({ type }) => type === 'tool-approval-request')).toHaveLength(1)
+})
+
+it('a sub-agent shows beside its call what it does, and asks in the same message', async () => {
+  const theatre = await stage([call('research', { task: 'Pay.' }), done], {})
+  const child = await stage([call('pay', { to: 'Ann' }), text('Paid, it says.')])
+  const worker = again(child, { tools: [tool('pay', () => 'paid', { needsApproval: true })] })
+  const agent = again(theatre, { tools: [searcher({ agent: worker })] })
+  const run = agent.run('Go.')
+  const chunks: UIMessageChunk[] = []
+  for await (const chunk of toUIMessageStream(run)) chunks.push(chunk)
+  const { pending = [], messages } = await run.result
+  expect(chunks).toContainEqual(
+    expect.objectContaining({
+      type: 'tool-input-available',
+      dynamic: true,
+      title: 'research › pay',
+      input: { to: 'Ann' },
+    }),
+  )
+  const asked = toUIMessages(messages, pending).at(-1)?.parts.at(-1)
+  expect(asked).toMatchObject({ type: 'dynamic-tool', state: 'approval-requested', title: 'research › pay' })
+  for (const each of pending) run.approve(each)
+  for await (const chunk of toUIMessageStream(run)) chunks.push(chunk)
+  const message = await messageOf(chunks as never)
+  expect(message?.parts).toContainEqual(
+    expect.objectContaining({
+      type: 'dynamic-tool',
+      toolName: 'pay',
+      state: 'output-available',
+      output: 'paid',
+    }),
+  )
+  expect(message?.parts).toContainEqual(
+    expect.objectContaining({
+      type: 'data-child',
+      data: expect.objectContaining({
+        text: 'Paid, it says.',
+        calls: [expect.objectContaining({ status: 'ok' })],
+      }),
+    }),
+  )
+  expect(chunks.filter(({ type }) => type === 'data-child-text').length).toBeGreaterThan(0)
+  expect(chunks).toContainEqual(
+    expect.objectContaining({ type: 'tool-output-available', toolCallId: 'call_1_1' }),
+  )
+})
+
+it('steering is heard in the middle of the message', async () => {
+  for (const [protocol, type] of [
+    ['v7', 'steering-message'],
+    ['v6', 'data-steering'],
+  ] as const) {
+    const slow = tool('look', () => {
+      runs.at(-1)?.steer('Hurry.')
+      return 'seen'
+    })
+    const runs: Run[] = []
+    const { chunks, reloaded } = await seen([call('look'), done], { tools: [slow] }, protocol, {
+      act: (run) => runs.push(run),
+    })
+    expect(chunks.map((chunk) => chunk.type)).toContain(type)
+    expect(reloaded).toHaveLength(2)
+    expect(reloaded[1]?.parts.map((part) => part.type)).toEqual([
+      'step-start',
+      'tool-look',
+      type,
+      'step-start',
+      'text',
+    ])
+  }
+})
+
+it('how a run ends is how the message does', async () => {
+  const end = async (turns: Turn[], options: StageOptions, protocol: Protocol): Promise<UIMessageChunk[]> =>
+    (await seen(turns, options, protocol)).chunks.slice(-2)
+  const limited: StageOptions = { tools: [tool('look')], limits: { maxSteps: 1 } }
+  expect(await end([call('look')], limited, 'v7')).toEqual([
+    { type: 'data-statewright', data: expect.objectContaining({ type: 'run_ended', state: 'MAX_STEPS' }) },
+    { type: 'finish', finishReason: 'interrupted' },
+  ])
+  expect((await end([call('look')], limited, 'v6')).at(-1)).toEqual({ type: 'finish', finishReason: 'other' })
+  expect((await end([{ status: 400 }], {}, 'v7')).at(-1)).toMatchObject({ type: 'error' })
+  expect((await end([done], {}, 'v7')).at(-1)).toEqual({ type: 'finish', finishReason: 'stop' })
+  const theatre = await stage([text('Never', { hang: 1 })])
+  const { run } = theatre.run()
+  const response = uiMessageStreamResponse(run, { protocol: 'v6' })
+  await theatre.arrival()
+  run.cancel()
+  expect((await chunksOf(response)).at(-1)).toMatchObject({ type: 'abort' })
+})
+
+it('progress, tokens and what went on beside it are told, and progress is not kept', async () => {
+  const busy = tool('look', (_input, { progress }) => {
+    progress('half')
+    return 'seen'
+  })
+  const { chunks } = await seen([call('look'), { status: 503 }, done], { tools: [busy] })
+  expect(chunks).toContainEqual({
+    type: 'data-progress',
+    transient: true,
+    data: { callId: 'call_1_1', name: 'look', progress: 'half' },
+  })
+  expect(chunks).toContainEqual(
+    expect.objectContaining({
+      type: 'data-statewright',
+      transient: true,
+      data: expect.objectContaining({ type: 'retry' }),
+    }),
+  )
+  const message = await messageOf(chunks as never)
+  expect(message?.metadata).toMatchObject({ usage: { totalTokens: expect.any(Number) } })
+  expect(message?.parts.map(({ type }) => type)).not.toContain('data-progress')
+})
+
+it('a run that nobody looks at goes on, and a stream that is read late has all of it', async () => {
+  const theatre = await stage([text('One two three.')])
+  const { run } = theatre.run()
+  const stream = toUIMessageStream(run)
+  const { messages } = await run.result
+  await until(() => run.state === 'COMPLETED')
+  const chunks: UIMessageChunk[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  expect(parts(await messageOf(chunks as never))).toEqual(parts(toUIMessages(messages)[1]))
+})
+
+it('addresses that run something are no links', () => {
+  const bad = { type: 'url_citation', url_citation: { url: 'javascript:alert(1)' } } as const
+  const media = [{ type: 'image_url', image_url: { url: 'javascript:alert(1)' } }] as const
+  const shown = toUIMessages([
+    { role: 'user', id: 'm1', createdAt: 0, content: 'Hi.' },
+    { role: 'assistant', id: 'm2', createdAt: 0, content: 'See.', annotations: [bad], media: [...media] },
+  ])
+  expect(JSON.stringify(shown)).not.toContain('javascript')
+})
