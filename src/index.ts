@@ -128,8 +128,17 @@ export {
   type ShieldVerdict,
 } from './core/shields/index.js'
 export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
+export type { Receipt, SessionMessage } from './core/sessions/inbox/message.js'
 export type { Replayed } from './core/sessions/replay.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
+export type {
+  Delivery,
+  Inboxed,
+  InboxMessage,
+  InboxNews,
+  SessionInbox,
+} from './core/sessions/store/inbox.js'
+export type { ListOptions } from './core/sessions/store/list-options.js'
 export type {
   AcquireOptions,
   Lease,

@@ -15,6 +15,8 @@ interface Timed {
   now?: number
   /** Logged before a shield has cleared what it holds: not to be shown from the log. */
   withheld?: true
+  /** The message in the session's inbox that brought it. */
+  inbox?: number
 }
 
 /** What a stopped request had brought so far; the runtime puts it on the event that stops it. */

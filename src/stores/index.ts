@@ -4,6 +4,15 @@ export { openStore } from './open-store.js'
 export { checkedSessionId } from '../core/sessions/store/session-id.js'
 export { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
 export type {
+  Delivery,
+  Inboxed,
+  InboxMessage,
+  InboxNews,
+  SessionInbox,
+  SyncSessionInbox,
+} from '../core/sessions/store/inbox.js'
+export type { ListOptions } from '../core/sessions/store/list-options.js'
+export type {
   AcquireOptions,
   Lease,
   LogRecord,

@@ -18,7 +18,7 @@ import type {
   VisitsView,
 } from './protocol.js'
 import { UsageError } from '../core/base/errors.js'
-import { unknownSession } from '../core/sessions/refusals.js'
+import { unknownSession } from '../core/sessions/store/refusals.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 

@@ -113,6 +113,19 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toBe('It is long.\n')
     },
   },
+  'docs/control.md › Control from anywhere': {
+    turns: pays,
+    own: (stage) => may(stage),
+    expect: ({ said }) => {
+      expect(said).toBe('applied\n')
+    },
+  },
+  'docs/control.md › What becomes of a message': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['result'],
+    expect: completed('result'),
+  },
   'docs/embedding.md › Embedding the machine': {
     turns: [says('Nothing.')],
     shows: ['actor'],

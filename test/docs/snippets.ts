@@ -13,6 +13,7 @@ export const documents = [
   'docs/command-line.md',
   'docs/configuration.md',
   'docs/context.md',
+  'docs/control.md',
   'docs/embedding.md',
   'docs/events.md',
   'docs/guardrails.md',

@@ -1,4 +1,5 @@
 import { describeCrowd, describeSharing } from './describe-crowd.js'
+import { describeInbox } from './describe-inbox.js'
 import { describeLease } from './describe-lease.js'
 import { describeList } from './describe-list.js'
 import { describeLog } from './describe-log.js'
@@ -22,6 +23,7 @@ export function describeStore(name: string, makePlace: () => Place, { shared }: 
     describeLog(subject)
     describeLease(subject)
     describeList(subject)
+    describeInbox(subject)
     describeCrowd(subject)
     if (shared) describeSharing(subject)
   })

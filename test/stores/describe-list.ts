@@ -1,4 +1,4 @@
-import { asked, record, records, refusal, type Subject, summary } from './support.js'
+import { asked, failure, record, records, refusal, type Subject, summary } from './support.js'
 
 export function describeList(subject: Subject): void {
   describe('the list', () => {
@@ -50,6 +50,73 @@ export function describeList(subject: Subject): void {
       expect(await store.get('s')).toBeNull()
       for (const strange of ['', 'S', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]) {
         expect(await store.get(strange)).toBeNull()
+      }
+    })
+
+    test('is told by state and agent, page by page, and nothing twice', async () => {
+      const { store } = subject
+      const states = ['RUNNING', 'PAUSED', 'COMPLETED', 'WAITING_FOR_INPUT'] as const
+      const held = new Set<string>()
+      for (let n = 0; n < 40; n += 1) {
+        const id = `s${n}`
+        // Several of one moment: the id decides.
+        if (n % 3 === 0) subject.time += 10
+        const lease = await store.acquire(id, { holder: 'me', ttlMs: 100_000 })
+        const state = states[n % 4] ?? null
+        await store.append(lease, [record(1)], {
+          ...summary(id),
+          state,
+          ...(n % 5 === 0 && { agent: 'billing' }),
+        })
+        if (n % 7 === 0) {
+          subject.time += 1
+          await store.append(lease, [record(2)])
+        }
+        if (n % 6 === 0) held.add(id)
+        else await store.release(lease)
+      }
+      const all = await store.list()
+      expect(all).toHaveLength(40)
+      const idsOf = (list: { id: string }[]) => list.map(({ id }) => id)
+      const newestFirst = [...all].sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+      expect(idsOf(all)).toEqual(idsOf(newestFirst))
+      expect(all.filter(({ holder }) => holder !== null)).toHaveLength(held.size)
+      for (const state of [
+        undefined,
+        'PAUSED',
+        ['RUNNING', 'COMPLETED', 'RUNNING'],
+        ['ERROR'],
+        [],
+      ] as const) {
+        for (const agent of [undefined, 'billing', 'nobody']) {
+          const wanted = all.filter(
+            ({ summary: told }) =>
+              (state === undefined || [state].flat().includes(told?.state as never)) &&
+              (agent === undefined || told?.agent === agent),
+          )
+          const pages: typeof all = []
+          for (;;) {
+            const page = await store.list({ state, agent, limit: 3, cursor: pages.at(-1) })
+            pages.push(...page)
+            if (page.length < 3) break
+          }
+          expect(pages).toEqual(wanted)
+          expect(await store.list({ state, agent })).toEqual(wanted)
+        }
+      }
+    })
+
+    test('refuses options that make no sense', async () => {
+      for (const [key, value] of [
+        ['state', 7],
+        ['agent', 7],
+        ['limit', 0],
+        ['limit', 1.5],
+        ['cursor', 's'],
+        ['cursor', { id: 's' }],
+      ] as const) {
+        const error = await failure(() => subject.store.list({ [key]: value }))
+        expect(error).toMatchObject({ code: 'invalid_option', subject: key })
       }
     })
 

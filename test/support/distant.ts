@@ -6,6 +6,7 @@ export function distant(
   wait: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),
 ): SessionStore {
   const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> => wait().then(ask)
+  const { inbox } = near
   return {
     acquire: (...args) => later(() => near.acquire(...args)),
     renew: (...args) => later(() => near.renew(...args)),
@@ -13,8 +14,15 @@ export function distant(
     append: (...args) => later(() => near.append(...args)),
     read: (...args) => later(() => near.read(...args)),
     get: (...args) => later(() => near.get(...args)),
-    list: () => later(() => near.list()),
+    list: (...args) => later(() => near.list(...args)),
     delete: (...args) => later(() => near.delete(...args)),
     close: () => later(() => near.close()),
+    ...(inbox && {
+      inbox: {
+        put: (...args) => later(() => inbox.put(...args)),
+        read: (...args) => later(() => inbox.read(...args)),
+        remove: (...args) => later(() => inbox.remove(...args)),
+      },
+    }),
   }
 }

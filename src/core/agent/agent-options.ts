@@ -6,6 +6,7 @@ import type { Tokenizer } from '../context/tokenizer.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ForkOptions } from '../sessions/fork-edit.js'
+import type { Receipt, SessionMessage } from '../sessions/inbox/message.js'
 import type { Replayed } from '../sessions/replay.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -163,6 +164,23 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
    */
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
+  /**
+   * Says something to a session of the store from anywhere: any process that reaches the store, whether or not it runs the
+   * session. Whoever holds the session hears it, in the order in which it was said, as if the run's own handle had; at a
+   * rest, `resume` applies it. It is durable, applied at most once, and in the log. A `cancel` of a session that nobody
+   * holds is carried out at once. What a run has not heard by its end is dropped.
+   *
+   * @example
+   * const stop = (id: string) => agent.tell(id, { type: 'cancel', why: 'The user has closed the page.' })
+   * const approve = async (id: string, call: PendingCall) => {
+   *   const { status } = await agent.tell(id, { type: 'approve', ...call })
+   *   if (status === 'waiting') await agent.resume(id) // nobody held it: it goes on here
+   * }
+   * @throws {UsageError} `no_store`, `no_inbox`, `invalid_input`, `run_ended`, `not_waiting` for a session that nobody holds
+   * and that does not wait for this, `unknown_call`, `already_answered`, `stale_answer`
+   * @throws {StoreError} `unknown_session`, …
+   */
+  tell(sessionId: string, message: SessionMessage): Promise<Receipt>
   /**
    * A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing.
    *

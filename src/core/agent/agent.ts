@@ -7,7 +7,7 @@ import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
 import { ConfigError } from '../base/errors.js'
 import { lazily } from '../base/load.js'
-import { refuseJournal, refuseStored, storeOrThrow } from '../sessions/refusals.js'
+import { refuseJournal, refuseStored } from '../sessions/refusals.js'
 import { checkedMemory } from '../memory/retriever.js'
 import { shieldSet } from '../shields/shield-set.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
@@ -40,6 +40,7 @@ import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkedInspector } from '../run/safe-inspector.js'
 import { featuresOf } from './features-of.js'
 import { definitionOf } from './definition-of.js'
+import { inStore } from './in-store.js'
 import { type MadeOf, madeOf, storedOrThrow } from './made-of.js'
 import type * as Stored from './stored-runs.js'
 import { readConversation, withHistory } from '../sessions/history.js'
@@ -74,12 +75,8 @@ const optionNames = [
 /** What is looked at before a first request. */
 const loadRefusals = lazily(() => import('../effects/refusals.js'))
 
-/** Only those who have a store need them. */
-const loadSessions = lazily(() => import('../sessions/log/index.js'))
+/** Only those who have a store need it. */
 const loadStored = lazily(() => import('./stored-runs.js'))
-
-/** Only those who change what happened need them. */
-const loadEdits = lazily(() => import('../run/edit-fork.js'))
 
 /**
  * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
@@ -309,29 +306,13 @@ export function createAgent(options: AgentOptions): Agent {
       const { resumeRun } = await loadStored()
       return resumeRun(stored, id, { signal, context, inspect: inspector })
     },
-    replay: async (sessionId, { to } = {}) => {
-      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
-      const { replay } = await loadSessions()
-      return replay(kept, id, to)
-    },
-    readSession: async (sessionId) => {
-      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
-      const { readSession } = await loadSessions()
-      return readSession(kept, id)
-    },
     forget: async (sessionId) => {
       const id = checkedSessionId(sessionId)
       if (store) return store.delete(id)
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
     },
-    fork: async (sessionId, seq, { edit, context } = {}) => {
-      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
-      const { fork } = await loadSessions()
-      if (edit === undefined) return fork(kept, id, seq, parts.clock)
-      const { editFork } = await loadEdits()
-      return fork(kept, id, seq, parts.clock, (standing) => editFork(parts, standing, edit, context))
-    },
+    ...inStore(store, parts),
   }
   madeOf.set(agent, made)
   return agent

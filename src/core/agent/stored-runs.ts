@@ -7,9 +7,10 @@ import type { AgentDefinition } from '../sessions/definition.js'
 import { type GivenConversation, sessionNotEmpty, withHistory } from '../sessions/history.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { openSession } from '../sessions/open-session.js'
-import { nothingToResume, refuseUnfinished, unknownSession } from '../sessions/refusals.js'
+import { nothingToResume, refuseUnfinished } from '../sessions/refusals.js'
 import { Session } from '../sessions/session.js'
 import { machineStateOf, type Standing, toldBefore } from '../sessions/standing.js'
+import { unknownSession } from '../sessions/store/refusals.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 
@@ -63,6 +64,7 @@ export async function beginIn(
   try {
     refuseUnfinished(standing, session.id)
     if (standing.head > 0 && said.history.length > 0) throw sessionNotEmpty(session.id)
+    await log.inbox.drop()
     const state = standing.head === 0 ? withHistory(session.state, said, session.id) : standing.state
     const binding = { context, journal: log, store: stored.store }
     const bound = stored.bind(runId, session.id, state, said.said, { config }, binding)
@@ -97,6 +99,7 @@ export async function reviveIn(
       parts.model.check?.()
       await refuseMissingTokenizer(parts, standing.run.context.config)
     }
+    await log.inbox.readFirst()
     const snapshot = machineStateOf(standing.run)
     rebind(snapshot, { context, journal: log, told: toldBefore(standing), store })
     const session = new Session(id, standing.name)

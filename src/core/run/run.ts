@@ -14,6 +14,7 @@ import { formatResult } from '../tools/tool-content.js'
 import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
+import { hearInbox } from './hear-inbox.js'
 import type { Clock } from '../base/clock.js'
 import { frozen } from '../base/freeze.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
@@ -292,6 +293,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
         broken: (error) => this.#refuseRun(error),
       },
     )
+    hearInbox(from.log, this.#actor, (event) => this.#send(event))
   }
 
   #begin(): void {

@@ -1,6 +1,5 @@
 import { UsageError } from '../base/errors.js'
 import type { SessionStore } from './store/store.js'
-import { StoreError } from './store/store-error.js'
 import type { Standing } from './standing.js'
 
 /** What cannot be done with a session, and what to do instead. */
@@ -25,14 +24,6 @@ export function refuseUnfinished({ run }: Standing, sessionId: string): void {
     'unfinished_run',
     `Session '${sessionId}' has a run that is ${run.context.state ?? 'RUNNING'}. ` +
       `Go on with it, or cancel it: agent.resume('${sessionId}').`,
-    sessionId,
-  )
-}
-
-export function unknownSession(sessionId: string): StoreError {
-  return new StoreError(
-    'unknown_session',
-    `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`,
     sessionId,
   )
 }

@@ -6,7 +6,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import type { SessionStore } from './store/store.js'
 import type { MachineState } from './log/record-content.js'
-import { unknownSession } from './refusals.js'
+import { unknownSession } from './store/refusals.js'
 import { machineStateOf, type Standing, standingAfter } from './standing.js'
 
 /**

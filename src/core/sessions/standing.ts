@@ -33,6 +33,8 @@ export interface Standing {
   resumed: number
   /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
   told: number | null
+  /** The last message of the session's inbox that is in the log; 0: none is. */
+  inbox: number
   /** Characters of the last snapshot, and of what has come since. */
   snapshotSize: number
   tailSize: number
@@ -75,6 +77,7 @@ export function before(records: readonly LogRecord[]): Standing {
     definition: null,
     resumed: 0,
     told: null,
+    inbox: 0,
     snapshotSize: 0,
     tailSize: 0,
   }
@@ -92,9 +95,9 @@ function lastSound(records: readonly LogRecord[], sessionId: string): number {
 }
 
 /** What keeps a session from going on from there; null when nothing does. */
-export function faultIn({ name, runs, told, run, state }: Standing): string | null {
+export function faultIn({ name, runs, told, inbox, run, state }: Standing): string | null {
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
-  if (![runs, told ?? 0].every(Number.isSafeInteger))
+  if (![runs, told ?? 0, inbox].every(Number.isSafeInteger))
     return 'the number of its runs, or of their events, is none'
   return run ? faultOf(run.context) : faultOfState(state)
 }
@@ -158,11 +161,13 @@ function take(
       if (!standing.run) throw new Error('No run has started.')
       standing.run = folding.step(standing.run, entry.event)
       standing.resumed = entry.event.type === 'RESUMED' ? standing.resumed + 1 : 0
+      standing.inbox = Math.max(standing.inbox, entry.event.inbox ?? 0)
       break
     case 'snapshot':
       standing.name = entry.name
       standing.runs = entry.runs
       standing.definition = readDefinition(entry.definition)
+      standing.inbox = entry.inbox ?? standing.inbox
       standing.run = revived(entry.state, record.seq, sessionId, folding)
       standing.snapshotSize = record.data.length
       standing.tailSize = 0

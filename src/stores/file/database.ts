@@ -10,7 +10,39 @@ const busyMs = 5000
 const checkpointPages = 4000
 
 /** In `user_version` of the database. */
-const schemaVersion = 1
+const schemaVersion = 2
+
+/**
+ * What version 2 has more: an inbox beside each log, and what sessions are listed by. `summed_up_at` is when a session was
+ * written last, unless somebody writes to it now.
+ */
+const second = `
+  CREATE TABLE log.inbox (
+    session_id TEXT NOT NULL,
+    message INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (session_id, message)
+  ) WITHOUT ROWID, STRICT;
+  ALTER TABLE log.sessions ADD COLUMN told INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE log.sessions ADD COLUMN state TEXT;
+  ALTER TABLE log.sessions ADD COLUMN agent TEXT;
+  CREATE INDEX log.listed ON sessions (summed_up_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.listed_by_state ON sessions (state, summed_up_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.listed_by_agent ON sessions (agent, summed_up_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.listed_by_both ON sessions (agent, state, summed_up_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.held ON sessions (id) WHERE token IS NOT NULL;
+  PRAGMA log.user_version = ${schemaVersion};
+`
+
+/** What a folder of version 1 has to be given for it. */
+const broughtUp = `
+  DELETE FROM log.sessions WHERE token IS NULL AND NOT EXISTS (SELECT 1 FROM log.records WHERE session_id = id);
+  UPDATE log.sessions SET
+    summed_up_at = max(summed_up_at, coalesce(
+      (SELECT written_at FROM log.records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0)),
+    state = CASE WHEN json_valid(summary) THEN json_extract(summary, '$.state') END;
+`
 
 /**
  * Records lie in the order of their sessions, so that a log is read from neighbouring pages. A session without records
@@ -36,7 +68,6 @@ const schema = `
     written_at INTEGER NOT NULL,
     PRIMARY KEY (session_id, seq)
   ) WITHOUT ROWID, STRICT;
-  PRAGMA log.user_version = ${schemaVersion};
 `
 
 /**
@@ -131,6 +162,11 @@ function migrate(database: Database.Database, file: string): void {
       file,
     )
   }
+  if (version === 1) {
+    database.exec(second)
+    database.exec(broughtUp)
+    return
+  }
   if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
     throw new StoreError(
       'store_unavailable',
@@ -139,4 +175,5 @@ function migrate(database: Database.Database, file: string): void {
     )
   }
   database.exec(schema)
+  database.exec(second)
 }

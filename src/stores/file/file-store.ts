@@ -3,13 +3,22 @@ import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { newId } from '../../core/base/new-id.js'
 import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
 import { checkedSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
-import { busy, checkFollows, checkRecords, expiryOf, lost } from '../../core/sessions/store/refusals.js'
+import { checkedListing } from '../../core/sessions/store/list-options.js'
+import {
+  busy,
+  checkFollows,
+  checkRecords,
+  expiryOf,
+  lost,
+  unknownSession,
+} from '../../core/sessions/store/refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
-import { summaryOf, summaryText } from '../../core/sessions/store/summary-text.js'
+import { summaryOf } from '../../core/sessions/store/summary-text.js'
 import { openDatabase } from './database.js'
 import { fileError } from './sqlite-error.js'
-import { type LeaseRow, type SessionRow, type Statements, statements } from './statements.js'
+import type { LeaseRow, SessionRow } from './session-row.js'
+import { type Statements, statements } from './statements.js'
 
 /**
  * Where the sessions are, and what they survive.
@@ -72,7 +81,7 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
         const row = sql.session(sessionId)
         if (row !== null && isHeld(row, time)) throw busy(sessionId, row.holder)
         sql.take(lease, thisProcess())
-        return lease
+        return { ...lease, inbox: sql.inbox.last(sessionId) }
       })
     },
 
@@ -83,24 +92,31 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
     },
 
     release(lease) {
-      write((sql) => sql.release(lease))
+      return write((sql) => {
+        sql.release(lease)
+        return { inbox: sql.inbox.last(lease.sessionId) }
+      })
     },
 
     append(lease, records, summary) {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
-      const text = summaryText(summary)
       const [only] = records
       // What most appends are. Where it fails, the longer way tells why.
-      if (only && records.length === 1 && text === null && use((sql) => sql.follow(lease, only, now())))
-        return
-      write((sql) => {
+      const told = use((sql) =>
+        only && records.length === 1 && !summary && sql.follow(lease, only, now())
+          ? { inbox: sql.inbox.last(sessionId) }
+          : undefined,
+      )
+      if (told) return told
+      return write((sql) => {
         const time = now()
         const row = sql.session(sessionId)
         if (row === null || row.token !== token || row.expiresAt <= time) throw lost(lease)
         checkFollows(sessionId, records, row.head)
         for (const record of records) sql.insert(sessionId, record, time)
-        if (text !== null) sql.sumUp(sessionId, time, text)
+        if (summary) sql.sumUp(sessionId, time, summary)
+        return { inbox: sql.inbox.last(sessionId) }
       })
     },
 
@@ -114,9 +130,10 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
       return row !== null && row.head > 0 ? entryOf(row, now()) : null
     },
 
-    list() {
+    list(options) {
+      const listing = checkedListing(options)
       const time = now()
-      return use((sql) => sql.list()).map((row) => entryOf(row, time))
+      return use((sql) => sql.list(listing)).map((row) => entryOf(row, time))
     },
 
     delete: (sessionId) =>
@@ -131,6 +148,27 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
     close() {
       open?.close()
       open = null
+    },
+
+    inbox: {
+      put: (sessionId, text) =>
+        write((sql) => {
+          const time = now()
+          const row = sql.session(sessionId)
+          if (row === null || row.head === 0) throw unknownSession(sessionId)
+          const message = sql.inbox.put(sessionId, time, text)
+          return { message, holder: isHeld(row, time) ? row.holder : null }
+        }),
+
+      read: (sessionId) => use((sql) => sql.inbox.read(sessionId)),
+
+      remove(sessionId, messages) {
+        write((sql) => {
+          for (const message of messages) sql.inbox.remove(sessionId, message)
+        })
+      },
+
+      waiting: (sessionIds) => use((sql) => sql.inbox.waiting(sessionIds)),
     },
   }
 }

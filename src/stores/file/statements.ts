@@ -1,44 +1,12 @@
 import type Database from 'libsql'
+import type { Listing } from '../../core/sessions/store/list-options.js'
 import type { WholeRange } from '../../core/sessions/store/session-id.js'
-import type { Lease, LogRecord } from '../../core/sessions/store/store.js'
+import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 import { closeDatabase } from './database.js'
-
-/** A session's row, as far as it says who may write. */
-export interface LeaseRow {
-  token: string | null
-  holder: string | null
-  /** Where the holder runs; see holder.ts. */
-  process: string | null
-  expiresAt: number
-}
-
-export interface SessionRow extends LeaseRow {
-  id: string
-  head: number
-  createdAt: number
-  updatedAt: number
-  /** JSON text. */
-  summary: string | null
-}
-
-/**
- * Text is read as bytes, and numbers as numbers whatever is there: text that is no UTF-8, which only a damaged file has,
- * would end the process inside libsql. Whether a record is what was written, its checksum tells.
- */
-const bytes = (column: string) => `CAST(${column} AS BLOB)`
-const integer = (column: string) => `CAST(${column} AS INTEGER)`
-
-/** From the records themselves: to write a session's row with each of them would double what is written. */
-const writtenAt = (seq: string) =>
-  `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
-const head = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'
-const createdAt = writtenAt('1')
-const updatedAt = `max(summed_up_at, ${writtenAt(head)})`
-
-const sessionColumns = [
-  ...[head, createdAt, updatedAt, 'expires_at'].map(integer),
-  ...['id', 'summary', 'token', 'holder', 'process'].map(bytes),
-].join(', ')
+import { inboxStatements } from './inbox-statements.js'
+import { listed } from './list-sessions.js'
+import { head, type SessionRow, sessionColumns, sessionRow, updatedAt } from './session-row.js'
+import { bytes, integer, text } from './sql-values.js'
 
 const recordColumns = [...['seq', 'at'].map(integer), ...['type', 'data', 'checksum'].map(bytes)].join(', ')
 
@@ -48,15 +16,14 @@ export function statements(database: Database.Database) {
   const begin = one('BEGIN IMMEDIATE')
   const commit = one('COMMIT')
   const session = one(`SELECT ${sessionColumns} FROM sessions WHERE id = ?`).raw()
-  const list = one(
-    `SELECT ${sessionColumns} FROM sessions WHERE ${head} > 0 ORDER BY ${updatedAt} DESC, id`,
-  ).raw()
   const take = one(`
     INSERT INTO sessions (id, token, holder, process, expires_at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder,
       process = excluded.process, expires_at = excluded.expires_at`)
   const renew = one('UPDATE sessions SET expires_at = ? WHERE id = ? AND token = ?')
-  const release = one('UPDATE sessions SET token = NULL WHERE id = ? AND token = ?')
+  const release = one(
+    `UPDATE sessions SET token = NULL, summed_up_at = ${updatedAt} WHERE id = ? AND token = ?`,
+  )
   const insert = one(
     'INSERT INTO records (session_id, seq, at, type, data, checksum, written_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
@@ -64,13 +31,14 @@ export function statements(database: Database.Database) {
     INSERT INTO records (session_id, seq, at, type, data, checksum, written_at)
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM sessions
     WHERE id = ?1 AND token = ?8 AND expires_at > ?7 AND ${head} = ?2 - 1`)
-  const sumUp = one('UPDATE sessions SET summed_up_at = ?, summary = ? WHERE id = ?')
+  const sumUp = one('UPDATE sessions SET summed_up_at = ?, summary = ?, state = ?, agent = ? WHERE id = ?')
   const read = one(
     `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
   ).raw()
   const lastSnapshot = one(`
     SELECT ${integer('seq')} FROM records WHERE session_id = ? AND seq <= ? AND type = 'snapshot' ORDER BY seq DESC LIMIT 1`).raw()
   const removeRecords = one('DELETE FROM records WHERE session_id = ?')
+  const removeMessages = one('DELETE FROM inbox WHERE session_id = ?')
   const removeSession = one('DELETE FROM sessions WHERE id = ?')
   const removeUnwritten = one(`DELETE FROM sessions WHERE id = ? AND ${head} = 0 AND token IS NULL`)
 
@@ -89,7 +57,8 @@ export function statements(database: Database.Database) {
       const [row] = session.all([id])
       return row === undefined ? null : sessionRow(row)
     },
-    list: () => list.all([]).map(sessionRow),
+    list: (listing: Listing): SessionRow[] => listed(one, listing),
+    inbox: inboxStatements(one),
     take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
       take.run([sessionId, token, holder, process, expiresAt])
     },
@@ -106,8 +75,8 @@ export function statements(database: Database.Database) {
     follow({ sessionId, token }: Lease, { seq, at, type, data, check }: LogRecord, time: number): boolean {
       return follow.run([sessionId, seq, at, type, data, check, time, token]).changes > 0
     },
-    sumUp(sessionId: string, time: number, summary: string) {
-      sumUp.run([time, summary, sessionId])
+    sumUp(sessionId: string, time: number, summary: SessionSummary) {
+      sumUp.run([time, JSON.stringify(summary), summary.state, summary.agent ?? null, sessionId])
     },
     read(sessionId: string, { from, to }: WholeRange): LogRecord[] {
       const first =
@@ -116,6 +85,7 @@ export function statements(database: Database.Database) {
     },
     remove(id: string) {
       removeRecords.run([id])
+      removeMessages.run([id])
       removeSession.run([id])
     },
     close() {
@@ -126,29 +96,7 @@ export function statements(database: Database.Database) {
 
 export type Statements = ReturnType<typeof statements>
 
-type Bytes = Buffer | null
-
-function sessionRow(row: unknown): SessionRow {
-  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process] = row as [
-    ...[number, number, number, number],
-    ...[Bytes, Bytes, Bytes, Bytes, Bytes],
-  ]
-  return {
-    id: text(id),
-    head,
-    createdAt,
-    updatedAt,
-    summary: summary && text(summary),
-    token: token && text(token),
-    holder: holder && text(holder),
-    process: process && text(process),
-    expiresAt,
-  }
-}
-
 function logRecord(row: unknown): LogRecord {
-  const [seq, at, type, data, check] = row as [number, number, Bytes, Bytes, Bytes]
+  const [seq, at, type, data, check] = row as [number, number, Buffer, Buffer, Buffer]
   return { seq, at, type: text(type) as LogRecord['type'], data: text(data), check: text(check) }
 }
-
-const text = (value: Bytes): string => value?.toString('utf8') ?? ''

@@ -1,4 +1,5 @@
 import { originOf } from '../store/checked-store.js'
+import type { Inboxed } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 
 /**
@@ -10,17 +11,24 @@ const kept = new WeakMap<SessionStore, Map<string, Lease>>()
 /** Leases that are being given back: an answer may come in between. */
 const leaving = new WeakMap<SessionStore, Map<string, Promise<void>>>()
 
-/** Gives a session free. Never fails: what cannot be given back now is when this process next asks for the session. */
-export function releaseLease(store: SessionStore, lease: Lease): Promise<void> | undefined {
+/** Gives a session free; `onAnswer` is told what the store says to that. Never fails: what cannot be given back now is when this process next asks for the session. */
+export function releaseLease(
+  store: SessionStore,
+  lease: Lease,
+  onAnswer: (told: Inboxed | void) => void = () => undefined,
+): Promise<void> | undefined {
   const keep = (): void => {
     const leases = kept.get(originOf(store)) ?? new Map<string, Lease>()
     kept.set(originOf(store), leases.set(lease.sessionId, lease))
   }
   try {
     const released = store.release(lease)
-    if (!(released instanceof Promise)) return undefined
+    if (!(released instanceof Promise)) {
+      onAnswer(released)
+      return undefined
+    }
     const under = leaving.get(originOf(store)) ?? new Map<string, Promise<void>>()
-    const done: Promise<void> = released.catch(keep).finally(() => {
+    const done: Promise<void> = released.then(onAnswer, keep).finally(() => {
       if (under.get(lease.sessionId) === done) under.delete(lease.sessionId)
     })
     leaving.set(originOf(store), under.set(lease.sessionId, done))

@@ -53,5 +53,7 @@ type Content =
       runs: number
       /** Of the latest run. */
       definition?: AgentDefinition
+      /** The last message of the session's inbox that is in the log. */
+      inbox?: number
       state: MachineState
     }

@@ -1,9 +1,11 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
 import type { Journal, JournalEntry } from '../journal.js'
+import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
 import type { AgentDefinition } from '../definition.js'
+import type { Inboxed } from '../store/inbox.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
@@ -39,6 +41,8 @@ export interface SessionLogParts {
  */
 export class SessionLog implements Journal {
   readonly sessionId: string
+  /** What people and programs have left for the session, wherever they are. */
+  readonly inbox: InboxReader
   readonly #store: SessionStore
   readonly #clock: Clock
   readonly #holder: string
@@ -86,6 +90,12 @@ export class SessionLog implements Journal {
     this.#runs = standing.runs
     this.#snapshotSize = standing.snapshotSize
     this.#tailSize = standing.tailSize
+    this.inbox = new InboxReader(store, lease.sessionId, {
+      clock,
+      applied: standing.inbox,
+      found: lease.inbox,
+    })
+    this.inbox.hold()
     this.#keep()
   }
 
@@ -116,6 +126,7 @@ export class SessionLog implements Journal {
   append(entry: JournalEntry): void {
     if (entry.type === 'event') {
       this.write(entry)
+      if (entry.event.inbox !== undefined) this.inbox.applies(entry.event.inbox)
       return
     }
     const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
@@ -165,6 +176,7 @@ export class SessionLog implements Journal {
       ...(this.#name !== undefined && { name: this.#name }),
       runs: this.#runs,
       ...this.#defined,
+      ...(this.inbox.applied > 0 && { inbox: this.inbox.applied }),
       state: machineStateOf(run),
     })
     this.#snapshotSize = this.#tailSize - size
@@ -260,7 +272,10 @@ export class SessionLog implements Journal {
   /** A session that was deleted and made anew can have as many records: they are others. */
   #checkNothingNew(records: readonly LogRecord[]): void {
     const { seq, check } = this.#last
-    if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) return
+    if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
+      this.inbox.heard({ inbox: this.#lease.inbox ?? 0 })
+      return
+    }
     void this.#release()
     throw new StoreError(
       'out_of_order',
@@ -290,7 +305,16 @@ export class SessionLog implements Journal {
     this.#summary = undefined
     const end = records.at(-1)
     if (end) this.#last = { seq: end.seq, check: end.check }
-    return this.#store.append(this.#lease, records, summary) as Promise<void> | undefined
+    const settled = this.inbox.settling()
+    const answer = this.#store.append(this.#lease, records, summary)
+    if (answer instanceof Promise) return answer.then((told) => this.#written(settled, told))
+    this.#written(settled, answer)
+    return undefined
+  }
+
+  #written(settled: number[], told: Inboxed | void): void {
+    this.inbox.durable(settled)
+    this.inbox.heard(told)
   }
 
   /** A process that has slept for long may still be the only one that wants the session. */
@@ -314,6 +338,7 @@ export class SessionLog implements Journal {
     this.#lease = lease
     this.#renewedAt = this.#clock.now()
     this.#isHeld = true
+    this.inbox.hold()
     this.#keep()
   }
 
@@ -349,7 +374,8 @@ export class SessionLog implements Journal {
     if (!this.#isHeld) return undefined
     this.#isHeld = false
     this.#clock.clearTimeout(this.#timer)
-    return releaseLease(this.#store, this.#lease)
+    this.inbox.letGo()
+    return releaseLease(this.#store, this.#lease, (told) => this.inbox.heard(told))
   }
 
   #fail(error: unknown): StoreError {

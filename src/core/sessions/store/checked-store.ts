@@ -49,16 +49,30 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
       // It runs out by itself.
     }
   }
-  const limitedStore: SessionStore = {
+  let limitedStore: SessionStore = {
     acquire: (...args) => limited('acquire', store.acquire(...args), (lease) => void giveBack(lease)),
     renew: (...args) => limited('renew', store.renew(...args)),
     release: (...args) => limited('release', store.release(...args)),
     append: (...args) => limited('append', store.append(...args)),
     read: (...args) => limited('read', store.read(...args)),
     get: (...args) => limited('get', store.get(...args)),
-    list: () => limited('list', store.list()),
+    list: (...args) => limited('list', store.list(...args)),
     delete: (...args) => limited('delete', store.delete(...args)),
     close: () => store.close(),
+  }
+  const { inbox } = store
+  if (inbox) {
+    limitedStore = {
+      ...limitedStore,
+      inbox: {
+        put: (...args) => limited('inbox.put', inbox.put(...args)),
+        read: (...args) => limited('inbox.read', inbox.read(...args)),
+        remove: (...args) => limited('inbox.remove', inbox.remove(...args)),
+        ...(inbox.waiting && {
+          waiting: (ids) => limited('inbox.waiting', inbox.waiting?.(ids) ?? []),
+        }),
+      },
+    }
   }
   origins.set(limitedStore, store)
   return limitedStore

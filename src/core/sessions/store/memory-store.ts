@@ -1,6 +1,8 @@
 import { newId } from '../../base/new-id.js'
+import type { InboxMessage } from './inbox.js'
+import { checkedListing, isListed } from './list-options.js'
 import { checkedSessionId, wholeRange } from './session-id.js'
-import { busy, checkFollows, checkRecords, expiryOf, lost } from './refusals.js'
+import { busy, checkFollows, checkRecords, expiryOf, lost, unknownSession } from './refusals.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
 /**
@@ -21,7 +23,14 @@ interface Kept {
   createdAt: number
   updatedAt: number
   lease: Lease | null
+  inbox: readonly InboxMessage[]
+  /** How many messages have been put into the inbox. */
+  told: number
 }
+
+const fresh = { records: [], summary: null, createdAt: 0, updatedAt: 0, inbox: [], told: 0 }
+
+const lastIn = ({ inbox }: Kept): number => inbox.at(-1)?.message ?? 0
 
 /**
  * Sessions that live as long as the process does. Records are kept by reference: do not change them afterwards.
@@ -54,9 +63,12 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
       const kept = sessions.get(sessionId)
       if (holds(kept)) throw busy(sessionId, kept.lease.holder)
       const lease: Lease = { sessionId, token: newId(), holder, expiresAt }
-      if (kept) kept.lease = lease
-      else sessions.set(sessionId, { records: [], summary: null, createdAt: 0, updatedAt: 0, lease })
-      return lease
+      if (!kept) {
+        sessions.set(sessionId, { ...fresh, records: [], lease })
+        return lease
+      }
+      kept.lease = lease
+      return { ...lease, inbox: lastIn(kept) }
     },
 
     renew(lease, ttlMs) {
@@ -66,9 +78,10 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
 
     release({ sessionId, token }) {
       const kept = sessions.get(sessionId)
-      if (kept?.lease?.token !== token) return
+      if (kept?.lease?.token !== token) return undefined
       if (kept.records.length === 0) sessions.delete(sessionId)
       else kept.lease = null
+      return { inbox: lastIn(kept) }
     },
 
     append(lease, records, summary) {
@@ -80,6 +93,7 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
       if (kept.records.length === 0) kept.createdAt = kept.updatedAt
       for (const record of records) kept.records.push(record)
       if (summary) kept.summary = summary
+      return { inbox: lastIn(kept) }
     },
 
     read(sessionId, range) {
@@ -101,11 +115,15 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
       return kept && kept.records.length > 0 ? entryOf(sessionId, kept) : null
     },
 
-    list: () =>
-      [...sessions]
+    list(options) {
+      const listing = checkedListing(options)
+      return [...sessions]
         .filter(([, { records }]) => records.length > 0)
         .map(([id, kept]) => entryOf(id, kept))
-        .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)),
+        .filter((listed) => isListed(listing, listed))
+        .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+        .slice(0, listing.limit)
+    },
 
     delete(sessionId) {
       const kept = sessions.get(sessionId)
@@ -114,5 +132,22 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
     },
 
     close: () => undefined,
+
+    inbox: {
+      put(sessionId, text) {
+        const kept = sessions.get(sessionId)
+        if (!kept || kept.records.length === 0) throw unknownSession(sessionId)
+        const message = (kept.told += 1)
+        kept.inbox = [...kept.inbox, { message, at: now(), text }]
+        return { message, holder: holds(kept) ? kept.lease.holder : null }
+      },
+
+      read: (sessionId) => [...(sessions.get(sessionId)?.inbox ?? [])],
+
+      remove(sessionId, messages) {
+        const kept = sessions.get(sessionId)
+        if (kept) kept.inbox = kept.inbox.filter(({ message }) => !messages.includes(message))
+      },
+    },
   }
 }

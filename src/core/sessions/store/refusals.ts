@@ -21,6 +21,15 @@ export function lost({ sessionId, holder }: Lease): StoreError {
   )
 }
 
+/** There is nothing that could be told. */
+export function unknownSession(sessionId: string): StoreError {
+  return new StoreError(
+    'unknown_session',
+    `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`,
+    sessionId,
+  )
+}
+
 /** When a lease that begins now runs out. */
 export function expiryOf(now: number, ttlMs: number): number {
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {

@@ -1,4 +1,6 @@
 import type { AgentState, Reason } from '../../../../machines/agent/outcome.js'
+import type { Inboxed, SessionInbox, SyncSessionInbox } from './inbox.js'
+import type { ListOptions } from './list-options.js'
 
 /**
  * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
@@ -38,6 +40,8 @@ export interface Lease {
   holder: string
   /** Milliseconds since the epoch, by the store's clock. */
   expiresAt: number
+  /** When it was acquired: the number of the last message in the session's inbox; 0 or absent when there was none. */
+  inbox?: number
 }
 
 /**
@@ -159,7 +163,7 @@ export interface SessionStore {
    * const store = memoryStore()
    * await store.release(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }))
    */
-  release(lease: Lease): MaybePromise<void>
+  release(lease: Lease): MaybePromise<Inboxed | void>
   /**
    * Adds records to the end of the log, all or none; they are durable when this returns, or resolves. A summary
    * replaces the last one.
@@ -171,7 +175,7 @@ export interface SessionStore {
    * @throws {StoreError} `lease_lost` for a lease that is not the session's latest or has run out, `out_of_order` for
    * records that do not follow its head, `disk_full`, `read_only`, `store_unavailable`
    */
-  append(lease: Lease, records: readonly LogRecord[], summary?: SessionSummary): MaybePromise<void>
+  append(lease: Lease, records: readonly LogRecord[], summary?: SessionSummary): MaybePromise<Inboxed | void>
   /**
    * The records in order; none for a session that does not exist.
    *
@@ -187,12 +191,13 @@ export interface SessionStore {
    */
   get(sessionId: string): MaybePromise<ListedSession | null>
   /**
-   * Every session with at least one record, the one written last first.
+   * The sessions with at least one record, the one written last first. Default: all of them.
    *
    * @example
-   * for (const { id, summary } of await memoryStore().list()) console.log(id, summary?.state)
+   * for (const { id, summary } of await memoryStore().list({ limit: 20 })) console.log(id, summary?.state)
+   * @throws {UsageError} `invalid_option` for options that make no sense
    */
-  list(): MaybePromise<ListedSession[]>
+  list(options?: ListOptions): MaybePromise<ListedSession[]>
   /**
    * Deletes a session with all its records; false when there was none.
    *
@@ -208,6 +213,8 @@ export interface SessionStore {
    * await memoryStore().close()
    */
   close(): MaybePromise<void>
+  /** Where `agent.tell` leaves messages. A store without it takes none. */
+  readonly inbox?: SessionInbox | undefined
 }
 
 /**
@@ -218,7 +225,7 @@ export interface SessionStore {
  * const { token } = store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
  */
 export type SyncSessionStore = {
-  [Method in keyof SessionStore]: (
+  [Method in Exclude<keyof SessionStore, 'inbox'>]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
-}
+} & { readonly inbox: SyncSessionInbox }

@@ -16,9 +16,12 @@ export function summaryOf(text: unknown): SessionSummary | null {
 
 function isSummary(value: unknown): value is SessionSummary {
   if (typeof value !== 'object' || value === null) return false
-  const { name, title, state, reason, runs, messages, totalTokens, cost } = value as Record<string, unknown>
+  const { name, agent, title, state, reason, runs, messages, totalTokens, cost } = value as Record<
+    string,
+    unknown
+  >
   return (
-    (name === undefined || typeof name === 'string') &&
+    [name, agent].every((word) => word === undefined || typeof word === 'string') &&
     typeof title === 'string' &&
     [state, reason].every((word) => word === null || typeof word === 'string') &&
     [runs, messages, totalTokens].every(Number.isFinite) &&

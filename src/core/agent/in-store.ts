@@ -1,0 +1,45 @@
+import { lazily } from '../base/load.js'
+import type { AgentParts } from '../live/parts.js'
+import { storeOrThrow } from '../sessions/refusals.js'
+import { checkedSessionId } from '../sessions/store/session-id.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { Agent } from './agent-options.js'
+
+const loadSessions = lazily(() => import('../sessions/log/index.js'))
+
+/** Only those who change what happened need them. */
+const loadEdits = lazily(() => import('../run/edit-fork.js'))
+
+/** Only those who speak to a session from elsewhere need it. */
+const loadTell = lazily(() => import('../run/tell.js'))
+
+/** What an agent does with sessions of its store without running them. */
+export function inStore(
+  store: SessionStore | undefined,
+  parts: AgentParts,
+): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell'> {
+  return {
+    replay: async (sessionId, { to } = {}) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { replay } = await loadSessions()
+      return replay(kept, id, to)
+    },
+    readSession: async (sessionId) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { readSession } = await loadSessions()
+      return readSession(kept, id)
+    },
+    fork: async (sessionId, seq, { edit, context } = {}) => {
+      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const { fork } = await loadSessions()
+      if (edit === undefined) return fork(kept, id, seq, parts.clock)
+      const { editFork } = await loadEdits()
+      return fork(kept, id, seq, parts.clock, (standing) => editFork(parts, standing, edit, context))
+    },
+    tell: async (sessionId, message) => {
+      const kept = storeOrThrow(store)
+      const { tell } = await loadTell()
+      return tell({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
+    },
+  }
+}

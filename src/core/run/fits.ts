@@ -1,0 +1,52 @@
+import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { PendingCall } from '../../../machines/agent/outcome.js'
+import { UsageError } from '../base/errors.js'
+import { awaitedCall } from './awaited-call.js'
+import type { AgentSnapshot } from './run-actor.js'
+
+const needsOf = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' } as const
+
+/** For whom a message is looked at: a run that is at work hears it in the middle of that. */
+export type Hearing = Pick<AgentSnapshot, 'status' | 'context' | 'matches'>
+
+/**
+ * Looks whether a run can take a message as it stands.
+ * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`
+ */
+export function refuseUnfit(event: PublicEvent, run: Hearing, sessionId: string): void {
+  refuseEnded(run, sessionId)
+  const state = run.context.state ?? 'RUNNING'
+  if (event.type === 'RESUME' && state !== 'PAUSED')
+    throw notWaiting(sessionId, `is ${state}, and not paused`)
+  if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
+    throw notWaiting(sessionId, `is ${state}, and waits for no message`)
+  if (event.type in needsOf) askedCall(event as Answer, run)
+}
+
+/** @throws {UsageError} `run_ended` */
+export function refuseEnded({ status, context }: Hearing, sessionId: string): void {
+  if (status === 'active') return
+  throw new UsageError(
+    'run_ended',
+    `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'}: nothing can be told to it. Say something new with ` +
+      `agent.run(input, { session: '${sessionId}' }).`,
+    sessionId,
+  )
+}
+
+type Answer = Extract<PublicEvent, { callId: string }>
+
+/** The call that an answer is for. */
+function askedCall({ type, callId, fingerprint }: Answer, { context }: Hearing): PendingCall {
+  return awaitedCall(context, callId, needsOf[type], { fingerprint })
+}
+
+/** Nobody holds the session, and it does not wait for this. */
+export function notWaiting(sessionId: string, why: string): UsageError {
+  return new UsageError(
+    'not_waiting',
+    `Session '${sessionId}' ${why}. See how it stands with agent.replay('${sessionId}'), and go on with a run that was ` +
+      `interrupted with agent.resume('${sessionId}').`,
+    sessionId,
+  )
+}

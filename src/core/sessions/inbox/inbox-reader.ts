@@ -1,0 +1,160 @@
+import type { Clock } from '../../base/clock.js'
+import type { InboxMessage, Inboxed } from '../store/inbox.js'
+import type { SessionStore } from '../store/store.js'
+import { type Holder, holdersOf } from './holders.js'
+
+/**
+ * The inbox of one session, read by whoever holds it: each message is handed over once, in order, and removed once what
+ * it has come to is durable. A message that is in the log already was handed over by a process that died before it could
+ * remove it.
+ */
+export class InboxReader implements Holder {
+  readonly sessionId: string
+  readonly #store: SessionStore
+  readonly #clock: Clock
+  /** The last message that is in the log, applied. */
+  #applied: number
+  /** The last one that was handed over. */
+  #handed: number
+  /** Handed over, and neither applied nor refused yet. */
+  readonly #open = new Set<number>()
+  /** In the log, and to be removed with the next write. */
+  #done: number[] = []
+  #last = 0
+  /** Whether nothing was there when the session was acquired. */
+  readonly #isEmpty: boolean
+  #reading: Promise<void> | undefined
+  #waiting: InboxMessage[] = []
+  #listener: ((message: InboxMessage) => void) | undefined
+
+  /** `found`: what the store has told when the session was acquired. */
+  constructor(
+    store: SessionStore,
+    sessionId: string,
+    { clock, applied, found }: { clock: Clock; applied: number; found: number | undefined },
+  ) {
+    this.#store = store
+    this.sessionId = sessionId
+    this.#clock = clock
+    this.#applied = applied
+    this.#handed = applied
+    this.#isEmpty = found === 0 || !store.inbox
+  }
+
+  /** What was left for the run that goes on. */
+  async readFirst(): Promise<void> {
+    if (!this.#isEmpty) await this.read()
+  }
+
+  /** What was left for a run that has ended is not for the next one. */
+  async drop(): Promise<void> {
+    if (this.#isEmpty) return
+    const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
+    const last = found.at(-1)?.message ?? 0
+    this.#handed = Math.max(this.#handed, last)
+    await this.#store.inbox?.remove(
+      this.sessionId,
+      found.map(({ message }) => message),
+    )
+  }
+
+  /** The number of the last message that the log has. */
+  get applied(): number {
+    return this.#applied
+  }
+
+  /** Each message from now on, and those that were read before. */
+  onMessage(listener: (message: InboxMessage) => void): void {
+    this.#listener = listener
+    for (const message of this.#waiting.splice(0)) this.#hand(message)
+  }
+
+  /** The session is ours: messages are asked for. */
+  hold(): void {
+    if (this.#store.inbox) holdersOf(this.#store, this.#clock).add(this)
+  }
+
+  letGo(): void {
+    if (this.#store.inbox) holdersOf(this.#store, this.#clock).remove(this)
+  }
+
+  /** The answer to what was written may tell of messages. */
+  heard(answer: Inboxed | undefined | void): void {
+    if (answer) this.news(answer.inbox)
+  }
+
+  news(inbox: number): void {
+    if (inbox <= this.#last) return
+    this.#last = inbox
+    this.read()?.catch(() => {
+      // Told again with the next write, or by the next poll.
+      this.#last = this.#handed
+    })
+  }
+
+  /** Reads what is there. Undefined when it has done so. */
+  read(): Promise<void> | undefined {
+    const { inbox } = this.#store
+    if (!inbox) return undefined
+    if (this.#reading) return this.#reading.then(() => this.read())
+    const found = inbox.read(this.sessionId)
+    if (!(found instanceof Promise)) {
+      this.#take(found)
+      return undefined
+    }
+    this.#reading = found
+      .then((messages) => this.#take(messages))
+      .finally(() => {
+        this.#reading = undefined
+      })
+    return this.#reading
+  }
+
+  #take(messages: readonly InboxMessage[]): void {
+    for (const found of messages) {
+      if (found.message <= this.#applied) this.#done.push(found.message)
+      else if (found.message > this.#handed) {
+        this.#handed = found.message
+        this.#last = Math.max(this.#last, found.message)
+        this.#open.add(found.message)
+        if (this.#listener) this.#hand(found)
+        else this.#waiting.push(found)
+      }
+    }
+  }
+
+  #hand(message: InboxMessage): void {
+    this.#listener?.(message)
+  }
+
+  /** The log has it, though perhaps not durably yet. */
+  applies(message: number): void {
+    this.#applied = Math.max(this.#applied, message)
+    if (this.#open.delete(message)) this.#done.push(message)
+  }
+
+  /** It has come to nothing. */
+  refuse(message: number): void {
+    if (this.#open.delete(message)) this.#remove([message])
+  }
+
+  /** What is in the log so far: to be removed once that is durable. */
+  settling(): number[] {
+    return this.#done.splice(0)
+  }
+
+  /** What of the inbox is durable in the log needs to be kept no longer. */
+  durable(settled: readonly number[]): void {
+    if (settled.length > 0) this.#remove(settled)
+  }
+
+  /** Never fails: what cannot be removed now is skipped when it is read again. */
+  #remove(messages: readonly number[]): void {
+    try {
+      const removed = this.#store.inbox?.remove(this.sessionId, messages)
+      if (removed instanceof Promise) removed.catch(() => undefined)
+    } catch {
+      // As above.
+    }
+  }
+}

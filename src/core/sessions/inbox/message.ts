@@ -1,0 +1,133 @@
+import type { NewMessage } from '../../../../machines/agent/context.js'
+import type { PublicEvent } from '../../../../machines/agent/events.js'
+import { UsageError } from '../../base/errors.js'
+import { toMessages, type UserInput } from '../input.js'
+
+/**
+ * What may be said to a session from anywhere. An answer names its call: spread the call as `pending` and
+ * `approval_requested` tell of it. Without its `fingerprint`, it is for the call that waits at that moment.
+ *
+ * @example
+ * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
+ * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
+ */
+export type SessionMessage =
+  /** Ends the run in CANCELLED, whatever it is doing. */
+  | { type: 'cancel'; why?: string }
+  /** Rests in PAUSED at the next safe point. */
+  | { type: 'pause' }
+  /** Goes on from PAUSED. */
+  | { type: 'resume' }
+  /** Tells the model something at the next safe point. A paused run goes on. */
+  | { type: 'steer'; text: string }
+  /** The next user message of an interactive run. */
+  | { type: 'reply'; input: UserInput }
+  /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
+  | { type: 'approve'; callId: string; fingerprint?: string; editedInput?: unknown }
+  /** Refuses a call; the model reads why. */
+  | { type: 'reject'; callId: string; fingerprint?: string; why?: string }
+  /** The result of a call that the client carries out. An Error, or `isError`, makes it an error result. */
+  | { type: 'toolOutput'; callId: string; fingerprint?: string; value: unknown; isError?: boolean }
+
+/**
+ * What has become of what a session was told.
+ *
+ * @example
+ * const isDone = ({ status }: Receipt) => status === 'applied'
+ * const stop = async (id: string) => isDone(await agent.tell(id, { type: 'cancel' }))
+ */
+export interface Receipt {
+  /** The number of the message in the session's inbox. */
+  message: number
+  /**
+   * - `sent`: somebody holds the session, and hears it at once in this process, within a second in another
+   * - `waiting`: the session rests, and nobody holds it: whoever resumes it applies this first
+   * - `applied`: it is done; a `cancel` of a session that nobody held
+   */
+  status: 'sent' | 'waiting' | 'applied'
+}
+
+type Answer = Extract<SessionMessage, { callId: string }>
+
+/** What a pending call has beside its id: an answer may be made of one. */
+const ofCalls = ['name', 'arguments', 'needs', 'path', 'interrupted']
+
+const keysOf: Record<SessionMessage['type'], readonly string[]> = {
+  cancel: ['why'],
+  pause: [],
+  resume: [],
+  steer: ['text'],
+  reply: ['input'],
+  approve: ['callId', 'fingerprint', 'editedInput', ...ofCalls],
+  reject: ['callId', 'fingerprint', 'why', ...ofCalls],
+  toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...ofCalls],
+}
+
+/**
+ * A message that is one, its texts looked at; what it comes to depends on the session.
+ * @throws {UsageError} `invalid_input`, naming the key
+ */
+export function checkedMessage(given: unknown): SessionMessage {
+  const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
+  const type = message['type'] as SessionMessage['type']
+  if (typeof type !== 'string' || !Object.hasOwn(keysOf, type))
+    throw invalid(`its type is one of ${Object.keys(keysOf).join(', ')}`, 'type')
+  const strange = Object.keys(message).find((key) => key !== 'type' && !keysOf[type].includes(key))
+  if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
+  for (const key of ['why', 'fingerprint']) {
+    if (message[key] !== undefined && typeof message[key] !== 'string') throw invalid(`${key} is a text`, key)
+  }
+  if (keysOf[type].includes('callId') && typeof message['callId'] !== 'string')
+    throw invalid(`'${type}' names its call: its callId is a text`, 'callId')
+  if (type === 'steer' && typeof message['text'] !== 'string') throw invalid('its text is a text', 'text')
+  return message as SessionMessage
+}
+
+/** Messages that are no answers, as the machine takes them. */
+export function eventOf(message: Exclude<SessionMessage, Answer>): PublicEvent {
+  switch (message.type) {
+    case 'cancel':
+      return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }
+    case 'pause':
+      return { type: 'PAUSE' }
+    case 'resume':
+      return { type: 'RESUME' }
+    case 'steer':
+      return { type: 'STEER', text: textOf(message.text) }
+    default:
+      return { type: 'REPLY', messages: toMessages(message.input) }
+  }
+}
+
+export const isAnswer = (message: SessionMessage): message is Answer => 'callId' in message
+
+function textOf(text: string): string {
+  const [message] = toMessages(text) as [NewMessage?]
+  if (typeof message?.content === 'string') return message.content
+  throw invalid('steering is one text', 'text')
+}
+
+const spoken: readonly PublicEvent['type'][] = [
+  'CANCEL',
+  'PAUSE',
+  'RESUME',
+  'STEER',
+  'REPLY',
+  'APPROVE',
+  'REJECT',
+  'TOOL_OUTPUT',
+]
+
+/** What lies in an inbox is the event itself, as it will be in the log. Null: nobody of us has put it there. */
+export function readMessage(text: string): PublicEvent | null {
+  try {
+    const event = JSON.parse(text) as PublicEvent | null
+    return event !== null && spoken.includes(event.type) ? event : null
+  } catch {
+    return null
+  }
+}
+
+function invalid(what: string, key: string): UsageError {
+  return new UsageError('invalid_input', `tell(): ${what}.`, key)
+}

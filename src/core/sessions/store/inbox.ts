@@ -1,0 +1,107 @@
+type MaybePromise<Value> = Value | Promise<Value>
+
+/**
+ * What lies in the inbox of a session until whoever runs the session has taken it.
+ *
+ * @example
+ * const messages: InboxMessage[] = await memoryStore().inbox.read('ann')
+ * for (const { message, text } of messages) console.log(message, JSON.parse(text).type)
+ */
+export interface InboxMessage {
+  /** 1, 2, 3, … within a session; no number is used twice. */
+  message: number
+  /** Milliseconds since the epoch, by the store's clock. */
+  at: number
+  /** JSON text. */
+  text: string
+}
+
+/**
+ * What a message came to that was put into an inbox.
+ *
+ * @example
+ * const isHeard = ({ holder }: Delivery) => holder !== null
+ */
+export interface Delivery {
+  /** Its number. */
+  message: number
+  /** Who held the session at that very moment; null: nobody did. */
+  holder: string | null
+}
+
+/**
+ * What the inbox of one session holds, for whoever holds the session.
+ *
+ * @example
+ * const news: InboxNews = { sessionId: 'ann', inbox: 3 } // three was put there last, and is there still
+ */
+export interface InboxNews {
+  sessionId: string
+  /** The number of the last message that is still there. */
+  inbox: number
+}
+
+/**
+ * What a store tells a session's holder along with what was asked of it: the number of the last message that is still in
+ * the session's inbox, 0 when there is none. Stores of your own that have no inbox tell nothing.
+ *
+ * @example
+ * const answer: Inboxed = { inbox: 0 }
+ */
+export interface Inboxed {
+  inbox: number
+}
+
+/**
+ * Where `agent.tell` leaves messages for a session, beside its log. A message and the holder that it finds are one:
+ * whoever holds the session when a message is put there learns of it from the answer to its next `append` or `release`
+ * at the latest.
+ *
+ * @example
+ * const { inbox } = memoryStore()
+ */
+export interface SessionInbox {
+  /**
+   * Adds a message; it is durable when this returns, or resolves.
+   *
+   * @example
+   * const stop = (store: SessionStore, id: string) => store.inbox?.put(id, '{"type":"CANCEL"}')
+   * @throws {StoreError} `unknown_session` where the session has no record
+   */
+  put(sessionId: string, text: string): MaybePromise<Delivery>
+  /**
+   * What is there, in order.
+   *
+   * @example
+   * const messages = await memoryStore().inbox.read('ann') // []
+   */
+  read(sessionId: string): MaybePromise<InboxMessage[]>
+  /**
+   * Removes messages by their numbers. Those that are gone are no error.
+   *
+   * @example
+   * await memoryStore().inbox.remove('ann', [1, 2])
+   */
+  remove(sessionId: string, messages: readonly number[]): MaybePromise<void>
+  /**
+   * Those of the sessions in whose inboxes something is. Asked once a second for all sessions that a process holds;
+   * absent in a store that no other process can reach.
+   *
+   * @example
+   * for (const { sessionId, inbox } of (await memoryStore().inbox.waiting?.(['ann', 'ben'])) ?? []) console.log(sessionId, inbox)
+   */
+  waiting?(sessionIds: readonly string[]): MaybePromise<InboxNews[]>
+}
+
+/**
+ * An inbox that answers at once.
+ *
+ * @example
+ * const inbox: SyncSessionInbox = memoryStore().inbox
+ */
+export interface SyncSessionInbox extends SessionInbox {
+  put(sessionId: string, text: string): Delivery
+  read(sessionId: string): InboxMessage[]
+  remove(sessionId: string, messages: readonly number[]): void
+  waiting?(sessionIds: readonly string[]): InboxNews[]
+}

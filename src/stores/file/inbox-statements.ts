@@ -1,0 +1,44 @@
+import type { InboxMessage, InboxNews } from '../../core/sessions/store/inbox.js'
+import { bytes, integer, type Prepare, text } from './sql-values.js'
+
+/** The SQL of the inboxes, prepared once. */
+export function inboxStatements(one: Prepare) {
+  const count = one('UPDATE sessions SET told = told + 1 WHERE id = ?')
+  const put = one(
+    'INSERT INTO inbox (session_id, message, at, text) SELECT id, told, ?, ? FROM sessions WHERE id = ?',
+  )
+  const read = one(
+    `SELECT ${integer('message')}, ${integer('at')}, ${bytes('text')} FROM inbox WHERE session_id = ? ORDER BY message`,
+  ).raw()
+  const told = one(`SELECT ${integer('told')} FROM sessions WHERE id = ?`).raw()
+  const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
+  const remove = one('DELETE FROM inbox WHERE session_id = ? AND message = ?')
+  const waiting = one(`
+    SELECT ${bytes('session_id')}, max(message) FROM inbox
+    WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`).raw()
+
+  return {
+    /** The number of the message. */
+    put(sessionId: string, time: number, message: string): number {
+      count.run([sessionId])
+      put.run([time, message, sessionId])
+      return (told.all([sessionId]) as [number][])[0]?.[0] ?? 0
+    },
+    read: (sessionId: string): InboxMessage[] =>
+      (read.all([sessionId]) as [number, number, Buffer][]).map(([message, at, words]) => ({
+        message,
+        at,
+        text: text(words),
+      })),
+    /** The number of the last message; 0: there is none. */
+    last: (sessionId: string): number => (last.all([sessionId]) as [number | null][])[0]?.[0] ?? 0,
+    remove(sessionId: string, message: number) {
+      remove.run([sessionId, message])
+    },
+    waiting: (sessionIds: readonly string[]): InboxNews[] =>
+      (waiting.all([JSON.stringify(sessionIds)]) as [Buffer, number][]).map(([id, inbox]) => ({
+        sessionId: text(id),
+        inbox,
+      })),
+  }
+}

@@ -1,0 +1,468 @@
+import { SimulatedClock } from 'xstate'
+import { z } from 'zod'
+import { createAgent, defineShield, defineTool, type SessionMessage, UsageError } from '../../src/index.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import { StoreError } from '../../src/core/sessions/store/store-error.js'
+import { distant } from '../support/distant.js'
+import { ManualModel, call as callOf, settled } from '../support/manual-model.js'
+import { again, stage, tick, until } from '../support/play.js'
+import { call, calls, clientTool, text, tool } from '../support/tools.js'
+import { filePlace } from '../stores/folder.js'
+
+const kinds: [string, () => SessionStore][] = [
+  ['at once', memoryStore],
+  ['later', () => distant(memoryStore())],
+]
+
+async function refused(work: Promise<unknown>): Promise<{ code: string; message: string }> {
+  const error = await work.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (error instanceof UsageError || error instanceof StoreError) return error
+  throw new Error(`It was not refused: ${String(error)}`)
+}
+
+/** The events of a log that came from the inbox. */
+async function toldIn(store: SessionStore, id: string) {
+  const records = await store.read(id)
+  return records
+    .map(({ data }) => (JSON.parse(data) as { event?: { type: string; inbox?: number } }).event)
+    .filter((event) => event?.inbox !== undefined)
+    .map((event) => [event?.type, event?.inbox])
+}
+
+const inboxOf = async (store: SessionStore, id: string) => (await store.inbox?.read(id)) ?? []
+const pay = (done: unknown[] = []) =>
+  tool('pay', ({ amount }) => `paid ${String(done.push(amount) && amount)}`, { needsApproval: true })
+
+describe.each(kinds)('a session of a store that answers %s', (_, open) => {
+  it('is cancelled, from another process, in the middle of a silent model call', async () => {
+    const store = open()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store, clock: new SimulatedClock() })
+    const run = agent.run('Go.', { session: 's' })
+    await until(() => model.pending !== null)
+    const other = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
+    expect(await other.tell('s', { type: 'cancel', why: 'Enough.' })).toEqual({ message: 1, status: 'sent' })
+    expect(await run.result).toMatchObject({ state: 'CANCELLED' })
+    expect(model.attempts[0]?.signal.aborted).toBe(true)
+    expect(await toldIn(store, 's')).toEqual([['CANCEL', 1]])
+    await settled()
+    expect(await inboxOf(store, 's')).toEqual([])
+    expect((await agent.replay('s')).run).toMatchObject({ state: 'CANCELLED' })
+  })
+
+  it('hears what it is told in order: it is steered, pauses, is resumed and steered elsewhere', async () => {
+    const store = open()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store, tools: [tool('look')], clock: new SimulatedClock() })
+    const run = agent.run('Go.', { session: 's' })
+    await until(() => model.pending !== null)
+    await agent.tell('s', { type: 'steer', text: 'Mind the gap.' })
+    await agent.tell('s', { type: 'pause' })
+    model.pending?.answer({ toolCalls: [callOf('a', 'look')] })
+    expect(await run.result).toMatchObject({ state: 'PAUSED' })
+    expect(await toldIn(store, 's')).toEqual([
+      ['STEER', 1],
+      ['PAUSE', 2],
+    ])
+    expect(await agent.tell('s', { type: 'resume' })).toEqual({ message: 3, status: 'waiting' })
+    expect(await agent.tell('s', { type: 'steer', text: 'And the door.' })).toMatchObject({
+      status: 'waiting',
+    })
+    const resumed = await agent.resume('s')
+    await until(() => model.attempts.length === 2)
+    model.pending?.answer({ text: 'Not yet.' })
+    await until(() => model.attempts.length === 3)
+    model.pending?.answer({ text: 'Done.' })
+    const result = await resumed.result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    const said = result.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+    expect(said.map(String).join('\n')).toContain('Mind the gap.')
+    expect(said.map(String).join('\n')).toContain('And the door.')
+    expect(await inboxOf(store, 's')).toEqual([])
+  })
+
+  it('goes on with answers that were told while nobody held it: the next rest is the result', async () => {
+    const store = open()
+    const done: unknown[] = []
+    const tools = [pay(done), clientTool('sign')]
+    const play = await stage(
+      [
+        calls([
+          ['pay', { amount: 1 }],
+          ['pay', { amount: 2 }],
+          ['sign', {}],
+        ]),
+        text('Done.'),
+      ],
+      { store, tools },
+    )
+    const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
+    const [first, second, sign] = pending
+    if (!first || !second || !sign) throw new Error('Three calls wait.')
+    expect(await play.agent.tell('s', { type: 'approve', ...first })).toEqual({
+      message: 1,
+      status: 'waiting',
+    })
+    const { callId } = second
+    await play.agent.tell('s', { type: 'reject', callId, why: 'Not today.' })
+    await play.agent.tell('s', { type: 'toolOutput', ...sign, value: { signed: true } })
+    expect(done).toEqual([])
+    const resumed = await again(play, { store, tools }).resume('s')
+    const result = await resumed.result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(done).toEqual([1])
+    expect(await toldIn(store, 's')).toEqual([
+      ['APPROVE', 1],
+      ['REJECT', 2],
+      ['TOOL_OUTPUT', 3],
+    ])
+    expect(play.wire(-1).flatMap(({ role, content }) => (role === 'tool' ? [content] : []))).toEqual([
+      'paid 1',
+      'Rejected by the user: Not today.',
+      '{"signed":true}',
+    ])
+  })
+
+  it('refuses a second answer, a stale one and one for another call, wherever the first one is', async () => {
+    const store = open()
+    const tools = [pay()]
+    const play = await stage([call('pay', { amount: 1 }), text('Done.')], { store, tools })
+    const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
+    const [asked] = pending
+    if (!asked) throw new Error('A call waits.')
+    const tell = (message: SessionMessage) => play.agent.tell('s', message)
+    expect(await refused(tell({ type: 'approve', callId: asked.callId, fingerprint: 'ffff' }))).toMatchObject(
+      {
+        code: 'stale_answer',
+      },
+    )
+    expect(await refused(tell({ type: 'approve', callId: 'nobody' }))).toMatchObject({ code: 'unknown_call' })
+    expect(await refused(tell({ type: 'toolOutput', ...asked, value: 1 }))).toMatchObject({
+      code: 'unknown_call',
+    })
+    await tell({ type: 'approve', ...asked })
+    expect(await refused(tell({ type: 'reject', ...asked }))).toMatchObject({ code: 'already_answered' })
+    // Two pages that have not seen each other.
+    await store.inbox?.put('s', JSON.stringify({ type: 'REJECT', callId: asked.callId, why: 'No.' }))
+    const resumed = await play.agent.resume('s')
+    expect(await resumed.result).toMatchObject({ state: 'COMPLETED' })
+    expect(await toldIn(store, 's')).toEqual([['APPROVE', 1]])
+    await settled()
+    expect(await inboxOf(store, 's')).toEqual([])
+    expect(await refused(tell({ type: 'approve', ...asked }))).toMatchObject({ code: 'run_ended' })
+  })
+
+  it('that waits, and that nobody holds, is cancelled by whoever says so', async () => {
+    const store = open()
+    const tools = [pay()]
+    const play = await stage([call('pay', { amount: 1 }), text('Done.')], { store, tools })
+    await play.agent.run('Go.', { session: 's' }).result
+    const bare = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
+    expect(await bare.tell('s', { type: 'cancel' })).toEqual({ message: 1, status: 'applied' })
+    expect(await store.get('s')).toMatchObject({ holder: null, summary: { state: 'CANCELLED' } })
+    const { run, messages } = await bare.replay('s')
+    expect(run).toMatchObject({ state: 'CANCELLED', reason: 'cancelled' })
+    expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(1)
+    expect(await inboxOf(store, 's')).toEqual([])
+    expect(await refused(bare.tell('s', { type: 'cancel' }))).toMatchObject({ code: 'run_ended' })
+    // The session takes another run.
+    expect(await again(play, { store }).run('And now?', { session: 's' }).result).toMatchObject({
+      state: 'COMPLETED',
+    })
+  })
+
+  it('that was interrupted, and that nobody holds, is cancelled; anything else has to be resumed first', async () => {
+    const kept = open()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store: kept, clock: new SimulatedClock() })
+    void agent.run('Go.', { session: 's' })
+    await until(() => model.pending !== null)
+    // The process is gone: another store in which the log stands as it was.
+    const store = open()
+    const lease = await store.acquire('s', { holder: 'gone', ttlMs: 1000 })
+    await store.append(lease, await kept.read('s'), (await kept.get('s'))?.summary ?? undefined)
+    await store.release(lease)
+    const other = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
+    for (const message of [{ type: 'pause' }, { type: 'steer', text: 'Hm.' }] as const) {
+      expect(await refused(other.tell('s', message))).toMatchObject({ code: 'not_waiting' })
+    }
+    expect(await inboxOf(store, 's')).toEqual([])
+    expect(await other.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    expect((await other.replay('s')).run).toMatchObject({ state: 'CANCELLED' })
+  })
+
+  it('forgets what it had not heard by its end: the next run is another', async () => {
+    const store = open()
+    const play = await stage([text('One.'), text('Two.')], { store })
+    await play.agent.run('Go.', { session: 's' }).result
+    await store.inbox?.put('s', JSON.stringify({ type: 'CANCEL' }))
+    expect(await play.agent.run('Again.', { session: 's' }).result).toMatchObject({
+      state: 'COMPLETED',
+      output: 'Two.',
+    })
+    expect(await toldIn(store, 's')).toEqual([])
+    expect(await inboxOf(store, 's')).toEqual([])
+  })
+
+  it('is told once of a message that a process had applied, and not removed, when it died', async () => {
+    const store = open()
+    const done: unknown[] = []
+    const tools = [pay(done)]
+    const play = await stage([call('pay', { amount: 1 }), call('pay', { amount: 2 })], { store, tools })
+    const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
+    const [asked] = pending
+    if (!asked || !store.inbox) throw new Error('A call waits.')
+    await play.agent.tell('s', { type: 'approve', ...asked })
+    const { inbox } = store
+    const keeping: SessionStore = { ...store, inbox: { ...inbox, remove: () => undefined } }
+    const run = await again(play, { store: keeping, tools }).resume('s')
+    expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+    expect(await inboxOf(store, 's')).toHaveLength(1)
+    const later = await again(play, { store, tools }).resume('s')
+    expect(await later.result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+    expect(done).toEqual([1])
+    expect(await toldIn(store, 's')).toEqual([['APPROVE', 1]])
+  })
+
+  it('answers a sub-agent through the call that leads to it, and ends it with the session', async () => {
+    const store = open()
+    const done: unknown[] = []
+    const play = await stage([
+      call('clerk', { task: 'Pay.' }),
+      call('pay', { amount: 1 }),
+      text('Paid.'),
+      text('Done.'),
+      call('clerk', { task: 'Pay.' }),
+      call('pay', { amount: 2 }),
+    ])
+    const build = () => {
+      const clerk = again(play, { tools: [pay(done)] })
+      return again(play, { store, tools: [clerk.asTool({ name: 'clerk', description: 'Pays.' })] })
+    }
+    const agent = build()
+    const { pending = [] } = await agent.run('Go.', { session: 's' }).result
+    const [asked] = pending
+    if (!asked) throw new Error('A call waits.')
+    expect(asked).toMatchObject({ path: ['clerk'] })
+    expect(await agent.tell('s', { type: 'approve', ...asked })).toMatchObject({ status: 'waiting' })
+    expect(await refused(agent.tell('s', { type: 'approve', ...asked }))).toMatchObject({
+      code: 'already_answered',
+    })
+    expect(await (await build().resume('s')).result).toMatchObject({ output: 'Done.' })
+    expect(done).toEqual([1])
+
+    await agent.run('Again.', { session: 's' }).result
+    expect(await agent.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    await tick()
+    const states = (await store.list()).map(({ summary }) => summary?.state)
+    expect(states.sort((a, b) => String(a).localeCompare(String(b)))).toEqual([
+      'CANCELLED',
+      'CANCELLED',
+      'COMPLETED',
+    ])
+  })
+})
+
+describe('what is told', () => {
+  it('replies to an interactive run that nobody holds', async () => {
+    const store = memoryStore()
+    const interactive = { store, interactive: true }
+    const play = await stage([text('One.'), text('Two.')], interactive)
+    const run = play.run('Go.', { session: 's' })
+    await run.event('state_changed', ({ to }) => to === 'WAITING_FOR_INPUT')
+    expect(await play.agent.tell('s', { type: 'reply', input: 'And in June?' })).toMatchObject({
+      status: 'waiting',
+    })
+    const resumed = await again(play, interactive).resume('s')
+    await until(() => play.requests.length === 2 && resumed.state === 'WAITING_FOR_INPUT')
+    expect(play.wire(1).map(({ content }) => content)).toEqual(['Go.', 'One.', 'And in June?'])
+    resumed.cancel()
+    expect(await resumed.result).toMatchObject({ state: 'CANCELLED', output: 'Two.' })
+  })
+
+  it('replaces arguments that the tool takes, and no others', async () => {
+    const store = memoryStore()
+    const done: number[] = []
+    const transfer = defineTool({
+      name: 'transfer',
+      description: 'Moves money.',
+      input: z.object({ amount: z.number() }),
+      needsApproval: true,
+      execute: ({ amount }) => `moved ${String(done.push(amount) && amount)}`,
+    })
+    const play = await stage([call('transfer', { amount: 20 }), text('Done.')], { store, tools: [transfer] })
+    const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
+    const [asked] = pending
+    if (!asked) throw new Error('A call waits.')
+    const wrong: SessionMessage = { type: 'approve', ...asked, editedInput: { amount: 'much' } }
+    expect(await refused(play.agent.tell('s', wrong))).toMatchObject({ code: 'invalid_input' })
+    await play.agent.tell('s', { type: 'approve', ...asked, editedInput: { amount: 5 } })
+    expect(await (await play.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
+    expect(done).toEqual([5])
+  })
+
+  it('too late is dropped, and the run warns of it', async () => {
+    const store = memoryStore()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store, clock: new SimulatedClock() })
+    const run = agent.run('Go.', { session: 's' })
+    const warnings: string[] = []
+    run.events$.subscribe((event) => {
+      if (event.type === 'warning') warnings.push(event.code)
+    })
+    await until(() => model.pending !== null)
+    store.inbox.put('s', '{"type":"APPROVE","callId":"gone"}')
+    store.inbox.put('s', 'no JSON')
+    store.inbox.put('s', '{"type":"STORE_FAILED"}')
+    await agent.tell('s', { type: 'pause' })
+    expect(warnings).toEqual(['message_refused'])
+    expect(await toldIn(store, 's')).toEqual([['PAUSE', 4]])
+    model.pending?.answer({ text: 'Done.' })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    expect(store.inbox.read('s')).toEqual([])
+  })
+
+  it('and blocked by an input shield is gone from the inbox, and withheld in the log', async () => {
+    const store = memoryStore()
+    const secret = 'xyzzy-4711'
+    const block = defineShield({
+      name: 'no-secrets',
+      check: (said) => (said.includes(secret) ? { action: 'block', message: 'No.' } : { action: 'allow' }),
+    })
+    const model = new ManualModel()
+    const agent = createAgent({
+      model,
+      store,
+      tools: [tool('look')],
+      shields: { input: [block] },
+      clock: new SimulatedClock(),
+    })
+    const run = agent.run('Go.', { session: 's' })
+    await until(() => model.pending !== null)
+    await agent.tell('s', { type: 'steer', text: `The word is ${secret}.` })
+    model.pending?.answer({ toolCalls: [callOf('a', 'look')] })
+    const result = await run.result
+    expect(result).toMatchObject({ state: 'BLOCKED', reason: 'shield' })
+    expect(JSON.stringify([result, store.inbox.read('s'), store.list()])).not.toContain(secret)
+    const records = store.read('s').filter(({ data }) => data.includes(secret))
+    expect(records.map(({ data }) => JSON.parse(data) as object)).toEqual([
+      expect.objectContaining({
+        event: expect.objectContaining({ type: 'STEER', inbox: 1, withheld: true }),
+      }),
+    ])
+    expect(JSON.stringify(await agent.replay('s').then(({ messages }) => messages))).not.toContain(secret)
+  })
+})
+
+describe('what cannot be told', () => {
+  it('is refused by name', async () => {
+    const store = memoryStore()
+    const play = await stage([text('Done.')], { store })
+    const { agent } = play
+    const tell = (message: unknown, id = 's') => agent.tell(id, message as SessionMessage)
+    expect(await refused(tell({ type: 'pause' }))).toMatchObject({ code: 'unknown_session' })
+    await agent.run('Go.', { session: 's' }).result
+    for (const [message, key] of [
+      [null, 'type'],
+      [{}, 'type'],
+      [{ type: 'stop' }, 'type'],
+      [{ type: 'constructor' }, 'type'],
+      [{ type: 'cancel', reason: 'x' }, 'reason'],
+      [{ type: 'cancel', why: 7 }, 'why'],
+      [{ type: 'steer' }, 'text'],
+      [{ type: 'approve' }, 'callId'],
+      [{ type: 'approve', callId: 'a', fingerPrint: 'x' }, 'fingerPrint'],
+      [{ type: 'reject', callId: 'a', fingerprint: 7 }, 'fingerprint'],
+    ] as const) {
+      expect(await refused(tell(message))).toMatchObject({ code: 'invalid_input', subject: key })
+    }
+    expect(await refused(tell({ type: 'pause' }, '../s'))).toMatchObject({ code: 'invalid_session' })
+    for (const message of [{ type: 'pause' }, { type: 'cancel' }, { type: 'reply', input: 'And?' }]) {
+      expect(await refused(tell(message))).toMatchObject({ code: 'run_ended' })
+    }
+    const { inbox: _inbox, ...bare } = memoryStore()
+    expect(await refused(again(play, { store: bare }).tell('s', { type: 'pause' }))).toMatchObject({
+      code: 'no_inbox',
+    })
+    expect(await refused(again(play).tell('s', { type: 'pause' }))).toMatchObject({ code: 'no_store' })
+  })
+
+  it('is refused to a session that waits for something else', async () => {
+    const store = memoryStore()
+    const play = await stage([call('pay', { amount: 1 })], { store, tools: [pay()] })
+    await play.agent.run('Go.', { session: 's' }).result
+    for (const message of [
+      { type: 'reply', input: 'And?' },
+      { type: 'resume' },
+      { type: 'pause' },
+    ] as const) {
+      expect(await refused(play.agent.tell('s', message))).toMatchObject({ code: 'not_waiting' })
+    }
+    expect(store.inbox.read('s')).toEqual([])
+  })
+})
+
+describe('a session that another connection to the store holds', () => {
+  it('is asked for with all others of its process, once a second, while any is held', async () => {
+    const place = filePlace()
+    const [here, there] = [place.open(), place.open()]
+    let asked: (readonly string[])[] = []
+    const { inbox } = here
+    if (!inbox?.waiting) throw new Error('The store has an inbox.')
+    const counting: SessionStore = {
+      ...here,
+      inbox: { ...inbox, waiting: (ids) => (asked.push(ids), inbox.waiting?.(ids) ?? []) },
+    }
+    const clock = new SimulatedClock()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store: counting, tools: [tool('look')], clock })
+    const runs = ['a', 'b'].map((session) => agent.run('Go.', { session }))
+    await until(() => model.attempts.length === 2)
+    const other = createAgent({ model: new ManualModel(), store: there, clock: new SimulatedClock() })
+    expect(await other.tell('a', { type: 'cancel' })).toMatchObject({ status: 'sent' })
+    clock.increment(999)
+    await settled()
+    expect(asked).toEqual([])
+    clock.increment(1)
+    expect(await runs[0]?.result).toMatchObject({ state: 'CANCELLED' })
+    expect(asked).toEqual([['a', 'b']])
+    clock.increment(1000)
+    await settled()
+    expect(asked).toEqual([['a', 'b'], ['b']])
+    // Told by the answer to a write, before anybody asks.
+    await other.tell('b', { type: 'steer', text: 'Mind the gap.' })
+    model.pending?.answer({ toolCalls: [callOf('x', 'look')] })
+    await until(() => model.attempts.length === 3)
+    expect(JSON.stringify(model.pending?.request.messages)).toContain('Mind the gap.')
+    runs[1]?.cancel()
+    await runs[1]?.result
+    asked = []
+    clock.increment(10_000)
+    await settled()
+    expect(asked).toEqual([])
+    await here.close()
+    await there.close()
+    await place.remove()
+  })
+
+  it('survives the memory of a folder: what was told is there when the process comes back', async () => {
+    const place = filePlace()
+    const play = await stage([call('pay', { amount: 1 }), text('Done.')])
+    const dir = place.open()
+    const tools = [pay()]
+    const { pending = [] } = await again(play, { store: dir, tools }).run('Go.', { session: 's' }).result
+    const [asked] = pending
+    if (!asked) throw new Error('A call waits.')
+    await again(play, { store: dir, tools }).tell('s', { type: 'approve', ...asked })
+    await dir.close()
+    const later = place.open()
+    const run = await again(play, { store: later, tools }).resume('s')
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    await later.close()
+    await place.remove()
+  })
+})
