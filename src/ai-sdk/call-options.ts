@@ -10,6 +10,7 @@ import type { SupportedUrls } from './files.js'
 import type { AiSdkModel } from './model.js'
 import type { LanguageModelOptions } from './options.js'
 import { promptOf, type PromptTarget } from './prompt.js'
+import { thinkingAgain } from './thinking.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
 
 export type Warn = (code: string, message: string) => void
@@ -53,7 +54,7 @@ export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptio
       warn,
     )
     const { maxTokens, temperature, topP, presencePenalty, frequencyPenalty, seed, stop } = sampling
-    return {
+    const call: CallOptions = {
       prompt: promptOf(request, { ...target, urls }, translated),
       ...(tools.length > 0 && { tools }),
       ...(tools.length > 0 && toolChoice !== undefined && { toolChoice: choiceOf(toolChoice) }),
@@ -71,6 +72,7 @@ export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptio
       ...(options.headers !== undefined && { headers: options.headers }),
       ...(Object.keys(providerOptions).length > 0 && { providerOptions }),
     }
+    return origin.includes('anthropic') ? thinkingAgain(call) : call
   }
 }
 

@@ -74,6 +74,22 @@ describe.each(thinkers)('%s', (name, make) => {
   })
 })
 
+it.each(Object.entries(packages).filter(([name]) => name.startsWith('anthropic')))(
+  '%s goes on where a shield has taken its thoughts away, without thinking until the calls are answered',
+  async (_name, make) => {
+    const hide = patternShield({ name: 'hide', patterns: [/I have to/], action: 'redact' })
+    const { result, stage } = await playedBy(
+      make,
+      [...turns.slice(0, 1), { text: 'It is 3.' }],
+      { tools: [add], shields: { output: [hide] } },
+      thinking,
+    )
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'It is 3.' })
+    const asked = stage.requests.map(({ sent }) => (sent as { thinking?: { type: string } }).thinking?.type)
+    expect([asked[0], asked[1] ?? 'disabled']).toEqual(['enabled', 'disabled'])
+  },
+)
+
 it('what one provider wants back is not sent to another', async () => {
   const anthropic = packages['anthropic v3']
   if (!anthropic) throw new Error('There is no such package.')

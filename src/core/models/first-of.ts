@@ -159,7 +159,8 @@ function asSentTo({ name, own }: Candidate, message: Message): Message {
   if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
   const known = own.get(message)
   if (known !== undefined) return known
-  const { reasoning_details: _details, provider_items: _items, tool_calls: calls, ...rest } = message
+  const { reasoning: _thoughts, reasoning_details: _details, provider_items: _items, ...rest } = message
+  const { tool_calls: calls } = message
   const plain: AssistantMessage = {
     ...rest,
     ...(calls && { tool_calls: calls.map(({ extra_content: _extra, hosted: _hosted, ...call }) => call) }),
