@@ -21,6 +21,16 @@ export {
 } from './invariants.js'
 export { machineHarness } from './machine-harness.js'
 export type { MachineAction } from '../core/chart/observe.js'
+export { playSession, type PlayedSession, type PlayOptions } from './play/play-session.js'
+export {
+  type DifferenceKind,
+  PlayError,
+  type PlayErrorCode,
+  type SessionDifference,
+} from './play/play-error.js'
+export { recordedAgent } from './play/recorded-agent.js'
+export { recordSession } from './play/record-session.js'
+export type { RecordedAgent, RecordedEntry, RecordedTool, Recording } from './play/recording.js'
 export { printPath, type MachinePath, type PathStep } from './path.js'
 export { anyState, canReach, isFinal, type Reach, type Where } from './reach.js'
 export {

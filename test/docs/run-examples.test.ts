@@ -75,6 +75,7 @@ const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0 }
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
 const tools = [add]
 const agent = createAgent({ model, tools, ...(store && { store }) })
+const recording = store && (await recordSession(agent, 'ann'))
 const researcher = agent
 const run = agent.run('Go.')
 const result = await run.result
@@ -191,7 +192,7 @@ test.each(runnable)('the example $place runs', async (example) => {
     file,
     program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
   )
-  const isAboutStored = /\.(resume|replay|fork|readSession|forget)\(/.test(code)
+  const isAboutStored = /\.(resume|replay|fork|readSession|forget)\(|recordSession|\brecording\b/.test(code)
   Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
   // What a provider or a tool throws is for the loop to catch.
   if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()

@@ -92,6 +92,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'README.md › An agent in twenty lines (2)': { because: 'test/studio/answers.test.ts' },
+  'docs/a-run-as-a-test.md › A run as a test': {
+    turns: [says('It rains.')],
+    own: async ({ model }) => {
+      const agent = createAgent({ model, store: memoryStore() })
+      await agent.run('How is it?', { session: 'ann' }).result
+      return { agent }
+    },
+  },
   'docs/agui.md › A run as events': {
     turns: [says('19 + 23 is 42.')],
     expect: ({ said }) => {

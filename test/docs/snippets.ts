@@ -7,6 +7,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const documents = [
   'README.md',
   'docs/README.md',
+  'docs/a-run-as-a-test.md',
   'docs/agui.md',
   'docs/architecture.md',
   'docs/chat.md',

@@ -24,6 +24,8 @@ import type { Host, Provider } from '../chaos/provider.js'
 import { answered, type Script } from '../chaos/script.js'
 import { storeOf } from '../chaos/stores.js'
 import { World } from '../chaos/world.js'
+import type { Plan } from '../chaos/plan.js'
+import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
 import type { Cell, Turn } from './cell.js'
 
 /** What became of a cell. */
@@ -88,6 +90,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
     broken.push(...(await sameAsLog(agent, hands, world)))
     seen.cancelled = null
+    if (isPlayedAgain()) broken.push(...(await playsAgain(agent, cell.plan, world)))
     if (cell.isForked) broken.push(...(await forked(agent, world, store)))
     world.calm = true
     if (!limited(cell)) broken.push(...(await sayMore(agent, cell.plan, world)))
@@ -256,6 +259,19 @@ async function sameAsLog(agent: Agent, { run }: Hands, world: World): Promise<st
     [kept?.state, kept?.reason, messages],
     [context.state, context.reason, context.messages],
   )
+}
+
+/** Of a sample, some. */
+const isPlayedAgain = () => process.env['PAIRS'] === 'whole' || cells % 4 === 0
+
+/** The session plays without a model, on its agent and on one that is made of its recording. */
+async function playsAgain(agent: Agent, plan: Plan, world: World): Promise<string[]> {
+  const recording = await timed(world, recordSession(agent, 'chaos'), true)
+  const { state } = await playSession(recordedAgent(recording), recording)
+  // Who decides by chance about approvals decides otherwise now.
+  if (plan.needsApproval !== null) return []
+  const played = await playSession(agent, recording)
+  return state === played.state ? [] : [`it plays to ${played.state}, and by its recording alone to ${state}`]
 }
 
 /** Something else in place of what a message says: also where that is refused, nothing may break. */

@@ -23,6 +23,7 @@ declare const search: (query: string, options: { signal?: AbortSignal }) => Prom
 declare const loaded: Tool[]
 declare const documents: MemoryDocument[]
 declare const session: Session
+declare const recording: Recording
 declare const text: string
 declare const message: string
 declare const token: string

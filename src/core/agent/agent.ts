@@ -233,6 +233,7 @@ export function createAgent(options: AgentOptions): Agent {
   const complete = (result: RunResult) => withObject(parts.output, result)
 
   const host: ChildHost = {
+    parts,
     config: parts.config,
     clock: parts.clock,
     tools: set,
@@ -242,7 +243,7 @@ export function createAgent(options: AgentOptions): Agent {
     run,
   }
 
-  const made: MadeOf = { tools: set, store: given, label: undefined, stored: undefined }
+  const made: MadeOf = { tools: set, store: given, parts, label: undefined, stored: undefined }
   if (store) made.stored = { ...host, parts, store, definition: definitionOf(parts, () => made.label) }
 
   /** A run of a session in the store begins where its log ends. */

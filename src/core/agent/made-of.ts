@@ -1,5 +1,6 @@
 import type { SessionStore } from '../sessions/store/store.js'
 import { noStore } from '../sessions/refusals.js'
+import type { AgentParts } from '../live/parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Agent } from './agent-options.js'
 import type { AgentLabel } from './definition-of.js'
@@ -13,6 +14,7 @@ export interface MadeOf {
   label: AgentLabel | undefined
   /** What its runs in a store are begun and brought back with. Absent without a store. */
   stored: StoredRuns | undefined
+  parts: AgentParts
 }
 
 /** Of the agents that `createAgent` has made; nobody knows what is in another implementation of the interface. */

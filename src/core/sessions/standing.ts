@@ -47,7 +47,8 @@ export interface Folding {
   revive(state: MachineState & { context: AgentContext }): FoldedRun
 }
 
-const pure: Folding = {
+/** With nothing but the machine. */
+export const pure: Folding = {
   start: (input) => initialTransition(agentMachine, input)[0],
   step: (run, event) => transition(agentMachine, run, event)[0],
   revive: (state) =>

@@ -4,7 +4,7 @@ import { lazily } from '../base/load.js'
 import { defineTool } from '../tools/define-tool.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
-import type { ApprovalPredicate, Tool } from '../tools/tool.js'
+import type { ApprovalPredicate, Delegate, Tool } from '../tools/tool.js'
 import type { ChildHost } from './open-child.js'
 import { type Task, taskSchema } from './task-schema.js'
 
@@ -39,6 +39,9 @@ export interface AsToolOptions<
 
 const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
 
+/** What sub-agents are made of, by what makes a tool one: for whoever holds them against what they were. */
+export const subAgentOf = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
+
 const children = lazily(() => import('./open-child.js'))
 
 /** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
@@ -67,20 +70,22 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     ...(maxSteps !== undefined && { maxSteps }),
     ...(timeoutMs !== undefined && { timeoutMs }),
   })
+  const delegate: Delegate = {
+    maxDepth,
+    tools: agent.tools,
+    messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
+    open: async (errand) => {
+      const { openChild } = await children()
+      return openChild({ ...agent, config }, errand)
+    },
+  }
+  subAgentOf.set(delegate, { parts: agent.parts, config })
   return Object.freeze({
     ...(tool as Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>),
     execute: undefined,
     // The run of the sub-agent has its own time limit.
     timeoutMs: 0,
-    delegate: {
-      maxDepth,
-      tools: agent.tools,
-      messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
-      open: async (errand) => {
-        const { openChild } = await children()
-        return openChild({ ...agent, config }, errand)
-      },
-    },
+    delegate,
   } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
 }
 

@@ -10,6 +10,7 @@ import type { ToolSet } from '../tools/tool-set.js'
 import type { Clock } from '../base/clock.js'
 import { toMessages } from '../sessions/input.js'
 import type { Binding } from '../live/live.js'
+import type { AgentParts } from '../live/parts.js'
 import { newId } from '../base/new-id.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
@@ -19,6 +20,7 @@ import type { Errand } from '../tools/tool.js'
 
 /** The agent that is to run as a sub-agent. */
 export interface ChildHost {
+  parts: AgentParts
   clock: Clock
   tools: ToolSet
   /** Its configuration, with what `asTool` changes. */

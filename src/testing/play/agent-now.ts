@@ -1,0 +1,242 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import { type ModelOutput, kindOf } from '../../../machines/agent/response.js'
+import type { BatchCall, ToolResult, ToolTraits } from '../../../machines/agent/results.js'
+import { featuresOf } from '../../core/agent/features-of.js'
+import { systemClock } from '../../core/base/clock.js'
+import { describeError } from '../../core/base/describe-error.js'
+import type { AgentParts } from '../../core/live/parts.js'
+import type { RecordContent } from '../../core/sessions/log/record-content.js'
+import { wholeInput } from '../../core/sessions/log/sound-state.js'
+import { readOutput } from '../../core/structured/read-output.js'
+import { parseArguments } from '../../core/tools/parse-arguments.js'
+import { prepareCalls } from '../../core/tools/prepare.js'
+import { configNow } from './agent-record.js'
+import { steady } from './digest.js'
+import type { LiveTools } from './live-tools.js'
+import { PlayError, type SessionDifference } from './play-error.js'
+import type { StandIn } from './recorded-agent.js'
+import type { Readable } from './recording.js'
+import { callWords, needsNow, needsWords, textDifference } from './words.js'
+
+/** What is played, and on what. */
+export interface Scene {
+  recording: Readable
+  parts: AgentParts
+  config: AgentConfig
+  /** What of the agent is made of the recording itself: what that cannot know is as it was recorded. */
+  standIn: StandIn
+  isLive: boolean
+  appContext: unknown
+  limits: Partial<AgentConfig['limits']>
+  isSame: ((recorded: string, now: string, call: { name: string; arguments: string }) => boolean) | undefined
+}
+
+export type Row = Readable['records'][number]
+export type Found = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
+type Answered = Extract<
+  AgentMachineEvent,
+  { type: 'xstate.done.actor.model' | 'xstate.done.actor.conclusion' }
+>
+type Came = Extract<AgentMachineEvent, { type: 'TOOL_RESULT' }>
+
+/** What the agent, as it is made now, makes of what a recording says. */
+export class AgentNow {
+  /** Calls and messages of which somebody was told already that they differ. */
+  readonly told = new Set<string>()
+  readonly notes = new Set<string>()
+  readonly #scene: Scene
+  readonly #live: LiveTools | null
+  /** Calls whose arguments nobody may read. */
+  readonly #hidden = new Set<string>()
+
+  constructor(scene: Scene, live: LiveTools | null) {
+    this.#scene = scene
+    this.#live = live
+  }
+
+  /** What happens now where the recording has this. */
+  async entry(
+    entry: RecordContent,
+    row: Row,
+    context: AgentContext | undefined,
+    found: Found[],
+  ): Promise<RecordContent> {
+    switch (entry.type) {
+      case 'start': {
+        const input = wholeInput(entry.input)
+        return { ...entry, input: { ...input, ...this.#made(input) } }
+      }
+      case 'snapshot': {
+        const then = entry.state.context as AgentContext
+        const made = this.#made(wholeInput({ ...then, now: 0, input: [] }))
+        return { ...entry, state: { ...entry.state, context: { ...then, ...made } } }
+      }
+      case 'event':
+        return { ...entry, event: await this.#eventNow(entry.event, row, context, found) }
+      default:
+        return entry
+    }
+  }
+
+  /** What a run knows of its agent. */
+  #made(then: Pick<AgentContext, 'config' | 'tools'>): Pick<AgentContext, 'config' | 'tools' | 'features'> {
+    const { parts, config: own, recording, limits } = this.#scene
+    const config = configNow(then.config, recording.agent.config, own, limits)
+    return { config, tools: this.#traits(then.tools), features: featuresOf(parts, config) }
+  }
+
+  /** Whether there was a store for the logs of sub-agents is as it was. */
+  #traits(then: Record<string, ToolTraits>): Record<string, ToolTraits> {
+    const wasKept = Object.values(then).some(({ delegate }) => delegate)
+    return Object.fromEntries(
+      Object.entries(this.#scene.parts.tools.traits).map(([name, { delegate, ...traits }]) => [
+        name,
+        { ...traits, ...(delegate && wasKept && { delegate }) },
+      ]),
+    )
+  }
+
+  async #eventNow(
+    event: AgentMachineEvent,
+    row: Row,
+    context: AgentContext | undefined,
+    found: Found[],
+  ): Promise<AgentMachineEvent> {
+    if (!context) return event
+    switch (event.type) {
+      case 'xstate.done.actor.model':
+      case 'xstate.done.actor.conclusion':
+        return { ...event, output: await this.#answerNow(event, context, row, found) } as AgentMachineEvent
+      case 'TOOL_RESULT': {
+        const call = context.calls.find(({ id }) => id === event.callId)
+        const result = call && (await this.#resultNow(event, call, context, row, found))
+        return result ? { ...event, result } : event
+      }
+      case 'RESUMED':
+        return event.tools ? { ...event, tools: this.#traits(event.tools) } : event
+      default:
+        return event
+    }
+  }
+
+  /** An answer as it was, and who has to act on its calls now. */
+  async #answerNow(
+    { output }: Answered,
+    { config }: AgentContext,
+    row: Row,
+    found: Found[],
+  ): Promise<ModelOutput> {
+    const { parts, appContext, standIn } = this.#scene
+    const { toolCalls } = output.response
+    if (row.hidden) {
+      for (const { id } of toolCalls) this.#hidden.add(id)
+      return output
+    }
+    const fit = standIn.output ? {} : await this.#fitNow(output, found)
+    if (standIn.tools) return { ...output, ...fit }
+    const needs = await prepareCalls(toolCalls, parts.tools, {
+      context: appContext,
+      defaultTimeoutMs: config.toolCalls.timeoutMs,
+      clock: systemClock,
+    })
+    const calls = output.calls.map((then, i) => {
+      const now = needs[i]
+      const called = toolCalls[i]?.function
+      if (now === undefined || called === undefined || then.undecided || then.needs === now.needs) return then
+      const asks = parts.tools.get(called.name)?.needsApproval
+      const hint =
+        typeof asks === 'function' && appContext === undefined
+          ? ' (Its needsApproval was asked without the app’s own object: give it as { context }.)'
+          : ''
+      const [recorded, present] = [needsWords[then.needs], needsNow[now.needs]]
+      const message = `${callWords(called)} ${recorded}, and ${present} now.${hint}`
+      found.push({ by: 'approval', subject: called.name, recorded, now: present, message })
+      return now
+    })
+    return { ...output, calls, ...fit }
+  }
+
+  /** Whether an answer fits the output schema now. */
+  async #fitNow(output: ModelOutput, found: Found[]): Promise<Pick<ModelOutput, 'outputProblem'>> {
+    const { parts } = this.#scene
+    const kind = kindOf(output.response)
+    if (!parts.output || (kind !== 'answer' && kind !== 'empty')) return {}
+    await parts.output.ready?.()
+    const reading = await readOutput(output.response.text, parts.output.validate, parts.output.schema)
+    const now = reading.ok ? null : reading.problem
+    const then = output.outputProblem ?? null
+    if ((now === null) !== (then === null)) {
+      const message =
+        now === null
+          ? `The answer fits the output schema now; it did not when it was recorded: ${then ?? ''}`
+          : `The answer does not fit the output schema any more: ${now}`
+      found.push({ by: 'output', subject: 'output', recorded: then ?? 'fits', now: now ?? 'fits', message })
+    }
+    return { outputProblem: now }
+  }
+
+  /** What came of a call, as it would come now; undefined: as it was recorded. */
+  async #resultNow(
+    { result }: Came,
+    call: BatchCall,
+    context: AgentContext,
+    row: Row,
+    found: Found[],
+  ): Promise<ToolResult | undefined> {
+    const { parts, standIn } = this.#scene
+    const tool = parts.tools.get(call.name)
+    if (tool?.delegate || tool?.client || this.#hidden.has(call.id)) return undefined
+    const live = this.#live?.result(context, call.id)
+    if (live) return this.#liveResult(result, await live, call, context, row, found)
+    const { status, durationMs } = result
+    const hasRun = status === 'ok' || status === 'error' || status === 'denied' || status === 'timeout'
+    if (standIn.tools || (!hasRun && status !== 'invalid_arguments')) return undefined
+    if (!tool) this.told.add(call.id)
+    if (!tool) return { status: 'unknown_tool', content: `There is no tool '${call.name}'.`, durationMs }
+    const parsed = await parseArguments(tool, call.arguments)
+    if (parsed.ok === hasRun) return undefined
+    const [recorded, now] = parsed.ok ? ['did not fit', 'fit'] : ['fit', 'do not fit']
+    const words = parsed.ok ? 'fit the schema of the tool now' : 'do not fit the schema of the tool any more'
+    const why = parsed.ok ? result.content : parsed.message
+    const message = `The arguments of ${callWords(call)} ${words}: ${why}`
+    this.told.add(call.id)
+    found.push({ by: 'arguments', subject: call.name, recorded, now, message })
+    return parsed.ok ? undefined : { status: 'invalid_arguments', content: parsed.message, durationMs }
+  }
+
+  #liveResult(
+    then: ToolResult,
+    now: ToolResult | null,
+    call: BatchCall,
+    { features }: AgentContext,
+    row: Row,
+    found: Found[],
+  ): ToolResult | undefined {
+    if (now === null) return undefined
+    const isScreened = features.resultShields || row.hidden === true
+    if (isScreened) this.notes.add(`what ${call.name} returns: shields look at it before it is kept`)
+    const isOther =
+      then.status !== now.status ||
+      (!isScreened &&
+        (!this.#isSame(then.content, now.content, call) ||
+          JSON.stringify(then.media ?? []) !== JSON.stringify(now.media ?? [])))
+    if (!isOther) return undefined
+    this.told.add(call.id)
+    const statuses = then.status === now.status ? '' : ` (${then.status} then, ${now.status} now)`
+    const message = `${callWords(call)} returns something else${statuses}:\n${textDifference(then.content, now.content)}`
+    found.push({ by: 'result', subject: call.name, recorded: then.content, now: now.content, message })
+    return { ...now, durationMs: then.durationMs }
+  }
+
+  #isSame(then: string, now: string, { name, arguments: text }: BatchCall): boolean {
+    const { isSame } = this.#scene
+    if (!isSame) return steady(then) === steady(now)
+    try {
+      return isSame(then, now, { name, arguments: text })
+    } catch (cause) {
+      throw new PlayError('invalid_option', `isSame threw: ${describeError(cause)}`, 'isSame', { cause })
+    }
+  }
+}

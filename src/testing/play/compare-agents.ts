@@ -1,0 +1,112 @@
+import type { DifferenceKind, SessionDifference } from './play-error.js'
+import { canonical, leaves } from './agent-record.js'
+import type { RecordedAgent, RecordedTool } from './recording.js'
+import { textDifference, valueWords } from './words.js'
+
+/** Where a session calls its tools: the steps, by the name of the tool. */
+export type CalledIn = ReadonlyMap<string, readonly string[]>
+
+type Found = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
+
+/** How an agent goes out with requests otherwise than when it was recorded. What is not known is not compared. */
+export function compareAgents(then: RecordedAgent, now: Required<RecordedAgent>, called: CalledIn): Found[] {
+  return [
+    ...(then.instructions === undefined ? [] : comparePrompts(then.instructions, now.instructions)),
+    ...(then.tools === undefined ? goneOf(called, now.tools) : compareTools(then.tools, now.tools, called)),
+    ...(then.settings === undefined
+      ? []
+      : leaves(then.settings, now.settings).map(({ path, before, after }) =>
+          found('settings', path, before, after, `The setting '${path}' was`),
+        )),
+    ...(then.output === undefined ? [] : compareOutputs(then.output, now.output)),
+  ]
+}
+
+function comparePrompts(then: string | null, now: string | null): Found[] {
+  if (then === now) return []
+  const message = `The prompt has changed (instructions):\n${textDifference(then ?? '(none)', now ?? '(none)')}`
+  return [{ by: 'prompt', subject: 'instructions', recorded: then ?? '', now: now ?? '', message }]
+}
+
+function compareTools(
+  then: readonly RecordedTool[],
+  now: readonly RecordedTool[],
+  called: CalledIn,
+): Found[] {
+  const present = new Map(now.map((tool) => [tool.name, tool]))
+  const known = new Set(then.map(({ name }) => name))
+  const differences = then.flatMap((tool): Found[] => {
+    const other = present.get(tool.name)
+    return other ? compareTool(tool, other) : [gone(tool.name, now, called)]
+  })
+  const added = now
+    .filter(({ name }) => !known.has(name))
+    .map(({ name }): Found => {
+      const message = `Tool '${name}' is new: the model was not offered it when the session was recorded.`
+      return { by: 'tools', subject: name, recorded: 'not there', now: 'there', message }
+    })
+  const isMoved =
+    differences.length === 0 && added.length === 0 && then.some(({ name }, i) => name !== now[i]?.name)
+  if (!isMoved) return [...differences, ...added]
+  const [before, after] = [then, now].map((tools) => tools.map(({ name }) => name).join(', ')) as [
+    string,
+    string,
+  ]
+  const message = `The tools come in another order: they were ${before}, and are ${after}.`
+  return [{ by: 'tools', subject: null, recorded: before, now: after, message }]
+}
+
+function compareTool(then: RecordedTool, now: RecordedTool): Found[] {
+  const { name } = then
+  const isOther = then.description !== now.description
+  const described = `Tool '${name}' is described otherwise:\n${textDifference(then.description, now.description)}`
+  const text: Found = {
+    by: 'tools',
+    subject: name,
+    recorded: then.description,
+    now: now.description,
+    message: described,
+  }
+  const changes = leaves(then.parameters, now.parameters)
+  const lines = changes.slice(0, 8).map(({ path, before, after }) => schemaLine(path, before, after))
+  if (changes.length > lines.length) lines.push(`  … and in ${changes.length - lines.length} more places`)
+  const schema: Found = {
+    by: 'tools',
+    subject: name,
+    recorded: canonical(then.parameters),
+    now: canonical(now.parameters),
+    message: `Tool '${name}' has another schema:\n${lines.join('\n')}`,
+  }
+  return [...(isOther ? [text] : []), ...(changes.length > 0 ? [schema] : [])]
+}
+
+function schemaLine(path: string, before: unknown, after: unknown): string {
+  if (before === undefined) return `  + ${path}: ${valueWords(after)}`
+  if (after === undefined) return `  - ${path}: ${valueWords(before)}`
+  return `  ${path}: was ${valueWords(before)}, is ${valueWords(after)}`
+}
+
+/** Where schemas are not known, names are: of what was called. */
+function goneOf(called: CalledIn, now: readonly RecordedTool[]): Found[] {
+  const present = new Set(now.map(({ name }) => name))
+  return [...called.keys()].filter((name) => !present.has(name)).map((name) => gone(name, now, called))
+}
+
+function gone(name: string, now: readonly RecordedTool[], called: CalledIn): Found {
+  const steps = called.get(name) ?? []
+  const use = steps.length > 0 ? `The session calls it in ${steps.join(', ')}` : 'The session never calls it'
+  const has = now.length > 0 ? now.map((tool) => tool.name).join(', ') : 'none'
+  const message = `Tool '${name}' is gone. ${use}; the tools are now: ${has}.`
+  return { by: 'tools', subject: name, recorded: 'there', now: 'gone', message }
+}
+
+function compareOutputs(then: RecordedAgent['output'], now: RecordedAgent['output']): Found[] {
+  return leaves({ output: then ?? null }, { output: now ?? null }).map(({ path, before, after }) =>
+    found('output', path, before, after, `What answers have to be has changed: ${path} was`),
+  )
+}
+
+function found(by: DifferenceKind, subject: string, before: unknown, after: unknown, words: string): Found {
+  const [recorded, now] = [valueWords(before), valueWords(after)]
+  return { by, subject, recorded, now, message: `${words} ${recorded}, and is ${now}.` }
+}

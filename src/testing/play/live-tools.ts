@@ -1,0 +1,68 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import { systemClock } from '../../core/base/clock.js'
+import type { AgentParts } from '../../core/live/parts.js'
+import { RunningCall } from '../../core/tools/run-call.js'
+
+/** Carries out the calls of a played run with the agent's own tools, when the run would have. */
+export class LiveTools {
+  readonly #parts: AgentParts
+  readonly #appContext: unknown
+  readonly #running = new Map<string, { call: RunningCall; result: Promise<ToolResult | null> }>()
+
+  constructor(parts: AgentParts, appContext: unknown) {
+    this.#parts = parts
+    this.#appContext = appContext
+  }
+
+  /** Starts the calls that have been handed to their tools; stops those that nobody waits for any more. */
+  follow(context: AgentContext): void {
+    const open = context.calls.filter(({ started, result }) => started === true && result === undefined)
+    const keys = new Set(open.map(({ id }) => keyOf(context, id)))
+    for (const [key, { call }] of this.#running) if (!keys.has(key)) this.#stop(key, call)
+    for (const call of open) {
+      const key = keyOf(context, call.id)
+      const tool = this.#parts.tools.get(call.name)
+      // The runs of sub-agents are played from their own recordings.
+      if (this.#running.has(key) || tool?.delegate || tool?.client) continue
+      let end: (result: ToolResult | null) => void = () => undefined
+      const result = new Promise<ToolResult | null>((resolve) => (end = resolve))
+      const { toolCalls } = context.config
+      const running = new RunningCall(
+        call,
+        {
+          tools: this.#parts.tools,
+          defaultTimeoutMs: toolCalls.timeoutMs,
+          maxResultChars: toolCalls.maxResultChars,
+          clock: systemClock,
+          context: this.#appContext,
+          runId: context.runId,
+          sessionId: context.sessionId,
+          batchId: `${context.runId}.${context.batchNumber}`,
+          onProgress: () => undefined,
+        },
+        { ended: (_call, ended) => end(ended) },
+      )
+      this.#running.set(key, { call: running, result })
+    }
+  }
+
+  /** What came of a call; undefined for one that was not carried out here. */
+  result(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
+    return this.#running.get(keyOf(context, callId))?.result
+  }
+
+  /** Nobody waits for anything any more. */
+  stop(): void {
+    for (const [key, { call }] of this.#running) this.#stop(key, call)
+  }
+
+  #stop(key: string, call: RunningCall): void {
+    this.#running.delete(key)
+    call.stop(new Error('The played run has gone on without this call.'))
+  }
+}
+
+function keyOf({ runId, batchNumber }: AgentContext, callId: string): string {
+  return `${runId}.${batchNumber}:${callId}`
+}

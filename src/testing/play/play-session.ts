@@ -1,0 +1,212 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentState, Reason } from '../../../machines/agent/outcome.js'
+import type { Agent } from '../../core/agent/agent-options.js'
+import { madeOf } from '../../core/agent/made-of.js'
+import { ConfigError } from '../../core/base/errors.js'
+import { overrideLimits } from '../../core/config/schema.js'
+import { subAgentOf } from '../../core/sub-agents/as-tool.js'
+import { compareAgents } from './compare-agents.js'
+import type { Scene } from './agent-now.js'
+import { Player } from './player.js'
+import { PlayError, type SessionDifference } from './play-error.js'
+import { recordedAgentOf } from './agent-record.js'
+import { standIns } from './recorded-agent.js'
+import { type Readable, readRecording } from './recording.js'
+
+/**
+ * How a session is played.
+ *
+ * @example
+ * const options: PlayOptions = { tools: 'live', context: { user: 'ann' }, limits: { maxSteps: 5 } }
+ */
+export interface PlayOptions {
+  /**
+   * `log` (default): what tools returned comes from the recording · `live`: they are carried out, and what they return is
+   * compared. Calls of sub-agents and of the client come from the recording in any case.
+   */
+  tools?: 'log' | 'live'
+  /** The app's own object, for tools and for `needsApproval`. */
+  context?: unknown
+  /** Limits that the run was given beside the agent's, where the recording does not know them. */
+  limits?: Partial<AgentConfig['limits']>
+  /**
+   * Whether what a live tool returned is as good as what it returned then. Default: they are the same but for ids (UUIDs) and
+   * times (ISO 8601, and milliseconds since the epoch).
+   */
+  isSame?: (recorded: string, now: string, call: { name: string; arguments: string }) => boolean
+}
+
+/**
+ * A session that was played as it was recorded.
+ *
+ * @example
+ * const { state, runs, calls, notCompared }: PlayedSession = await playSession(agent, recording)
+ */
+export interface PlayedSession {
+  /** The session's id. */
+  session: string
+  records: number
+  runs: number
+  /** Calls that got a result, those of sub-agents not counted. */
+  calls: number
+  /** Where the last run stands; null when none has started. */
+  state: AgentState | null
+  reason: Reason | null
+  /** What could not be held against the recording, each as a sentence: it was withheld, or not known then. */
+  notCompared: string[]
+  /** The runs of sub-agents, in the order in which they were called. */
+  subAgents: PlayedSession[]
+}
+
+/**
+ * Plays a stored session on an agent, without a model and without a key: answers come from the recording, tools do so, too,
+ * or are live. The run is compared state by state, call by call and message by message; so is what goes out with each
+ * request: the prompt, the tools, the settings. Ids and times may be others.
+ *
+ * `recording`: what `statewright sessions export ID --as test` wrote, what `recordSession` gave, or the records of
+ * `store.read(id)`, which know nothing of the prompt.
+ *
+ * @example
+ * // in a test: JSON.parse(readFileSync('ann.session.json', 'utf8'))
+ * const { state, notCompared } = await playSession(agent, recording)
+ *
+ * @throws {PlayError} `session_differs`, with what is otherwise in its message and as `differences`;
+ * `invalid_recording`, `newer_recording`, `damaged_recording`, `not_an_agent`, `invalid_option`
+ * @throws {StoreError} `corrupt_log`, `newer_log` for the records of a store
+ */
+export async function playSession(
+  agent: Pick<Agent, 'config'>,
+  recording: object,
+  options: PlayOptions = {},
+): Promise<PlayedSession> {
+  const made = madeOf.get(agent)
+  if (!made) {
+    const text =
+      'A session is played on an agent that createAgent() has made, in the same copy of Statewright. This is none.'
+    throw new PlayError('not_an_agent', text, 'agent')
+  }
+  const { tools = 'log', context, limits = {}, isSame } = checked(options)
+  const differences: SessionDifference[] = []
+  const scene = {
+    parts: made.parts,
+    config: agent.config,
+    standIn: standIns.get(agent) ?? { tools: false, output: false },
+    isLive: tools === 'live',
+    appContext: context,
+    limits: limits as Partial<AgentConfig['limits']>,
+    isSame,
+  }
+  const read = readRecording(recording)
+  const played = await play({ ...scene, recording: read }, [], differences)
+  if (differences.length > 0) throw differing(read.session, differences)
+  return played
+}
+
+const names = ['tools', 'context', 'limits', 'isSame']
+
+function checked(options: PlayOptions): PlayOptions {
+  const refuse = (key: string, problem: string) => new PlayError('invalid_option', `${key}: ${problem}`, key)
+  for (const key of Object.keys(options))
+    if (!names.includes(key)) throw refuse(key, `there is no such option. There are: ${names.join(', ')}.`)
+  const { tools, limits, isSame } = options
+  if (tools !== undefined && tools !== 'log' && tools !== 'live')
+    throw refuse('tools', `must be 'log' or 'live' (is ${JSON.stringify(tools)}).`)
+  if (isSame !== undefined && typeof isSame !== 'function')
+    throw refuse('isSame', 'must be a function of what was recorded and what came now.')
+  try {
+    if (limits === undefined) return options
+    const whole = overrideLimits({} as AgentConfig, limits).limits
+    const given = Object.keys(limits) as (keyof AgentConfig['limits'])[]
+    return { ...options, limits: Object.fromEntries(given.map((key) => [key, whole[key]])) }
+  } catch (error) {
+    if (error instanceof ConfigError) throw new PlayError('invalid_option', error.message, error.subject)
+    throw error
+  }
+}
+
+async function play(
+  scene: Scene,
+  path: readonly string[],
+  differences: SessionDifference[],
+): Promise<PlayedSession> {
+  const { recording, parts, config } = scene
+  const present = recordedAgentOf(parts, config)
+  for (const found of compareAgents(recording.agent, present, calledIn(recording)))
+    differences.push({ ...found, run: null, step: null, record: null, path })
+  const player = new Player(scene)
+  await player.play()
+  differences.push(...player.differences.map((found) => ({ ...found, path })))
+  const subAgents: PlayedSession[] = []
+  for (const { tool, recording: child } of recording.subAgents) {
+    const delegate = parts.tools.get(tool)?.delegate
+    const host = delegate && subAgentOf.get(delegate)
+    // A tool that is gone is told as that.
+    if (!host) continue
+    const deeper = { ...scene, recording: readRecording(child), parts: host.parts, config: host.config }
+    // oxlint-disable-next-line no-await-in-loop -- in the order in which they were called
+    subAgents.push(await play(deeper, [...path, tool], differences))
+  }
+  const { standing, calls, notes } = player
+  const last = recording.records.at(-1)?.seq ?? 0
+  const isCut = recording.messages === null && recording.records[0]?.reached !== undefined
+  const unknown = [
+    ...(isCut ? [`what came after record ${last}: what shields have withheld decided how it went on`] : []),
+    ...(recording.agent.instructions === undefined
+      ? ['the prompt: it was not known when this was recorded']
+      : []),
+    ...(recording.agent.tools === undefined
+      ? ['how tools look to the model: it was not known when this was recorded']
+      : []),
+  ]
+  return {
+    session: recording.session,
+    records: recording.records.length,
+    runs: standing.runs,
+    calls,
+    state: standing.run?.context.state ?? null,
+    reason: standing.run?.context.reason ?? null,
+    notCompared: [...unknown, ...notes],
+    subAgents,
+  }
+}
+
+/** The steps in which each tool is called. */
+function calledIn({ records }: Readable): Map<string, string[]> {
+  const called = new Map<string, string[]>()
+  let [run, step] = [0, 0]
+  for (const record of records) {
+    if (record.type === 'start') [run, step] = [run + 1, 0]
+    if (record.type !== 'event' || record.event.type !== 'xstate.done.actor.model') continue
+    step += 1
+    for (const { function: call } of record.event.output.response.toolCalls) {
+      const places = called.get(call.name) ?? []
+      const place = run > 1 ? `step ${step} of run ${run}` : `step ${step}`
+      if (!places.includes(place)) called.set(call.name, [...places, place])
+    }
+  }
+  return called
+}
+
+const mostTold = 12
+
+function differing(session: string, differences: readonly SessionDifference[]): PlayError {
+  const told = differences.slice(0, mostTold).map(({ path, run, step, message }) => {
+    const where = [
+      ...(path.length > 0 ? [`sub-agent ${path.join(' › ')}`] : []),
+      ...(run !== null && run > 1 ? [`run ${run}`] : []),
+      ...(step === null ? [] : [`step ${step}`]),
+    ].join(', ')
+    return where === '' ? message : `${where[0]?.toUpperCase()}${where.slice(1)}: ${message}`
+  })
+  const more = differences.length - told.length
+  if (more > 0) told.push(`… and ${more} more.`)
+  const advice =
+    `If that is meant, take a new recording: statewright sessions export ${session} --as test --update, with the ` +
+    'options that it was first taken with; or of a new session of the changed agent.'
+  return new PlayError(
+    'session_differs',
+    [`Session '${session}' does not play as it was recorded.`, ...told, advice].join('\n\n'),
+    session,
+    { differences },
+  )
+}

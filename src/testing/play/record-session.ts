@@ -1,0 +1,127 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Agent } from '../../core/agent/agent-options.js'
+import { madeOf } from '../../core/agent/made-of.js'
+import { childSessionId } from '../../core/live/abandon.js'
+import { checkedSessionId } from '../../core/sessions/store/session-id.js'
+import type { LogRecord, SessionStore } from '../../core/sessions/store/store.js'
+import { unknownSession } from '../../core/sessions/store/refusals.js'
+import { shownRecords, type ShownRecord } from '../../core/sessions/shown-records.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
+import { applyOpened, before, pure, type Standing } from '../../core/sessions/standing.js'
+import { digest } from './digest.js'
+import { placeOf } from './player.js'
+import { PlayError } from './play-error.js'
+import { recordedAgentOf } from './agent-record.js'
+import { type Recording, type RecordedAgent, recordingVersion, sealed } from './recording.js'
+
+/**
+ * A session of the agent's store as a recording, with the prompt, tools and settings that the agent has now: for
+ * `playSession`. What shields have not cleared is not in it.
+ *
+ * @example
+ * const taken = await recordSession(agent, 'ann')
+ * const { state } = await playSession(agent, taken)
+ *
+ * @param store where the session is. Default: the agent's own
+ * @throws {PlayError} `not_an_agent`, `invalid_option` for an agent without a store
+ * @throws {StoreError} `unknown_session`, `corrupt_log`, `newer_log`, …
+ */
+export async function recordSession(
+  agent: Pick<Agent, 'config'>,
+  sessionId: string,
+  { store: given }: { store?: SessionStore } = {},
+): Promise<Recording> {
+  const made = madeOf.get(agent)
+  if (!made)
+    throw new PlayError('not_an_agent', 'Only a session of an agent that createAgent() has made is recorded.')
+  const store = given ?? made.store
+  if (!store) {
+    const text =
+      'This agent has no store, so nothing of its sessions is kept. Give it one, or name one: { store }.'
+    throw new PlayError('invalid_option', text, 'store')
+  }
+  return takeRecording(store, checkedSessionId(sessionId), recordedAgentOf(made.parts, agent.config))
+}
+
+/** The same for an agent of which this is known. */
+export async function takeRecording(
+  store: SessionStore,
+  session: string,
+  agent: RecordedAgent,
+): Promise<Recording> {
+  const log = await store.read(session)
+  if (log.length === 0) throw unknownSession(session)
+  const { records: shown, problem } = shownRecords(log, session)
+  if (problem !== null) throw problem
+  const kept = withoutNeedless(shown)
+  const { reached, standing } = folded(kept, session)
+  const { below, whole } = unshown(log, session)
+  const subAgents: Recording['subAgents'] = []
+  for (const [id, { callId, tool }] of below) {
+    // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
+    if ((await store.read(id, { to: 1 })).length === 0) continue
+    const child = agent.tools?.find(({ name }) => name === tool)?.agent ?? {}
+    // oxlint-disable-next-line no-await-in-loop
+    subAgents.push({ tool, callId, recording: await takeRecording(store, id, child) })
+  }
+  // Where something that is withheld has decided, the recording goes another way than the log: it ends before that.
+  const end = reached.findIndex((place, i) => place !== whole.get(kept[i]?.seq ?? 0))
+  const isWhole = end < 0
+  const records = kept.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
+  const messages = standing.run?.context.messages ?? standing.state.messages
+  return sealed({
+    statewright: 'recording',
+    version: recordingVersion,
+    session,
+    agent,
+    records: isWhole ? records : records.slice(0, Math.max(1, end)),
+    messages: isWhole ? messages.map(digest) : null,
+    subAgents,
+  })
+}
+
+/** Snapshots say what is known already; a fork begins with one. */
+function withoutNeedless(records: readonly ShownRecord[]): ShownRecord[] {
+  let isBegun = false
+  return records.filter(({ type }) => {
+    if (type === 'snapshot' && isBegun) return false
+    if (type === 'start' || type === 'snapshot') isBegun = true
+    return true
+  })
+}
+
+/** Where these records lead, one by one. */
+function folded(
+  records: readonly ShownRecord[],
+  session: string,
+): { reached: (string | null)[]; standing: Standing } {
+  const standing = before(records.slice(0, 1).map((record) => ({ ...record, data: '', check: '' })))
+  const reached = records.map(({ seq, at, hidden: _hidden, ...entry }) => {
+    applyOpened(standing, { seq, at, type: entry.type, data: '', check: '' }, entry, session, pure)
+    return placeOf(standing)
+  })
+  return { reached, standing }
+}
+
+/** Where the log itself leads, by the numbers of its records, and the sub-agents that were called on the way. */
+function unshown(
+  log: readonly LogRecord[],
+  session: string,
+): { whole: Map<number, string | null>; below: Map<string, { callId: string; tool: string }> } {
+  const standing = before(log)
+  const whole = new Map<number, string | null>()
+  const below = new Map<string, { callId: string; tool: string }>()
+  for (const record of log) {
+    applyOpened(standing, record, openRecord(record, standing.head, session), session, pure)
+    whole.set(record.seq, placeOf(standing))
+    const context = standing.run?.context
+    if (context) for (const [id, call] of delegatedIn(context)) below.set(id, call)
+  }
+  return { whole, below }
+}
+
+function delegatedIn(context: AgentContext): [string, { callId: string; tool: string }][] {
+  return context.calls
+    .filter(({ name, started }) => started && context.tools[name]?.delegate)
+    .map(({ id, name }) => [childSessionId(context, id), { callId: id, tool: name }])
+}

@@ -1,0 +1,125 @@
+import { noFeatures, type AgentContext, type Features } from '../../../machines/agent/context.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { ToolTraits } from '../../../machines/agent/results.js'
+import { createAgent } from '../../core/agent/agent.js'
+import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
+import { ModelError, type ModelProvider } from '../../core/models/provider.js'
+import { wholeInput } from '../../core/sessions/log/sound-state.js'
+import { defineShield } from '../../core/shields/define-shield.js'
+import { defineTool } from '../../core/tools/define-tool.js'
+import type { InputSchema } from '../../core/tools/input-schema.js'
+import type { ToolEntry } from '../../core/tools/tool-set.js'
+import { defineGuard } from '../../core/user-guards/define-guard.js'
+import { type Readable, readRecording, type RecordedAgent } from './recording.js'
+
+/** What of an agent is made of a recording alone: it cannot say anything that the recording does not. */
+export interface StandIn {
+  tools: boolean
+  output: boolean
+}
+
+/** Of the agents that `recordedAgent` has made. */
+export const standIns = new WeakMap<object, StandIn>()
+
+/**
+ * An agent made of what a recording knows of the one that was recorded: the same prompt, tools, settings and limits, but a
+ * model that is never asked, and tools that only the recording has results of. It plays its recording; `changes` are
+ * options of `createAgent` that go before what was recorded. For a session whose agent is in no module of yours, or to see
+ * what a change would come to.
+ *
+ * @example
+ * const { state } = await playSession(recordedAgent(recording), recording)
+ * const french = recordedAgent(recording, { instructions: 'Answer in French.' }) // playSession rejects: another prompt
+ *
+ * @throws {PlayError} as `playSession` for what is no recording
+ * @throws {ConfigError} for `changes` that no agent can be made of
+ */
+export function recordedAgent(recording: object, changes: Partial<AgentOptions> = {}): Agent {
+  const read = readRecording(recording)
+  const known = firstKnown(read)
+  const agent = createAgent({
+    ...optionsOf(read.agent, known),
+    ...changes,
+  } as AgentOptions)
+  standIns.set(agent, { tools: changes.tools === undefined, output: changes.output === undefined })
+  return agent
+}
+
+type Known = Pick<AgentContext, 'config' | 'tools' | 'features'>
+
+/** What the first run of a recording knows of its agent. */
+function firstKnown({ records }: Readable): Known | null {
+  for (const record of records) {
+    if (record.type === 'start') return wholeInput(record.input)
+    if (record.type === 'snapshot') {
+      const { config, tools, features } = record.state.context as AgentContext
+      return wholeInput({ config, tools, features, now: 0, runId: '', sessionId: '', input: [] })
+    }
+  }
+  return null
+}
+
+function optionsOf(
+  agent: RecordedAgent,
+  known: Known | null,
+): Partial<AgentOptions> & Pick<AgentOptions, 'model'> {
+  const { instructions, settings = {}, output } = agent
+  const features = known?.features ?? noFeatures
+  const config = agent.config ?? known?.config
+  return {
+    ...(config as Partial<AgentOptions> | undefined),
+    ...(settings as Partial<AgentOptions>),
+    model: silent,
+    ...(instructions !== undefined && instructions !== null && { instructions }),
+    tools: toolsOf(agent, known),
+    ...(output && { output: { name: output.name, schema: schemaOf(output.schema) } }),
+    ...(output === undefined && features.structuredOutput && { output: schemaOf(anyObject) }),
+    ...partsFor(features),
+  }
+}
+
+const anyObject: JsonObject = { type: 'object', properties: {} }
+
+const schemaOf = (schema: JsonObject) => schema as unknown as InputSchema
+
+/** Where something stood, something stands: what it says comes from the recording. */
+function partsFor(features: Features): Partial<AgentOptions> {
+  const shield = [defineShield({ name: 'recorded', check: () => ({ action: 'block', message: unasked }) })]
+  return {
+    shields: {
+      ...(features.inputShields && { input: shield }),
+      ...(features.callShields && { toolInput: shield }),
+      ...(features.resultShields && { toolOutput: shield }),
+      ...(features.outputShields && { output: shield }),
+    },
+    ...(features.retrieval && { memory: { retrieve: async () => [] } }),
+    ...(features.userGuards && { guards: [defineGuard({ name: 'recorded', verdict: () => undefined })] }),
+  }
+}
+
+function toolsOf({ tools }: RecordedAgent, known: Known | null): ToolEntry[] {
+  const traits = known?.tools ?? {}
+  const specs =
+    tools ??
+    Object.keys(traits).map((name) => ({ name, description: 'Not recorded.', parameters: anyObject }))
+  return specs.map((spec): ToolEntry => {
+    const { name, description, parameters } = spec
+    const { delegate, ...rest }: Partial<ToolTraits> = traits[name] ?? {}
+    const below = 'agent' in spec ? spec.agent : undefined
+    const words = { name, description, input: schemaOf(parameters) }
+    if (below === undefined && !delegate) {
+      if ('client' in spec && spec.client) return defineTool({ ...words, ...rest, client: true }) as ToolEntry
+      return defineTool({ ...words, ...rest, execute: () => Promise.reject(new Error(unasked)) }) as ToolEntry
+    }
+    const child = createAgent(optionsOf(below ?? {}, null))
+    return child.asTool(words)
+  })
+}
+
+const unasked = 'This agent is made of a recording: nothing of it works but to be played.'
+
+const silent: ModelProvider = {
+  provider: 'recording',
+  model: 'recording',
+  request: () => Promise.reject(new ModelError({ kind: 'fatal', code: 'no_model', message: unasked })),
+}

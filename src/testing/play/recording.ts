@@ -1,0 +1,214 @@
+import { sha256 } from '../../../guards/lib/sha256.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { ToolSpec } from '../../core/models/provider.js'
+import { logVersion } from '../../core/sessions/log/record-content.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
+import type { ShownRecord } from '../../core/sessions/shown-records.js'
+import type { LogRecord } from '../../core/sessions/store/store.js'
+import { PlayError } from './play-error.js'
+
+/** The version of a recording's own form. The records in it have that of the log. */
+export const recordingVersion = 1
+
+/**
+ * A tool as it was when the session was recorded.
+ *
+ * @example
+ * const tool: RecordedTool = { name: 'add', description: 'Adds.', parameters: { type: 'object', properties: {} } }
+ */
+export interface RecordedTool extends ToolSpec {
+  /** Executed by the caller of the run. */
+  client?: true
+  /** What a sub-agent was made of. */
+  agent?: RecordedAgent
+}
+
+/**
+ * What of an agent goes out with each request, and what its loop is set to. What is left out was not known when the
+ * recording was taken, and is not compared.
+ *
+ * @example
+ * const { instructions, tools }: RecordedAgent = recording.agent
+ * console.log(instructions, tools?.map(({ name }) => name))
+ */
+export interface RecordedAgent {
+  /** Null: there were none. */
+  instructions?: string | null
+  tools?: RecordedTool[]
+  /** `sampling`, `toolChoice` and `extraBody`. */
+  settings?: JsonObject
+  /** What answers have to be; null: nothing. */
+  output?: { name: string; schema: JsonObject } | null
+  config?: AgentConfig
+}
+
+/**
+ * A record of the session's log, and where the machine stood after it (`RUNNING.asking.requesting`; null before the
+ * first run).
+ *
+ * @example
+ * for (const { seq, type, reached } of recording.records) console.log(seq, type, reached)
+ */
+export type RecordedEntry = ShownRecord & { reached: string | null }
+
+/**
+ * A session that can be played without a model: what `recordSession` and `statewright sessions export ID --as test` take,
+ * and `playSession` plays. Plain JSON.
+ *
+ * @example
+ * const taken: Recording = await recordSession(agent, 'ann')
+ * await writeFile('ann.session.json', JSON.stringify(taken))
+ */
+export interface Recording {
+  /** What this is. */
+  statewright: 'recording'
+  version: typeof recordingVersion
+  /** The session's id. */
+  session: string
+  agent: RecordedAgent
+  records: RecordedEntry[]
+  /**
+   * A fingerprint of each message of the transcript as it stood at the end. Null: the recording ends before the session
+   * does, because what shields have withheld decided how it went on.
+   */
+  messages: string[] | null
+  /** The sessions of sub-agents, by the tool that each was called by. */
+  subAgents: { tool: string; callId: string; recording: Recording }[]
+  /** Of all the rest: it tells when something is damaged. Without it, nobody looks. */
+  check?: string
+}
+
+/** A recording with its checksum. */
+export function sealed(recording: Omit<Recording, 'check'>): Recording {
+  return { ...recording, check: checkOf(recording) }
+}
+
+function checkOf(recording: Omit<Recording, 'check'>): string {
+  return sha256(JSON.stringify(recording)).slice(0, 16)
+}
+
+/** What is played: a recording, whatever it was made of. */
+export interface Readable extends Omit<Recording, 'records'> {
+  records: (ShownRecord & { reached?: string | null })[]
+}
+
+/**
+ * A recording, or the records of a log as a store reads them.
+ * @throws {PlayError} `invalid_recording`, `newer_recording`, `damaged_recording`
+ * @throws {StoreError} `corrupt_log`, `newer_log` for records of a store
+ */
+export function readRecording(given: unknown): Readable {
+  if (Array.isArray(given)) return fromRecords(given as LogRecord[])
+  if (typeof given === 'string')
+    throw invalid('This is a text: parse it with JSON.parse, or import the file as JSON.')
+  if (typeof given !== 'object' || given === null) throw invalid(`This is ${String(given)}.`)
+  const { statewright, version, check, ...rest } = given as Partial<Recording>
+  if (statewright !== 'recording') {
+    const isSession = 'messages' in given && 'usage' in given
+    throw invalid(
+      isSession ? 'This is a session as JSON, which has no log in it.' : 'This is something else.',
+    )
+  }
+  if (typeof version !== 'number' || version < 1) throw invalid(`It has no version (${String(version)}).`)
+  if (version > recordingVersion) {
+    throw new PlayError(
+      'newer_recording',
+      `The recording has version ${String(version)}; this Statewright knows versions up to ${recordingVersion}. ` +
+        'Play it with the newer Statewright that took it, or take it again with this one.',
+    )
+  }
+  const { session, agent, records, messages, subAgents } = rest
+  const isWhole =
+    typeof session === 'string' &&
+    isObject(agent) &&
+    Array.isArray(records) &&
+    records.every((record) => isObject(record) && typeof record.seq === 'number') &&
+    (messages === null || Array.isArray(messages)) &&
+    Array.isArray(subAgents)
+  if (!isWhole) throw damaged(session, 'something of it is missing')
+  const whole = {
+    statewright,
+    version: recordingVersion,
+    session,
+    agent,
+    records,
+    messages,
+    subAgents,
+  } as const
+  if (check !== undefined && check !== checkOf(whole))
+    throw damaged(session, 'its checksum does not fit what is in it')
+  return { ...whole, records: sound(records, session) }
+}
+
+/** That each record follows the one before it, and is of a version that is known. */
+function sound(records: readonly RecordedEntry[], session: string): RecordedEntry[] {
+  if (records.length === 0) throw damaged(session, 'it has no records')
+  for (const [i, record] of records.entries()) {
+    const before = records[i - 1]
+    if (!isWellFormed(record)) throw damaged(session, `record ${record.seq} is incomplete`)
+    if (before && record.seq <= before.seq) throw damaged(session, `record ${record.seq} is not in its place`)
+    if ('version' in record && record.version > logVersion) {
+      throw new PlayError(
+        'newer_recording',
+        `The recording of session '${session}' has records of log version ${record.version}; this Statewright knows ` +
+          `versions up to ${logVersion}. Play it with the newer Statewright that took it.`,
+        session,
+      )
+    }
+  }
+  const [first] = records
+  if (first && first.type !== 'snapshot' && first.seq !== 1)
+    throw damaged(session, 'its beginning is missing')
+  return [...records]
+}
+
+function isWellFormed(record: RecordedEntry): boolean {
+  const { type, input, event, state } = record as Partial<Record<string, unknown>>
+  if (type === 'start') return isObject(input) && Array.isArray(input.input) && isObject(input.config)
+  if (type === 'event') return isObject(event) && typeof event.type === 'string'
+  return type === 'opened' || (type === 'snapshot' && isObject(state) && isObject(state.context))
+}
+
+function fromRecords(given: readonly LogRecord[]): Readable {
+  const session = '(records)'
+  if (given.length === 0) throw invalid('There is no record in it: the store has no such session.')
+  const isLog = given.every((record) => isObject(record) && typeof record.data === 'string')
+  if (!isLog) throw invalid('This is a list, but not one of the records that store.read() gives.')
+  let last = (given[0]?.type === 'snapshot' ? given[0].seq : 1) - 1
+  const records = given.map((record) => {
+    const entry = openRecord(record, last, session)
+    last = record.seq
+    return { seq: record.seq, at: record.at, ...entry }
+  })
+  const start = records.find((record) => record.type === 'start')
+  return {
+    statewright: 'recording',
+    version: recordingVersion,
+    session: start?.type === 'start' ? start.input.sessionId : session,
+    agent: {},
+    records,
+    messages: null,
+    subAgents: [],
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function invalid(what: string): PlayError {
+  return new PlayError(
+    'invalid_recording',
+    `A recording is what 'statewright sessions export ID --as test' writes, what recordSession() gives, or the records of store.read(). ${what}`,
+  )
+}
+
+function damaged(session: unknown, what: string): PlayError {
+  const id = typeof session === 'string' ? session : 'ID'
+  return new PlayError(
+    'damaged_recording',
+    `The recording of session '${id}' is damaged: ${what}. Bring the file back from version control, or take it again: ` +
+      `statewright sessions export ${id} --as test --update. If you have changed it on purpose, delete its "check".`,
+    id,
+  )
+}

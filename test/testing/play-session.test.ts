@@ -1,0 +1,492 @@
+import { readFileSync } from 'node:fs'
+import {
+  createAgent,
+  defineShield,
+  defineTool,
+  memoryStore,
+  openaiChat,
+  type AgentOptions,
+  type Run,
+  type Tool,
+  type SessionStore,
+} from '../../src/index.js'
+import { startRehearsal, type Rehearsal, type Turn } from '../../src/rehearsal/index.js'
+import {
+  playSession,
+  PlayError,
+  recordedAgent,
+  recordSession,
+  type PlayOptions,
+  type Recording,
+} from '../../src/testing/index.js'
+import { openRecord, sealRecord } from '../../src/core/sessions/log/log-record.js'
+import { call, calls, text, times, tool } from '../support/tools.js'
+
+let rehearsals: Rehearsal[] = []
+afterEach(async () => {
+  await Promise.all(rehearsals.splice(0).map((one) => one.close()))
+})
+
+async function modelOf(turns: readonly Turn[]) {
+  const rehearsal = await startRehearsal({ turns: [...turns], onExhausted: 'error' } as never)
+  rehearsals.push(rehearsal)
+  return openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, apiKey: 'none' })
+}
+
+/** No request may come: a session is played without a model. */
+const silent = openaiChat({ model: 'rehearsal', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
+
+const weather = (what: object = {}): Tool =>
+  defineTool({
+    name: 'weather',
+    description: 'Tells the weather of a city.',
+    input: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    readOnly: true,
+    execute: () => 'Rain.',
+    ...what,
+  } as never) as Tool
+
+const plainOptions = (): Partial<AgentOptions> => ({
+  instructions: 'You are a careful analyst.\nAnswer briefly.',
+  tools: [weather()],
+})
+
+/** A session of an agent that is made of these options, as it went. */
+async function recorded(
+  options: Partial<AgentOptions>,
+  turns: readonly Turn[],
+  lead: (run: Run) => unknown = () => undefined,
+): Promise<{ recording: Recording; store: SessionStore }> {
+  const store = memoryStore() as SessionStore
+  const agent = createAgent({ prices: null, ...options, model: await modelOf(turns), store })
+  const run = agent.run('How is the weather in Paris?', { session: 's' })
+  await lead(run)
+  await run.result
+  return { recording: JSON.parse(JSON.stringify(await recordSession(agent, 's'))) as Recording, store }
+}
+
+const played = (options: Partial<AgentOptions>, recording: object, how?: PlayOptions) =>
+  playSession(createAgent({ prices: null, ...options, model: silent }), recording, how)
+
+async function refusal(playing: Promise<unknown>): Promise<PlayError> {
+  try {
+    await playing
+  } catch (error) {
+    if (error instanceof PlayError) return error
+    throw error
+  }
+  throw new Error('It was played.')
+}
+
+const asked = [call('weather', { city: 'Paris' }), text('It rains.')]
+
+describe('a recorded session', () => {
+  it('plays without a model on the agent that it was recorded with', async () => {
+    const { recording, store } = await recorded(plainOptions(), asked)
+    expect(await played(plainOptions(), recording)).toEqual({
+      session: 's',
+      records: recording.records.length,
+      runs: 1,
+      calls: 1,
+      state: 'COMPLETED',
+      reason: 'end_turn',
+      notCompared: [],
+      subAgents: [],
+    })
+    const { notCompared } = await played(plainOptions(), await store.read('s'))
+    expect(notCompared.map((what) => what.split(':')[0])).toEqual([
+      'the prompt',
+      'how tools look to the model',
+    ])
+  })
+
+  it('fails after a change of its prompt, and says which line', async () => {
+    const { recording } = await recorded(plainOptions(), asked)
+    const error = await refusal(
+      played({ ...plainOptions(), instructions: 'You are a careful analyst.\nAnswer at length.' }, recording),
+    )
+    expect(error.code).toBe('session_differs')
+    expect(error.differences).toMatchObject([{ by: 'prompt', subject: 'instructions', step: null }])
+    expect(error.message).toContain('  (line 2)\n  - Answer briefly.\n  + Answer at length.')
+    expect(error.message).toContain('statewright sessions export s --as test --update')
+  })
+
+  it('says of tools what is gone, new, described otherwise or has another schema', async () => {
+    const { recording } = await recorded(plainOptions(), asked)
+    const gone = await refusal(played({ ...plainOptions(), tools: [tool('clock')] }, recording))
+    expect(gone.differences.map(({ by, subject, now }) => [by, subject, now])).toEqual([
+      ['tools', 'weather', 'gone'],
+      ['tools', 'clock', 'there'],
+    ])
+    expect(gone.message).toContain(
+      "Tool 'weather' is gone. The session calls it in step 1; the tools are now: clock.",
+    )
+
+    const other = weather({
+      description: 'Tells the weather.',
+      input: {
+        type: 'object',
+        properties: { city: { type: 'string' }, unit: { type: 'string' } },
+        required: ['city', 'unit'],
+      } as never,
+    })
+    const changed = await refusal(played({ ...plainOptions(), tools: [other] }, recording))
+    expect(changed.differences.map(({ by, step }) => [by, step])).toEqual([
+      ['tools', null],
+      ['tools', null],
+      ['arguments', 1],
+    ])
+    expect(changed.message).toContain('required: was ["city"], is ["city","unit"]')
+    expect(changed.message).toMatch(
+      /Step 1: The arguments of weather\(city: "Paris"\) do not fit the schema of the tool any more: [^]*unit: Missing/,
+    )
+  })
+
+  it('says where a run goes another way, and what of the agent has changed', async () => {
+    const { recording } = await recorded(plainOptions(), asked)
+    const limits = await refusal(played({ ...plainOptions(), limits: { maxSteps: 1 } }, recording))
+    expect(limits.differences).toMatchObject([{ by: 'state', step: 1, now: 'MAX_STEPS (done)' }])
+    expect(limits.message).toContain('limits.maxSteps was 50, and is 1')
+
+    const approval = await refusal(
+      played({ ...plainOptions(), tools: [weather({ needsApproval: true })] }, recording),
+    )
+    expect(approval.differences.map(({ by, now }) => [by, now])).toEqual([
+      ['approval', 'waits for a person to approve it'],
+      ['state', 'WAITING_FOR_INPUT.approval'],
+    ])
+    const shields = { output: [defineShield({ name: 'x', check: () => ({ action: 'allow' }) })] }
+    const shielded = await refusal(played({ ...plainOptions(), shields }, recording))
+    expect(shielded.message).toContain('it has shields that look at answers now')
+  })
+
+  it('carries tools out where they are to be live, and compares what they return', async () => {
+    const { recording } = await recorded(plainOptions(), asked)
+    const inputs: unknown[] = []
+    const live = weather({ execute: (input: unknown) => (inputs.push(input), 'Rain.') })
+    await played({ ...plainOptions(), tools: [live] }, recording, { tools: 'live' })
+    expect(inputs).toEqual([{ city: 'Paris' }])
+    await played({ ...plainOptions(), tools: [live] }, recording)
+    expect(inputs).toHaveLength(1)
+
+    const dry = weather({ execute: () => 'Sun.' })
+    const error = await refusal(played({ ...plainOptions(), tools: [dry] }, recording, { tools: 'live' }))
+    expect(error.differences).toMatchObject([
+      { by: 'result', subject: 'weather', recorded: 'Rain.', now: 'Sun.', step: 1 },
+    ])
+    await played({ ...plainOptions(), tools: [dry] }, recording, {
+      tools: 'live',
+      isSame: () => true,
+    })
+  })
+
+  it('takes other ids and other times in what live tools return for the same', async () => {
+    const at = (time: string, id: string) => weather({ execute: () => `At ${time}, see ${id}.` })
+    const { recording } = await recorded(
+      { tools: [at('2026-05-01T10:00:00Z', '6f1cdd8c-6a6e-4a86-8df5-2f9e2a9a61c1')] },
+      asked,
+    )
+    const now = at('2027-01-01T00:00:00.123Z', '00000000-6a6e-4a86-8df5-2f9e2a9a61c1')
+    await played({ tools: [now] }, recording, { tools: 'live' })
+  })
+
+  it('plays on an agent that is made of the recording alone, until that is made otherwise', async () => {
+    const { recording } = await recorded(plainOptions(), asked)
+    expect(await playSession(recordedAgent(recording), recording)).toMatchObject({
+      state: 'COMPLETED',
+      notCompared: [],
+    })
+    const pirate = recordedAgent(recording, { instructions: 'You are a pirate.' })
+    expect((await refusal(playSession(pirate, recording))).differences).toMatchObject([{ by: 'prompt' }])
+  })
+})
+
+test('calls in parallel play, whatever their order', async () => {
+  const tools = ['a', 'b', 'c'].map((name) => tool(name, () => name))
+  const { recording } = await recorded({ tools }, [calls([['a'], ['b'], ['c']]), text('Done.')])
+  expect(await played({ tools }, recording, { tools: 'live' })).toMatchObject({ calls: 3 })
+})
+
+describe('what cannot be played is refused, and says what to do', () => {
+  const take = async () => (await recorded(plainOptions(), asked)).recording
+
+  test.each([
+    ['a text', () => '{}' as unknown as object, /invalid_recording.*parse it with JSON.parse/],
+    ['nothing', () => null as unknown as object, /invalid_recording/],
+    ['an empty log', () => [], /invalid_recording.*no such session/],
+    ['a list of something', () => [1, 2], /invalid_recording.*store\.read/],
+    ['a session as JSON', () => ({ version: 1, messages: [], usage: {} }), /invalid_recording.*no log in it/],
+  ])('%s', async (_what, given, expected) => {
+    const { code, message } = await refusal(played(plainOptions(), given()))
+    expect(`${code} ${message}`).toMatch(expected)
+  })
+
+  it('one of a newer version, or with records of one', async () => {
+    const recording = await take()
+    expect((await refusal(played(plainOptions(), { ...recording, version: 2 }))).code).toBe('newer_recording')
+    const [first, ...records] = recording.records
+    const newer = { ...recording, check: undefined, records: [{ ...first, version: 99 }, ...records] }
+    const { code, message } = await refusal(played(plainOptions(), newer))
+    expect([code, message]).toEqual(['newer_recording', expect.stringContaining('log version 99')])
+  })
+
+  it('one that is damaged anywhere, or leads nowhere', async () => {
+    const recording = await take()
+    const { records, check: _check, ...rest } = recording
+    const damages: object[] = [
+      { ...recording, session: 'other' },
+      { ...recording, records: records.slice(0, -1) },
+      { ...rest, records: [] },
+      { ...rest, records: records.slice(1) },
+      { ...rest, records: records.toReversed() },
+      { ...rest, records: records.filter(({ type }) => type !== 'start') },
+      { ...rest, records, messages: 7 },
+      { ...rest, records: records.map((record) => ({ ...record, event: undefined })) },
+    ]
+    for (const damage of damages) {
+      const { code, message } = await refusal(played(plainOptions(), damage))
+      expect([code, message]).toEqual([
+        'damaged_recording',
+        expect.stringMatching(/damaged|cannot be read|leads nowhere/),
+      ])
+    }
+    // On purpose: nobody looks at a checksum that is not there.
+    await played(plainOptions(), { ...rest, records })
+  })
+
+  it('on what is no agent, and with options that there are not', async () => {
+    const recording = await take()
+    const none = await refusal(playSession({} as never, recording))
+    expect([none.code, none.message]).toEqual(['not_an_agent', expect.stringContaining('createAgent()')])
+    for (const options of [{ tool: 'live' }, { tools: 'yes' }, { isSame: 1 }, { limits: { maxSteps: -1 } }]) {
+      const { code } = await refusal(played(plainOptions(), recording, options as never))
+      expect(code).toBe('invalid_option')
+    }
+    await expect(
+      recordSession(createAgent({ model: silent, store: memoryStore() }), 'nobody'),
+    ).rejects.toMatchObject({
+      code: 'unknown_session',
+    })
+    await expect(recordSession(createAgent({ model: silent }), 's')).rejects.toMatchObject({
+      code: 'invalid_option',
+    })
+  })
+})
+
+describe('shields', () => {
+  const secret = 'falcon-7'
+  const hides = defineShield({
+    name: 'hides',
+    check: (content) =>
+      content.includes(secret)
+        ? { action: 'redact', content: content.replaceAll(secret, '[hidden]') }
+        : { action: 'allow' },
+  })
+  const everywhere = { input: [hides], toolInput: [hides], toolOutput: [hides], output: [hides] }
+
+  it('leave nothing in a recording of what they have withheld, and it plays all the same', async () => {
+    const options = { tools: [weather({ execute: () => `Rain at ${secret}.` })], shields: everywhere }
+    const { recording } = await recorded(
+      options,
+      [call('weather', { city: secret }), text(`It rains at ${secret}.`)],
+      (run) => run.steer(`Mind ${secret}.`),
+    )
+    expect(JSON.stringify(recording)).not.toContain(secret)
+    const { state, notCompared } = await played(options, recording)
+    expect(state).toBe('COMPLETED')
+    expect(notCompared).toContainEqual(expect.stringMatching(/^record \d+: shields have withheld/))
+    await playSession(recordedAgent(recording), recording)
+    await played(options, recording, { tools: 'live' })
+  })
+
+  it('end a recording where what they have withheld decides how the run goes on', async () => {
+    const changing = () => {
+      let n = 0
+      return weather({ execute: () => `Rain, ${++n}.`, readOnly: false })
+    }
+    const turns = [...times(6, call('weather', { city: 'Paris' })), text('It rains.')]
+    const { store } = await recorded({ tools: [changing()] }, turns)
+    // As if no shield had ever looked at what the tool returned: nobody may read that it was something else each time.
+    const other = memoryStore()
+    const records = (await store.read('s')).map((record) => {
+      const entry = openRecord(record, record.seq - 1, 's')
+      const isResult = entry.type === 'event' && entry.event.type === 'TOOL_RESULT'
+      return isResult
+        ? sealRecord(record.seq, record.at, { ...entry, event: { ...entry.event, withheld: true } })
+        : record
+    })
+    other.append(other.acquire('s', { holder: 'the test', ttlMs: 1_000 }), records)
+    const agent = createAgent({ tools: [changing()], model: silent, prices: null, store: other })
+    const recording = await recordSession(agent, 's')
+    expect(JSON.stringify(recording)).not.toContain('Rain, ')
+    const { state, notCompared } = await playSession(agent, recording)
+    expect(state).toBe('RUNNING')
+    expect(notCompared).toContainEqual(
+      expect.stringMatching(/^what came after record \d+: what shields have withheld/),
+    )
+  })
+})
+
+describe('whatever happens in a session plays', () => {
+  const pay = () => tool('pay', () => 'paid', { needsApproval: true })
+
+  test('approvals with an edit, a rejection, steering and a pause', async () => {
+    const options = { tools: [pay()] }
+    const turns = [
+      calls([
+        ['pay', { n: 1 }],
+        ['pay', { n: 2 }],
+      ]),
+      text('Done.'),
+    ]
+    const { recording } = await recorded(options, turns, async (run) => {
+      const { pending = [] } = (await run.result) as { pending?: { callId: string }[] }
+      run.steer('Quickly.')
+      run.approve(pending[0]?.callId ?? '', { n: 3 } as never)
+      run.reject(pending[1]?.callId ?? '', 'Too much.')
+      run.pause()
+      await run.result
+      run.resume()
+    })
+    expect(await played(options, recording)).toMatchObject({ state: 'COMPLETED' })
+    expect(await played(options, recording, { tools: 'live' })).toMatchObject({ state: 'COMPLETED' })
+    const bold = { tools: [tool('pay', () => 'paid')] }
+    expect((await refusal(played(bold, recording))).differences[0]).toMatchObject({
+      by: 'approval',
+      recorded: 'waited for a person to approve it',
+      now: 'runs by itself',
+    })
+  })
+
+  test('retries, and answers that were cut off', async () => {
+    const options = { retry: { baseDelayMs: 1 } }
+    const { recording } = await recorded(options, [
+      { status: 503 } as Turn,
+      text('It rains and', { finishReason: 'length' }),
+      text(' pours.'),
+    ])
+    expect(await played(options, recording)).toMatchObject({ state: 'COMPLETED' })
+    const strict = await refusal(played({ retry: { maxAttempts: 1 } }, recording))
+    expect(strict.message).toContain('retry.maxAttempts was 3, and is 1')
+  })
+
+  test('sub-agents, each on its own log, and a change of the prompt of one', async () => {
+    const lead = (model: AgentOptions['model'], instructions: string): Partial<AgentOptions> => {
+      const child = createAgent({ model, instructions, prices: null })
+      return { tools: [child.asTool({ name: 'research', description: 'Looks things up.' })] as never }
+    }
+    const model = await modelOf([text('Found it.')])
+    const { recording } = await recorded(lead(model, 'Look.'), [
+      call('research', { task: 'Find it.' }),
+      text('Done.'),
+    ])
+    expect(recording.subAgents).toMatchObject([
+      { tool: 'research', recording: { agent: { instructions: 'Look.' } } },
+    ])
+    expect(await played(lead(silent, 'Look.'), recording)).toMatchObject({
+      subAgents: [{ state: 'COMPLETED' }],
+    })
+    const error = await refusal(played(lead(silent, 'Look well.'), recording))
+    expect(error.differences).toMatchObject([{ by: 'prompt', path: ['research'] }])
+    expect(error.message).toContain('Sub-agent research: The prompt has changed')
+    await playSession(recordedAgent(recording), recording)
+  })
+
+  test('objects as answers, and a schema that they fit no more', async () => {
+    const output = (key: string) =>
+      ({ type: 'object', properties: { [key]: { type: 'string' } }, required: [key] }) as const
+    const { recording } = await recorded({ output: output('sky') as never }, [text('{"sky":"grey"}')])
+    expect(await played({ output: output('sky') as never }, recording)).toMatchObject({ state: 'COMPLETED' })
+    const error = await refusal(played({ output: output('sea') as never }, recording))
+    expect(error.differences.map(({ by }) => by)).toEqual(expect.arrayContaining(['output', 'state']))
+  })
+
+  test('several runs of a session, forks, and a limit that a run was given', async () => {
+    const store = memoryStore() as SessionStore
+    const model = await modelOf([...asked, text('Still.'), call('weather', { city: 'Rome' })])
+    const agent = createAgent({ ...plainOptions(), prices: null, model, store })
+    await agent.run('How is it?', { session: 's' }).result
+    await agent.run('And now?', { session: 's' }).result
+    const id = await agent.fork('s', 5)
+    await agent.run('In Rome?', { session: 's', limits: { maxSteps: 1 } }).result
+    const recording = await recordSession(agent, 's')
+    expect(await played(plainOptions(), recording)).toMatchObject({ runs: 3, state: 'MAX_STEPS' })
+    const fork = await recordSession(agent, id)
+    expect(await played(plainOptions(), fork)).toMatchObject({ session: id })
+    const capped = { ...plainOptions(), limits: { maxSteps: 1 } }
+    const error = await refusal(played(capped, recording))
+    expect(error.differences).toMatchObject([{ by: 'state', run: 1, step: 1 }])
+    expect(await played(plainOptions(), await store.read('s'))).toMatchObject({ state: 'MAX_STEPS' })
+  })
+
+  test('a chart that leads elsewhere is told as that', async () => {
+    const { recording } = await recorded(plainOptions(), asked)
+    const { check: _check, ...rest } = recording
+    const moved = recording.records.map((record) =>
+      record.reached === 'RUNNING.asking.requesting' ? { ...record, reached: 'RUNNING.requesting' } : record,
+    )
+    const error = await refusal(played(plainOptions(), { ...rest, records: moved }))
+    expect(error.differences).toMatchObject([{ by: 'chart', recorded: 'RUNNING.requesting' }])
+    const said = { ...rest, messages: (rest.messages ?? []).toSpliced(1, 1, 'another') }
+    expect((await refusal(played(plainOptions(), said))).differences).toMatchObject([
+      { by: 'chart', subject: 'm2' },
+    ])
+  })
+})
+
+describe('what the page on it says', () => {
+  it('a change of the prompt reads as it is shown there', async () => {
+    const store = memoryStore() as SessionStore
+    const options = { ...plainOptions(), prices: null }
+    const agent = createAgent({ ...options, model: await modelOf(asked), store })
+    await agent.run('How is the weather in Paris?', { session: 'ann' }).result
+    const changed = { ...plainOptions(), instructions: 'You are a careful analyst.\nAnswer at length.' }
+    const { message } = await refusal(played(changed, await recordSession(agent, 'ann')))
+    const page = readFileSync(new URL('../../docs/a-run-as-a-test.md', import.meta.url), 'utf8')
+    expect(/```text\n([^]*?)\n```/.exec(page)?.[1]).toBe(message)
+  })
+
+  it('settings are compared, and what guards tell the model', async () => {
+    const { recording } = await recorded({ ...plainOptions(), sampling: { temperature: 0 } }, [
+      ...times(4, call('weather', { city: 'Paris' })),
+      text('It rains.'),
+    ])
+    const warm = await refusal(played({ ...plainOptions(), sampling: { temperature: 1 } }, recording))
+    expect(warm.differences).toMatchObject([{ by: 'settings', subject: 'sampling.temperature', now: '1' }])
+    const off = {
+      ...plainOptions(),
+      sampling: { temperature: 0 },
+      guardrails: { progress: null, repeatedCall: null },
+    }
+    const { differences } = await refusal(played(off as never, recording))
+    expect(differences.map(({ by }) => by)).toContain('guidance')
+  })
+
+  it('the app’s own object reaches live tools and needsApproval, and isSame may throw', async () => {
+    const needsApproval = (_input: unknown, { context }: { context: unknown }) => context !== 'the app'
+    const seen: unknown[] = []
+    const execute = (_input: unknown, { context }: { context: unknown }) => (seen.push(context), 'Rain.')
+    const options = { tools: [weather({ needsApproval, execute })] }
+    const store = memoryStore() as SessionStore
+    const agent = createAgent({ ...options, prices: null, model: await modelOf(asked), store })
+    await agent.run('Go.', { session: 's', context: 'the app' }).result
+    const recording = await recordSession(agent, 's')
+    await played(options, recording, { tools: 'live', context: 'the app' })
+    expect(seen).toEqual(['the app', 'the app'])
+    expect((await refusal(played(options, recording))).message).toContain('give it as { context }')
+    const isSame = () => {
+      throw new Error('Never.')
+    }
+    const { code } = await refusal(played(options, recording, { tools: 'live', context: 'the app', isSame }))
+    expect(code).toBe('invalid_option')
+  })
+
+  it('damaged records of a store are told as everywhere', async () => {
+    const { store } = await recorded(plainOptions(), asked)
+    const records = (await store.read('s')).map((record) => ({
+      ...record,
+      data: record.data.replace('Rain', 'Sun'),
+    }))
+    await expect(played(plainOptions(), records)).rejects.toMatchObject({ code: 'corrupt_log' })
+  })
+})
