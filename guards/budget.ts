@@ -69,7 +69,7 @@ export function budgetMessage(reason: BudgetReason, totals: BudgetTotals, limits
   return `The budget is used up: ${used} ${unit}. Raise limits.${key} to go on.`
 }
 
-function tokensOf(totals: BudgetTotals, { countCached }: BudgetLimits): number {
+export function tokensOf(totals: BudgetTotals, { countCached }: BudgetLimits): number {
   const all = totals.inputTokens + totals.outputTokens
   return countCached ? all : all - Math.min(totals.cachedInputTokens, totals.inputTokens)
 }

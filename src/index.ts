@@ -170,3 +170,11 @@ export type {
 export { presets } from './core/config/presets.js'
 export { ToolError } from './core/tools/tool-error.js'
 export type { Inspector } from './core/run/safe-inspector.js'
+export type {
+  MeasuredRequest,
+  MeasuredRun,
+  MeasuredStep,
+  RunTelemetry,
+  Telemetry,
+  TelemetryAbove,
+} from './core/telemetry/telemetry.js'

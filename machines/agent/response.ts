@@ -45,6 +45,8 @@ export interface ModelResponse {
   providerItems?: ProviderItems
   /** Which of several models has answered: see `firstOf`. */
   by?: string
+  /** What the provider calls the answer: for telemetry, and kept nowhere else. */
+  id?: string
 }
 
 /**

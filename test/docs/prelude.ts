@@ -7,6 +7,7 @@ export const entries: Record<string, string> = {
   'statewright/inspect/node': 'src/inspect/node.ts',
   'statewright/mcp': 'src/mcp/index.ts',
   'statewright/memory': 'src/memory/index.ts',
+  'statewright/otel': 'src/otel/index.ts',
   'statewright/rehearsal': 'src/rehearsal/index.ts',
   'statewright/stores': 'src/stores/index.ts',
   'statewright/stores/file': 'src/stores/file/index.ts',

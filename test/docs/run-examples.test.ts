@@ -12,6 +12,7 @@ import * as inspect from '../../src/inspect/index.js'
 import * as inspectNode from '../../src/inspect/node.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
+import * as otel from '../../src/otel/index.js'
 import * as rehearsing from '../../src/rehearsal/index.js'
 import * as stores from '../../src/stores/index.js'
 import * as fileStores from '../../src/stores/file/index.js'
@@ -33,6 +34,7 @@ const modules = {
   'statewright/inspect/node': inspectNode,
   'statewright/mcp': mcp,
   'statewright/memory': memory,
+  'statewright/otel': otel,
   'statewright/rehearsal': rehearsing,
   'statewright/stores': stores,
   'statewright/stores/file': fileStores,

@@ -50,6 +50,7 @@ export const loose: Record<string, string[]> = {
   'docs/guardrails.md › Guards of your own': ['TS2339'],
   'docs/guardrails.md › Guards of your own (2)': ['TS18046'],
   'docs/sessions.md › A history of your own': ['TS2322'],
+  'docs/telemetry.md › To a collector (2)': ['TS2307'],
 }
 
 const call = (name: string, input: Record<string, unknown>) => ({ toolCalls: [{ name, arguments: input }] })
@@ -434,6 +435,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'All is paid.' })
     },
   },
+  'docs/telemetry.md › Telemetry': {
+    shows: ['analyst'],
+    expect: ({ values }) => {
+      expect((values.analyst as { config: object }).config).toMatchObject({ stream: true })
+    },
+  },
+  'docs/telemetry.md › To a collector (2)': { because: 'it needs a collector, and packages of the SDK' },
   'docs/test-your-own-agent.md › Test your own agent': {
     own: () => ({
       machine: setup({

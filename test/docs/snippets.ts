@@ -31,6 +31,7 @@ export const documents = [
   'docs/structured-output.md',
   'docs/studio.md',
   'docs/sub-agents.md',
+  'docs/telemetry.md',
   'docs/test-your-own-agent.md',
   'docs/tools.md',
   'visualizations/README.md',

@@ -39,6 +39,7 @@ import { open } from '../mcp/support.js'
 import { distant } from '../support/distant.js'
 import { placesOf } from '../support/places.js'
 import { tick, until } from '../support/play.js'
+import { Recorded } from '../support/spans.js'
 import { canary, type Cell, entrances, type Other, searched, type Slots } from './tables.js'
 
 const harmless: Slots = {
@@ -97,6 +98,7 @@ class World {
   readonly #events: AgentEvent[] = []
   readonly #results: unknown[] = []
   readonly #inspected: unknown[] = []
+  readonly #recorded = new Recorded()
   readonly #printed: string[] = []
   readonly #asked: string[] = []
   #current: Run | undefined
@@ -158,6 +160,7 @@ class World {
       chat: this.#chat(replayed),
       inspected: this.#inspected,
       chart: agent.machine.config,
+      spans: JSON.parse(this.#recorded.words),
       ...(await this.#ofStore(options.store as SessionStore)),
     }
     if (this.#has('forks and replays of every record'))
@@ -340,6 +343,7 @@ class World {
       stream: !this.#has('one response instead of a stream'),
       interactive: this.#has('an interactive run'),
       retry: { maxAttempts: 1 },
+      telemetry: this.#recorded.otel({ captureContent: true }),
       tools: await this.#tools(),
       shields: this.#shields(),
       limits: this.#scene === 'conclusion' ? { maxSteps: 1, onLimit: 'conclude' } : {},

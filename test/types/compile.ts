@@ -20,6 +20,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/agui': 'src/agui/index.ts',
   'statewright/ai-sdk': 'src/ai-sdk/index.ts',
   'statewright/rehearsal': 'src/rehearsal/index.ts',
+  'statewright/otel': 'src/otel/index.ts',
   'statewright/stores': 'src/stores/index.ts',
   'statewright/stores/file': 'src/stores/file/index.ts',
   'statewright/stores/postgres': 'src/stores/postgres/index.ts',

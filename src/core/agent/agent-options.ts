@@ -22,6 +22,7 @@ import type { Clock } from '../base/clock.js'
 import type { AsToolOptions } from '../sub-agents/as-tool.js'
 import type { Task } from '../sub-agents/task-schema.js'
 import type { Inspector } from '../run/safe-inspector.js'
+import type { Telemetry } from '../telemetry/telemetry.js'
 import type { RunInput } from '../sessions/history.js'
 import type { Journal } from '../sessions/journal.js'
 import type { AgentMachine } from '../live/journaled.js'
@@ -86,6 +87,8 @@ export interface AgentOptions<
   shields?: ShieldsOptions
   /** Asked about each user message before the model is; what it finds rides on the turn's requests, as data. */
   memory?: Retriever
+  /** What measures the runs: `otel()` of `statewright/otel` makes OpenTelemetry's spans and metrics of them. */
+  telemetry?: Telemetry
   /** Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded when needed. */
   tokenizer?: Tokenizer
 }

@@ -49,6 +49,7 @@ import type { Binding } from '../live/live.js'
 import { newId } from '../base/new-id.js'
 import type { AgentParts } from '../live/parts.js'
 import { Run } from '../run/run.js'
+import { checkedTelemetry } from '../telemetry/safe-telemetry.js'
 import type { Origin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments } from '../run/with-attachments.js'
@@ -70,6 +71,7 @@ const optionNames = [
   'shields',
   'memory',
   'output',
+  'telemetry',
 ]
 
 /** What is looked at before a first request. */
@@ -114,6 +116,7 @@ export function createAgent(options: AgentOptions): Agent {
     shields,
     memory,
     output,
+    telemetry,
     ...rest
   } = options
   if (typeof model?.request !== 'function') {
@@ -143,6 +146,7 @@ export function createAgent(options: AgentOptions): Agent {
     prices: createPriceBook(prices),
     config: resolveConfig(rest, undefined, optionNames),
     clock: clock ?? systemClock,
+    telemetry: checkedTelemetry(telemetry),
     ...(tokenizer && { tokenizer }),
     ...(output !== undefined && { output: structuredOutput(output) }),
   }
@@ -204,6 +208,7 @@ export function createAgent(options: AgentOptions): Agent {
     }),
     {
       clock: parts.clock,
+      measuring: parts,
       open: (input) => {
         const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
         if (binding) return { input: input as AgentInput, binding }

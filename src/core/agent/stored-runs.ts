@@ -101,7 +101,7 @@ export async function reviveIn(
     }
     await log.inbox.readFirst()
     const snapshot = machineStateOf(standing.run)
-    rebind(snapshot, { context, journal: log, told: toldBefore(standing), store })
+    rebind(snapshot, { context, journal: log, told: toldBefore(standing), link: standing.link, store })
     const session = new Session(id, standing.name)
     session.update(standing.run.context)
     const { runId } = standing.run.context

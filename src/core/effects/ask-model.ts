@@ -10,6 +10,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
+import type { MeasuredRequest } from '../telemetry/telemetry.js'
 import { checkedFailure, checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import { ModelError, type ModelRequest, type ModelRequestOptions } from '../models/provider.js'
@@ -17,6 +18,7 @@ import { refuseMedia } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate.js'
 import { type AskedModel, Bill } from './bill.js'
 import { refuseUnknownPrice } from './refusals.js'
+import { measuredRequest, noteResponse, turned } from './measured-request.js'
 import { watchIdle } from './watch-idle.js'
 
 /** Where a model is asked. */
@@ -31,6 +33,7 @@ export interface AskScope {
 /** One request, and what is done around it. */
 export interface Asking<Output> {
   request: ModelRequest
+  purpose: MeasuredRequest['purpose']
   /** Whether the model's price has to be known before it is asked. */
   needsPrice: boolean
   /** Right before the request is sent. */
@@ -52,7 +55,7 @@ export interface Asking<Output> {
  */
 export async function askModel<Output>(
   { parts, live, context, abort }: AskScope,
-  { request, needsPrice, onSend, onDelta, onHosted, onAnother, heard, take }: Asking<Output>,
+  { request, purpose, needsPrice, onSend, onDelta, onHosted, onAnother, heard, take }: Asking<Output>,
 ): Promise<Output> {
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
@@ -60,6 +63,9 @@ export async function askModel<Output>(
   const idle = watchIdle(abort, config, request.stream, live.clock)
   const bill = new Bill(parts, request, context)
   live.asking = bill
+  const { telemetry } = live
+  /** What telemetry is told of the model that is asked. */
+  let sent: MeasuredRequest | null = null
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
   let isPricing = false
   const loadPrices = (): void => {
@@ -75,36 +81,49 @@ export async function askModel<Output>(
     const ready = onSend?.()
     if (ready) await ready
     abort.throwIfAborted()
+    const options: ModelRequestOptions = {
+      // Made when it is asked for: see CallAbort.
+      get signal() {
+        return idle.abort.signal
+      },
+      onSent: loadPrices,
+      onActivity: (kind) => {
+        loadPrices()
+        idle.onActivity(kind)
+      },
+      onDelta: (text, reasoning) => {
+        bill.hear(text ?? '', reasoning ?? '')
+        if (sent !== null) sent.firstChunkAt ??= live.clock.now()
+        onDelta(text ?? '', reasoning ?? '')
+      },
+      onWarning: (code, message) => warnOnce(live, code, message),
+      ...(onHosted && { onHosted }),
+      onModel: (next, after) => {
+        const failure = after && checkedFailure(after)
+        const spent = bill.turnTo(next, failure)
+        void parts.prices.load(next.provider, next.model)
+        if (sent !== null && telemetry) {
+          sent = turned(sent, next, failure && { failure, spent }, live.clock.now())
+          telemetry.around(sent, () => undefined)
+        }
+        if (failure !== null) {
+          tellAnother(live, context, next, failure)
+          onAnother?.()
+        }
+        idle.onActivity()
+      },
+    }
+    if (telemetry !== undefined) {
+      sent = measuredRequest(parts.model, request, purpose, context, live.clock.now())
+      options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))
+    }
     const answer = await idle.orSilence(
-      parts.model.request(request, {
-        // Made when it is asked for: see CallAbort.
-        get signal() {
-          return idle.abort.signal
-        },
-        onSent: loadPrices,
-        onActivity: (kind) => {
-          loadPrices()
-          idle.onActivity(kind)
-        },
-        onDelta: (text, reasoning) => {
-          bill.hear(text ?? '', reasoning ?? '')
-          onDelta(text ?? '', reasoning ?? '')
-        },
-        onWarning: (code, message) => warnOnce(live, code, message),
-        ...(onHosted && { onHosted }),
-        onModel: (next, after) => {
-          const failure = after && checkedFailure(after)
-          bill.turnTo(next, failure)
-          void parts.prices.load(next.provider, next.model)
-          if (failure !== null) {
-            tellAnother(live, context, next, failure)
-            onAnother?.()
-          }
-          idle.onActivity()
-        },
-      }),
+      sent === null || telemetry === undefined
+        ? parts.model.request(request, options)
+        : telemetry.around(sent, () => parts.model.request(request, options)),
     )
     const response = checkedResponse(answer)
+    if (sent !== null) noteResponse(sent, response, answer)
     bill.receive(response)
     return await take(response, () => bill.ofAnswer())
   } catch (error) {

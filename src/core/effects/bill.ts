@@ -41,12 +41,13 @@ export class Bill {
     this.#reasoning += reasoning
   }
 
-  /** From here on, this model is asked; `failure`: why the one before was given up. */
-  turnTo(next: AskedModel, failure: ModelFailure | null): void {
+  /** From here on, this model is asked; `failure`: why the one before was given up. What that has cost, as far as it is known. */
+  turnTo(next: AskedModel, failure: ModelFailure | null): Usage | null {
     const spent = failure && this.#spentOn(failure)
     if (spent) this.#givenUp.push(spent)
     if (failure) this.#text = this.#reasoning = ''
     this.#asked = next
+    return spent && this.#priceNow(spent)
   }
 
   /** The whole answer is there; what is done with it may take longer. */
@@ -72,11 +73,7 @@ export class Bill {
   soFar(): Usage | null {
     const last = this.#answer ?? this.#estimated()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
-    const { prices } = this.#parts
-    const usages = items.map((item) => {
-      const { provider, model } = item.model
-      return priced(item, prices.knownPrice(provider, model, countsOf(item.tokens)))
-    })
+    const usages = items.map((item) => this.#priceNow(item))
     return usages.length === 0 ? null : total(usages)
   }
 
@@ -99,6 +96,11 @@ export class Bill {
     const known = usages.filter((usage): usage is Usage => !(usage instanceof Promise))
     if (known.length === usages.length) return total(known)
     return Promise.all(usages.map(async (usage) => usage)).then(total)
+  }
+
+  #priceNow(item: Item): Usage {
+    const { provider, model } = item.model
+    return priced(item, this.#parts.prices.knownPrice(provider, model, countsOf(item.tokens)))
   }
 
   #price(item: Item): Usage | Promise<Usage> {

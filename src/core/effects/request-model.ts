@@ -49,6 +49,7 @@ export function requestModel(
     { parts, live, context, abort },
     {
       request,
+      purpose: conclude ? 'conclusion' : 'answer',
       needsPrice: isFirst,
       onSend: () => {
         const ready = isFirst ? parts.output?.ready?.() : undefined

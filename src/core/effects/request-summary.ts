@@ -21,6 +21,7 @@ export async function requestSummary(scope: AskScope, request: ModelRequest): Pr
   try {
     return await askModel(scope, {
       request,
+      purpose: 'summary',
       needsPrice: true,
       onDelta: (text) => {
         written += text

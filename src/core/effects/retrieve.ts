@@ -18,5 +18,10 @@ export async function retrieve(
     ending: (retrievedContext: RetrievedSnippet[] | null) => ({ payload: { retrievedContext } }),
   })
   signal.throwIfAborted()
-  return plainSnippets(await parts.memory.retrieve(query, { signal }))
+  const { memory } = parts
+  const { telemetry } = live
+  const found = telemetry
+    ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal }))
+    : memory.retrieve(query, { signal })
+  return plainSnippets(await found)
 }

@@ -9,6 +9,7 @@ import type { CallAbort } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { type BatchScope, Team } from './team.js'
 import type { AgentParts } from '../live/parts.js'
+import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import { ToolExecution, toolProgress } from './tool-execution.js'
 
 /**
@@ -94,6 +95,10 @@ class ToolBatch implements RunBatchOptions {
 
   get context(): unknown {
     return this.#scope.live.binding.context
+  }
+
+  get telemetry(): SafeTelemetry | undefined {
+    return this.#scope.live.telemetry
   }
 
   get runId(): string {

@@ -16,7 +16,8 @@ export async function screen(
   const { timeoutMs, failOpen } = shields
   const { clock, binding } = live
   const { messages } = context
-  const outcome = await askShields(shields[point], content, {
+  const { telemetry } = live
+  const whole = {
     ...scene,
     point,
     signal,
@@ -25,6 +26,11 @@ export async function screen(
     failOpen,
     messages,
     context: binding.context,
-  })
+  }
+  const outcome = await (telemetry
+    ? telemetry.around({ type: 'shield_call', point, callId: scene.callId }, () =>
+        askShields(shields[point], content, whole),
+      )
+    : askShields(shields[point], content, whole))
   return outcome.action === 'block' ? { ...outcome, content: '' } : outcome
 }

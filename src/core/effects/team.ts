@@ -140,6 +140,7 @@ export class Team {
       depth,
       maxDepth,
       context: live.binding.context,
+      above: live.telemetry?.above(call.id, tool.name, this.#isWithheld),
       signal: abort.signal,
       watch: child.watch,
       hear: (event) => {
@@ -156,6 +157,12 @@ export class Team {
     }
     child.begin(run)
     return child
+  }
+
+  /** Whether anybody above looks at what calls bring, before it is shown. */
+  get #isWithheld(): boolean {
+    const { binding } = this.#scope.live
+    return this.#context.features.resultShields || binding.above?.isWithheld === true
   }
 
   #rest(callId: string, questions: RunResult['pending'] = []): null {

@@ -46,6 +46,7 @@ export async function abandon(
       depth: depth + 1,
       maxDepth,
       context: app,
+      above: undefined,
       signal: AbortSignal.abort(),
       watch: () => undefined,
       hear: () => undefined,

@@ -1,4 +1,4 @@
-import type { AnyActorRef, StateMachine } from 'xstate'
+import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isHeld } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
@@ -6,11 +6,11 @@ import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/e
 import type { BatchCall } from '../../../machines/agent/results.js'
 import { addUsage } from '../../../machines/agent/usage.js'
 import { holdsUncleared } from '../../../machines/agent/uncleared.js'
-import type { Clock } from '../base/clock.js'
 import { abandonedCalls } from './abandon.js'
 import type { RunInput } from '../sessions/history.js'
 import { placed } from '../sessions/log/placed-state.js'
-import { type Binding, Live, liveOf, type Scope, setLive } from './live.js'
+import { type Binding, Live, liveOf, type Scope, setLive, type Surroundings } from './live.js'
+import { linked } from '../sessions/journal.js'
 import { plainError } from '../base/plain-error.js'
 
 /**
@@ -55,8 +55,7 @@ export type AgentMachine =
       >
     : never
 
-export interface JournaledOptions {
-  clock: Clock
+export interface JournaledOptions extends Surroundings {
   /** What a caller passes as `input`, as the machine's own input and the run's binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
   /** What a run that is restored from this snapshot is bound to. */
@@ -82,14 +81,14 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
 
     getInitialSnapshot: ((scope, given) => {
       const { input, binding } = options.open(given)
-      const live = new Live(scope as unknown as Scope, input.runId, clock, binding, input)
+      const live = new Live(scope as unknown as Scope, input.runId, options, binding, input)
       setLive(scope.self as AnyActorRef, live)
       return getInitialSnapshot(live.scope as unknown as typeof scope, input)
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
       const { runId } = (snapshot as unknown as { context: { runId: string } }).context
-      const live = new Live(scope as unknown as Scope, runId, clock, options.reopen(snapshot), null)
+      const live = new Live(scope as unknown as Scope, runId, options, options.reopen(snapshot), null)
       setLive(scope.self as AnyActorRef, live)
       // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
       const childless = { ...placed(snapshot), children: {} }
@@ -114,13 +113,20 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       live.endSteps(event, scope.defer)
       if ((event.type as string) === 'xstate.stop') {
         live.endChildren([])
+        if (snapshot.status === 'active') scope.defer(() => live.telemetry?.end())
         return transition(snapshot, event, scope)
       }
       const cut = stopsRequest.has(event.type)
         ? cutOff(live, snapshot.context.held === null ? text : '')
         : null
       const sealed = seal(event, snapshot.context.features, clock.now(), cut)
-      live.binding.journal?.append({ type: 'event', event: sealed })
+      const link =
+        live.telemetry && goesOn(sealed, snapshot.context, () => look(plain, snapshot, sealed)[0].context)
+          ? live.telemetry.link()
+          : null
+      live.binding.journal?.append(
+        link === null ? { type: 'event', event: sealed } : { type: 'event', event: sealed, ...linked(link) },
+      )
       live.heard(event)
       const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
       live.binding.journal?.reached?.(next)
@@ -157,6 +163,15 @@ function cutOff(live: Live, text: string): PartialAnswer | null {
   const below = live.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }
+}
+
+/** Whether the run works from this event on: it was at rest, or in the hands of a process that is gone. */
+function goesOn(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
+  if (event.type === 'RESUMED') return true
+  const { state } = before
+  if (state !== 'PAUSED' && state !== 'WAITING_FOR_INPUT') return false
+  const next = after().state
+  return next === 'RUNNING' || next === 'WAITING_FOR_TOOL'
 }
 
 /** The event as the journal keeps it: plain JSON, with the time. */

@@ -12,9 +12,12 @@ import type { Child } from './child.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
 import { OpenSteps } from './open-steps.js'
-import { type Journal, storeFailed } from '../sessions/journal.js'
+import { type Journal, linked, storeFailed } from '../sessions/journal.js'
 import { frozen } from '../base/freeze.js'
 import { newId } from '../base/new-id.js'
+import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
+import type { TelemetryAbove } from '../telemetry/telemetry.js'
+import { type Measuring, measureRun } from './measure.js'
 
 /** What the app gives one run, besides its input: never seen by the model or the journal. */
 export interface Binding {
@@ -29,6 +32,16 @@ export interface Binding {
   depth?: number
   /** How deep runs below it may be nested. */
   maxDepth?: number
+  /** What telemetry has left in the log. */
+  link?: string | null
+  /** Of a sub-agent, where the run that calls it is measured. */
+  above?: TelemetryAbove | undefined
+}
+
+/** What all runs of an agent have. */
+export interface Surroundings {
+  clock: Clock
+  measuring: Measuring
 }
 
 /** Whoever wants to know which events the machine has taken. */
@@ -48,6 +61,9 @@ export class Live {
   readonly scope: Scope
   readonly clock: Clock
   readonly binding: Binding
+  /** What measures the run, from its beginning on; most are measured by nobody. */
+  telemetry: SafeTelemetry | undefined
+  readonly #measuring: Measuring
   readonly #runId: string
   /** What the run starts from, until it has; null when it is restored. */
   #input: AgentInput | null
@@ -68,8 +84,15 @@ export class Live {
   #isHalted = false
   #onHalt: (() => void) | undefined
 
-  constructor(scope: Scope, runId: string, clock: Clock, binding: Binding, input: AgentInput | null) {
+  constructor(
+    scope: Scope,
+    runId: string,
+    { clock, measuring }: Surroundings,
+    binding: Binding,
+    input: AgentInput | null,
+  ) {
     this.#runId = runId
+    this.#measuring = measuring
     this.#input = input
     this.#isRestored = input === null
     this.#seq = binding.told ?? 0
@@ -81,6 +104,7 @@ export class Live {
       ...scope,
       emit: (announcement) => {
         this.begin()
+        this.telemetry?.event(announcement as unknown as Announcement)
         const { type } = announcement as unknown as Announcement
         if (!toldLate.has(type) && !hasListener(scope.self, type)) {
           // It has its number all the same: nobody who listens later finds one twice.
@@ -106,8 +130,27 @@ export class Live {
   begin(): void {
     if (this.#started) return
     this.#started = true
-    if (this.#input) this.binding.journal?.append({ type: 'start', input: this.#input })
+    const input = this.#input
+    if (this.#measuring.telemetry !== undefined || this.binding.above !== undefined) this.#measure(input)
+    if (!input) return
+    const link = this.telemetry?.link()
+    this.binding.journal?.append({ type: 'start', input, ...linked(link) })
     this.#input = null
+  }
+
+  #measure(input: AgentInput | null): void {
+    const { link, above } = this.binding
+    const { self } = this.scope
+    this.telemetry = measureRun(this.#measuring, {
+      runId: this.#runId,
+      input,
+      link,
+      above,
+      self,
+      emit: (announcement) => {
+        this.emit(announcement)
+      },
+    })
   }
 
   /** Tells of each event that the machine has taken; the very object that was sent. */

@@ -9,6 +9,7 @@ import type { StructuredOutput } from '../structured/structured-output.js'
 import type { PriceBook } from '../prices/prices.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
+import type { Telemetry } from '../telemetry/telemetry.js'
 
 /** What an agent is made of, besides its plain configuration. */
 export interface AgentParts {
@@ -30,4 +31,6 @@ export interface AgentParts {
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
+  /** What measures its runs. */
+  telemetry: Telemetry | undefined
 }

@@ -74,7 +74,10 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
           const candidate = order[turn] as Candidate
           if (candidate.model !== first || failure !== null) options.onModel?.(nameOf(candidate), failure)
           try {
-            return marked(await ask(candidate, request, options), candidate)
+            const answer = options.around
+              ? await options.around(() => ask(candidate, request, options))
+              : await ask(candidate, request, options)
+            return marked(answer, candidate)
           } catch (error) {
             failure = toModelFailure(error)
             if (options.signal.aborted || !isOfThisModel(failure)) throw error

@@ -153,6 +153,8 @@ export interface ModelRequestOptions {
    * priced as its. `after`: why the one before was given up; what that had said is taken back. Never throws.
    */
   onModel?: (next: Pick<ModelProvider, 'provider' | 'model'>, after: ModelFailure | null) => void
+  /** Ask the model that `onModel` has told of in it: what measures the run puts its request there. Returns what it returns. */
+  around?: <T>(work: () => T) => T
 }
 
 /**

@@ -12,7 +12,13 @@ import { describeError } from '../base/describe-error.js'
  * const [first, ...rest] = JSON.parse('[]') as JournalEntry[]
  * if (first?.type === 'start') console.log(first.input.runId, rest.length)
  */
-export type JournalEntry = { type: 'start'; input: AgentInput } | { type: 'event'; event: AgentMachineEvent }
+export type JournalEntry = (
+  | { type: 'start'; input: AgentInput }
+  | { type: 'event'; event: AgentMachineEvent }
+) & {
+  /** Where the run begins to work and is measured: what its telemetry wants to find when another process goes on. */
+  link?: string
+}
 
 /**
  * A write-ahead log of one run.
@@ -62,4 +68,9 @@ export function memoryJournal(): Journal & { readonly entries: readonly JournalE
 export function storeFailed(error: unknown): Extract<ActorEvent, { type: 'STORE_FAILED' }> {
   const code = error instanceof StatewrightError ? error.code : 'store_error'
   return { type: 'STORE_FAILED', failure: { code, message: describeError(error) } }
+}
+
+/** What goes with a record that telemetry has given a link for. */
+export function linked(link: string | null | undefined): { link?: string } {
+  return typeof link === 'string' ? { link } : {}
 }

@@ -35,6 +35,8 @@ export interface Standing {
   told: number | null
   /** The last message of the session's inbox that is in the log; 0: none is. */
   inbox: number
+  /** What the telemetry of that run has left. */
+  link: string | null
   /** Characters of the last snapshot, and of what has come since. */
   snapshotSize: number
   tailSize: number
@@ -79,6 +81,7 @@ export function before(records: readonly LogRecord[]): Standing {
     resumed: 0,
     told: null,
     inbox: 0,
+    link: null,
     snapshotSize: 0,
     tailSize: 0,
   }
@@ -156,6 +159,7 @@ function take(
       standing.told = null
       standing.definition = readDefinition(entry.definition)
       standing.resumed = 0
+      standing.link = null
       break
     }
     case 'event':
@@ -177,6 +181,7 @@ function take(
       throw new Error('There is no such type of record.')
   }
   standing.told = entry.told ?? standing.told
+  if (typeof entry.link === 'string') standing.link = entry.link
 }
 
 /**

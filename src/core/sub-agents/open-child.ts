@@ -44,8 +44,8 @@ export interface ChildHost {
  * before, and there is no log of it.
  */
 export async function openChild(host: ChildHost, errand: Errand): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun } = errand
-  const binding: Binding = { context, depth, maxDepth, ...(store && { store }) }
+  const { store, context, depth, maxDepth, isBegun, above } = errand
+  const binding: Binding = { context, depth, maxDepth, above, ...(store && { store }) }
   const runId = newId()
   if (!store) {
     if (isBegun) return null
@@ -54,7 +54,7 @@ export async function openChild(host: ChildHost, errand: Errand): Promise<Run | 
   const { log, standing } = await openWhenFree(store, host.clock, errand)
   if (standing.run) {
     const snapshot = machineStateOf(standing.run)
-    host.rebind(snapshot, { ...binding, journal: log, told: toldBefore(standing) })
+    host.rebind(snapshot, { ...binding, journal: log, told: toldBefore(standing), link: standing.link })
     return runOf(host, errand, { runId: standing.run.context.runId, origin: { snapshot, log } })
   }
   try {

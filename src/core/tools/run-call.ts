@@ -14,6 +14,7 @@ import { toJson } from '../base/to-json.js'
 import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import { tookLonger } from '../base/time-limit.js'
+import type { MeasuredStep, RunTelemetry } from '../telemetry/telemetry.js'
 
 export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted'>
 
@@ -32,6 +33,8 @@ export interface RunCallOptions {
   /** Unique to the batch and the same when it is resumed: ids of calls are unique only within one response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
+  /** What measures the run. */
+  readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
   delegate?: (
     tool: Tool,
@@ -93,8 +96,16 @@ export class RunningCall {
     const { delegate } = tool
     if (!parsed.ok) this.#end(this.#failure('invalid_arguments', parsed.message))
     else if (delegate && this.#options.delegate) {
-      void this.#options.delegate(tool, delegate, parsed.input, this.call).then((result) => this.#end(result))
+      void this.#delegated(tool, delegate, parsed.input)?.then((result) => this.#end(result))
     } else this.#execute(tool, parsed.input)
+  }
+
+  #delegated(tool: Tool, delegate: Delegate, input: unknown): Promise<ToolResult | null> | undefined {
+    const { telemetry } = this.#options
+    if (telemetry === undefined) return this.#options.delegate?.(tool, delegate, input, this.call)
+    return telemetry.around(measuredCall(tool, this.call.id), () =>
+      this.#options.delegate?.(tool, delegate, input, this.call),
+    )
   }
 
   #execute(tool: Tool, input: unknown): void {
@@ -104,13 +115,19 @@ export class RunningCall {
     }
     this.#startedAt = this.#options.clock.now()
     try {
-      Promise.resolve(tool.execute(input, this.#execution())).then(
+      Promise.resolve(this.#executed(tool, input)).then(
         (value) => this.#returned(value),
         (error: unknown) => this.#threw(tool, error),
       )
     } catch (error) {
       this.#threw(tool, error)
     }
+  }
+
+  #executed(tool: Tool, input: unknown): unknown {
+    const { telemetry } = this.#options
+    if (telemetry === undefined) return tool.execute?.(input, this.#execution())
+    return telemetry.around(measuredCall(tool, this.call.id), () => tool.execute?.(input, this.#execution()))
   }
 
   /** What the tool is told besides its input. */
@@ -208,6 +225,12 @@ function approved({ name, arguments: text }: RunnableCall): ToolResult {
   const which = fingerprint(name, text).slice(0, 8)
   return { status: 'ok', content: `Approved: the provider carries it out (#${which}).`, durationMs: 0 }
 }
+
+const measuredCall = ({ description }: Tool, callId: string): MeasuredStep => ({
+  type: 'tool_execution',
+  callId,
+  description,
+})
 
 const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {
   failed: (name, message) => `The tool '${name}' failed: ${message}`,

@@ -5,6 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentState, RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { TelemetryAbove } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Validate } from './input-schema.js'
 
@@ -127,6 +128,8 @@ export interface Errand {
   maxDepth: number
   /** The app's own object. */
   context: unknown
+  /** Where the run is measured, and by what. */
+  above: TelemetryAbove | undefined
   /** Aborts when nobody waits for the sub-agent any more. */
   signal: AbortSignal
   /** Told whatever its run has come to, as it happens. */

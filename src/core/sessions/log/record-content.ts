@@ -27,6 +27,8 @@ export interface MachineState {
 export type RecordContent = Content & {
   /** The number of the run's last event when this was written: on the last of those that were written together. */
   told?: number
+  /** What the run's telemetry has left for whoever goes on with it: see `JournalEntry`. A snapshot repeats the last. */
+  link?: string
 }
 
 type Content =

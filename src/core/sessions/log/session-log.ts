@@ -1,6 +1,6 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
-import type { Journal, JournalEntry } from '../journal.js'
+import { type Journal, type JournalEntry, linked } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
@@ -74,6 +74,7 @@ export class SessionLog implements Journal {
   #failure: StoreError | undefined
   #onFailure = (_failure: StoreError): void => undefined
   #told = (): number | undefined => undefined
+  #link: string | null
 
   constructor({ store, lease, standing, clock, holder, name, definition }: SessionLogParts) {
     this.sessionId = lease.sessionId
@@ -96,6 +97,7 @@ export class SessionLog implements Journal {
       found: lease.inbox,
     })
     this.inbox.hold()
+    this.#link = standing.link
     this.#keep()
   }
 
@@ -124,6 +126,7 @@ export class SessionLog implements Journal {
   }
 
   append(entry: JournalEntry): void {
+    if (entry.type === 'start' || entry.link !== undefined) this.#link = entry.link ?? null
     if (entry.type === 'event') {
       this.write(entry)
       if (entry.event.inbox !== undefined) this.inbox.applies(entry.event.inbox)
@@ -133,7 +136,7 @@ export class SessionLog implements Journal {
     this.#runs += 1
     if (this.#head === 0) this.write(this.#opening())
     this.#definition = this.#beginner?.() ?? null
-    this.write({ type: 'start', input: input satisfies StartInput, ...this.#defined })
+    this.write({ type: 'start', input: input satisfies StartInput, ...this.#defined, ...linked(this.#link) })
   }
 
   get #defined(): { definition?: AgentDefinition } {
@@ -178,6 +181,7 @@ export class SessionLog implements Journal {
       ...this.#defined,
       ...(this.inbox.applied > 0 && { inbox: this.inbox.applied }),
       state: machineStateOf(run),
+      ...linked(this.#link),
     })
     this.#snapshotSize = this.#tailSize - size
     this.#tailSize = 0
@@ -237,9 +241,7 @@ export class SessionLog implements Journal {
   }
 
   close(): Promise<void> | undefined {
-    const flushed = this.flushed()
-    if (flushed) return flushed.finally(() => this.#release())
-    return this.#release()
+    return this.flushed()?.finally(() => this.#release()) ?? this.#release()
   }
 
   /** The session is ours again, if nobody has written to it since. */

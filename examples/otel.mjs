@@ -1,0 +1,107 @@
+/**
+ * The spans of a run, on the console: a retry, a tool with a span of its own, an approval that another stretch follows.
+ *
+ *   node examples/otel.mjs
+ *
+ * Needs @opentelemetry/api, @opentelemetry/sdk-trace-base and @opentelemetry/context-async-hooks; in a program of your own,
+ * @opentelemetry/sdk-node registers all of them.
+ */
+import { pathToFileURL } from 'node:url'
+import { context, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { createAgent, defineTool, openaiChat } from 'statewright'
+import { otel } from 'statewright/otel'
+import { startRehearsal } from 'statewright/rehearsal'
+
+/** Keeps spans until they are shown. */
+class Kept {
+  spans = []
+
+  export(spans, done) {
+    this.spans.push(...spans)
+    done({ code: 0 })
+  }
+
+  async shutdown() {
+    // There is nothing to close.
+  }
+
+  /** A line a span, below the one that it belongs to. */
+  lines(parent, indent = '') {
+    const ids = new Set(this.spans.map((span) => span.spanContext().spanId))
+    const belongs = ({ parentSpanContext: above }) =>
+      parent === undefined ? !ids.has(above?.spanId) : above?.spanId === parent
+    const below = this.spans.filter(belongs).toSorted((a, b) => nanos(a) - nanos(b))
+    return below.flatMap((span) => [
+      indent + described(span),
+      ...this.lines(span.spanContext().spanId, `${indent}  `),
+    ])
+  }
+}
+
+const nanos = ({ startTime: [seconds, rest] }) => seconds * 1e9 + rest
+
+function described({ name, attributes, links }) {
+  const tokens = attributes['gen_ai.usage.input_tokens']
+  const told = [
+    tokens === undefined ? '' : `${tokens} + ${attributes['gen_ai.usage.output_tokens']} tokens`,
+    attributes['statewright.outcome.state'] ?? '',
+    attributes['error.type'] ?? '',
+    attributes['statewright.tool.approved_by_person'] ? 'approved' : '',
+    links.length > 0 ? 'linked to the stretch before' : '',
+  ]
+  return [name, ...told.filter(Boolean)].join(' · ')
+}
+
+const turns = [
+  { status: 503, error: { message: 'Too many people.' }, retryAfterMs: 1 },
+  { toolCalls: [{ name: 'look_up', arguments: { customer: 'Ann' } }], usage: { input: 80, output: 12 } },
+  { toolCalls: [{ name: 'refund', arguments: { customer: 'Ann' } }], usage: { input: 120, output: 14 } },
+  { text: 'Ann has her money back.', usage: { input: 150, output: 9 } },
+]
+
+/** Runs the agent, and returns a line a span. */
+export async function spansOfARun() {
+  const kept = new Kept()
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(kept)] })
+  trace.setGlobalTracerProvider(provider)
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  const rehearsal = await startRehearsal({ scenario: { turns } })
+  const input = { type: 'object', properties: { customer: { type: 'string' } }, required: ['customer'] }
+  const database = trace.getTracer('database')
+  try {
+    const agent = createAgent({
+      model: openaiChat({ model: 'gpt-5-mini', provider: 'openai', baseURL: rehearsal.url, apiKey: 'none' }),
+      tools: [
+        defineTool({
+          name: 'look_up',
+          description: 'What a customer has bought.',
+          input,
+          execute: () => database.startActiveSpan('SELECT orders', (span) => (span.end(), '1 umbrella')),
+        }),
+        defineTool({
+          name: 'refund',
+          description: 'Gives a customer the money back.',
+          input,
+          needsApproval: true,
+          execute: () => 'Done.',
+        }),
+      ],
+      telemetry: otel({ agentName: 'support' }),
+    })
+    const run = agent.run('Ann wants her money back.')
+    const { pending = [] } = await run.result
+    for (const call of pending) run.approve(call)
+    await run.result
+    return kept.lines()
+  } finally {
+    await rehearsal.close()
+    trace.disable()
+    context.disable()
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  console.log((await spansOfARun()).join('\n'))
+}

@@ -1,0 +1,56 @@
+import { cut } from '../../../guards/lib/cut.js'
+import { scrub } from '../../../guards/lib/evidence.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import type { ModelProvider, ModelRequest } from '../models/provider.js'
+import type { MeasuredRequest } from '../telemetry/telemetry.js'
+
+type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
+
+/** A request as telemetry sees it, when it is sent. */
+export function measuredRequest(
+  { provider, model }: NamedModel,
+  request: ModelRequest,
+  purpose: MeasuredRequest['purpose'],
+  { steps, attempt }: AgentContext,
+  sentAt: number,
+): MeasuredRequest {
+  return {
+    type: 'inference',
+    purpose,
+    step: steps + 1,
+    attempt,
+    fallback: 0,
+    request,
+    provider,
+    model,
+    sentAt,
+    firstChunkAt: null,
+    response: null,
+    responseId: null,
+    failure: null,
+    usage: null,
+  }
+}
+
+/** The same request to another model: in place of one that is given up, or of the one that was thought of first. */
+export function turned(
+  given: MeasuredRequest,
+  { provider, model }: NamedModel,
+  givenUp: { failure: ModelFailure; spent: Usage | null } | null,
+  sentAt: number,
+): MeasuredRequest {
+  if (givenUp === null) return Object.assign(given, { provider, model })
+  given.failure = givenUp.failure
+  given.usage = givenUp.spent
+  const { fallback } = given
+  const unknown = { firstChunkAt: null, response: null, responseId: null, failure: null, usage: null }
+  return { ...given, ...unknown, fallback: fallback + 1, provider, model, sentAt }
+}
+
+/** What has come of it. The id is the provider's own: nobody but telemetry is told of it. */
+export function noteResponse(given: MeasuredRequest, response: ModelResponse, { id }: ModelResponse): void {
+  given.response = response
+  given.responseId = typeof id === 'string' && id !== '' ? cut(scrub(id), 200) : null
+}

@@ -1,0 +1,107 @@
+import type { Announcement } from '../../../machines/agent/announcements.js'
+import { ConfigError } from '../base/errors.js'
+import type { MeasuredRun, MeasuredStep, RunTelemetry, Telemetry, TelemetryAbove } from './telemetry.js'
+
+/** Throws a ConfigError for what is none. */
+export function checkedTelemetry(telemetry: Telemetry | undefined): Telemetry | undefined {
+  if (telemetry === undefined || typeof telemetry?.begin === 'function') return telemetry
+  throw new ConfigError(
+    'invalid_config',
+    'telemetry must be what otel() of statewright/otel gives, or an object with begin(run).',
+    'telemetry',
+  )
+}
+
+/** What measures the run, kept from hurting it. `report` is told of the first thing that it throws. */
+export function measured(
+  telemetry: Telemetry,
+  run: MeasuredRun,
+  report: (thrown: unknown) => void,
+): SafeTelemetry | undefined {
+  try {
+    return new SafeTelemetry(telemetry, telemetry.begin(run), report)
+  } catch (thrown) {
+    report(thrown)
+    return undefined
+  }
+}
+
+/** A run's telemetry, whatever it does: work is done once, and what it gives is what it gave. */
+export class SafeTelemetry implements RunTelemetry {
+  readonly #telemetry: Telemetry
+  readonly #run: RunTelemetry
+  readonly #report: (thrown: unknown) => void
+  #hasThrown = false
+
+  constructor(telemetry: Telemetry, run: RunTelemetry, report: (thrown: unknown) => void) {
+    this.#telemetry = telemetry
+    this.#run = run
+    this.#report = report
+  }
+
+  link(): string | null {
+    try {
+      const link: unknown = this.#run.link()
+      return typeof link === 'string' && link.length <= maxLink ? link : null
+    } catch (thrown) {
+      this.#threw(thrown)
+      return null
+    }
+  }
+
+  around<T>(step: MeasuredStep, work: () => T): T {
+    let done: { value: T } | { error: unknown } | undefined
+    const once = (): T => {
+      if (done === undefined) {
+        try {
+          done = { value: work() }
+        } catch (error) {
+          done = { error }
+        }
+      }
+      return outcome(done)
+    }
+    try {
+      this.#run.around(step, once)
+    } catch (thrown) {
+      const isOfWork = done !== undefined && 'error' in done && done.error === thrown
+      if (!isOfWork) this.#threw(thrown)
+    }
+    return once()
+  }
+
+  event(announcement: Announcement): void {
+    try {
+      this.#run.event(announcement)
+    } catch (thrown) {
+      this.#threw(thrown)
+    }
+  }
+
+  end(): void {
+    try {
+      this.#run.end()
+    } catch (thrown) {
+      this.#threw(thrown)
+    }
+  }
+
+  /** For a sub-agent that a call of the run is carried out by. */
+  above(callId: string, name: string, isWithheld: boolean): TelemetryAbove {
+    return { telemetry: this.#telemetry, run: this.#run, callId, name, isWithheld }
+  }
+
+  #threw(thrown: unknown): void {
+    if (this.#hasThrown) return
+    this.#hasThrown = true
+    this.#report(thrown)
+  }
+}
+
+/** It is in every log that runs are kept in: a `traceparent` has 55 characters. */
+const maxLink = 200
+
+function outcome<T>(done: { value: T } | { error: unknown }): T {
+  if ('error' in done) throw done.error
+  return done.value
+}

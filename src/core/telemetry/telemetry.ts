@@ -1,0 +1,134 @@
+import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { ShieldPoint } from '../../../machines/agent/screening.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import type { ModelRequest } from '../models/provider.js'
+
+/**
+ * What measures runs: `otel()` of `statewright/otel`, or one of your own. What it throws never hurts a run: it is told as
+ * one `warning` (`telemetry_error`).
+ *
+ * @example
+ * const telemetry: Telemetry = {
+ *   begin: ({ runId }) => ({
+ *     link: () => null,
+ *     around: (step, work) => {
+ *       console.log(runId, step.type)
+ *       return work()
+ *     },
+ *     event: ({ type }) => console.log(runId, type),
+ *     end: () => undefined,
+ *   }),
+ * }
+ * createAgent({ model, telemetry })
+ */
+export interface Telemetry {
+  /** A run starts, or is brought back, in this process. */
+  begin(run: MeasuredRun): RunTelemetry
+}
+
+/**
+ * A run that is measured.
+ *
+ * @example
+ * const nameOf = ({ above, runId }: MeasuredRun) => above?.name ?? runId
+ */
+export interface MeasuredRun {
+  readonly runId: string
+  readonly sessionId: string
+  /** The model that the agent asks. */
+  readonly model: { readonly provider: string; readonly model: string }
+  /** Whether it was begun before: by another handle, or another process. */
+  readonly isResumed: boolean
+  /** What `link()` gave last, as the log has kept it. */
+  readonly link: string | null
+  /** Of a sub-agent: the call that it carries out. */
+  readonly above: TelemetryAbove | null
+  /** How it stands. */
+  context(): AgentContext
+}
+
+/**
+ * Where a sub-agent stands.
+ *
+ * @example
+ * const mayBeShown = ({ above }: MeasuredRun) => above === null || !above.isWithheld
+ */
+export interface TelemetryAbove {
+  /** What measures it where its agent has nothing of its own. */
+  readonly telemetry: Telemetry
+  /** What measures the run that has called it, and the call. */
+  readonly run: RunTelemetry
+  readonly callId: string
+  readonly name: string
+  /** Shields of a run above look at what its calls bring: of what a sub-agent is told and says, nothing may be told. */
+  readonly isWithheld: boolean
+}
+
+/**
+ * What measures one run in this process.
+ *
+ * @example
+ * const silent: RunTelemetry = { link: () => null, around: (_step, work) => work(), event: () => undefined, end: () => undefined }
+ */
+export interface RunTelemetry {
+  /**
+   * The run begins to work: at its start, when it goes on from a rest, when it is taken up again. What this gives is kept
+   * with the record that it begins with; another process gets it as `MeasuredRun.link`.
+   */
+  link(): string | null
+  /**
+   * Around a piece of work: the provider's request, the tool's `execute`, the look of a shield, the search of memory. Calls
+   * `work` once and returns what it returns.
+   */
+  around<T>(step: MeasuredStep, work: () => T): T
+  /** Told all that the run announces, whether or not anybody listens. */
+  event(announcement: Announcement): void
+  /** Its actor was stopped: nothing is told any more. Not called after `run_ended`. */
+  end(): void
+}
+
+/**
+ * A piece of work. That it began and how it ended is told by `step_started` and `step_completed`.
+ *
+ * @example
+ * const nameOf = (step: MeasuredStep) => (step.type === 'inference' ? step.model : step.type)
+ */
+export type MeasuredStep =
+  | MeasuredRequest
+  | { readonly type: 'tool_execution'; readonly callId: string; readonly description: string }
+  | { readonly type: 'shield_call'; readonly point: ShieldPoint; readonly callId?: string | undefined }
+  | { readonly type: 'memory_retrieval' }
+
+/**
+ * One model is asked once: `firstOf` makes a new one for each model. What is not known at first is filled in while it goes
+ * on.
+ *
+ * @example
+ * const waitedMs = ({ sentAt, firstChunkAt }: MeasuredRequest) => (firstChunkAt === null ? null : firstChunkAt - sentAt)
+ */
+export interface MeasuredRequest {
+  readonly type: 'inference'
+  /** What for: an answer, the last answer at a limit, or a summary of what the window has no room for. */
+  readonly purpose: 'answer' | 'conclusion' | 'summary'
+  /** Counted from 1, as `result.steps`. */
+  readonly step: number
+  /** Counted from 1, anew for each step. */
+  readonly attempt: number
+  /** How many models were given up in this attempt. */
+  readonly fallback: number
+  readonly request: ModelRequest
+  /** Of the model that is asked. */
+  provider: string
+  model: string
+  /** Milliseconds since the epoch. */
+  readonly sentAt: number
+  firstChunkAt: number | null
+  /** The whole answer, and what the provider calls it. */
+  response: ModelResponse | null
+  responseId: string | null
+  /** Why it was given up for another model, and what that had cost. */
+  failure: ModelFailure | null
+  usage: Usage | null
+}

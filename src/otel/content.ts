@@ -1,0 +1,122 @@
+import { scrub } from '../../guards/lib/evidence.js'
+import type { ContentPart, MediaPart, Message } from '../../machines/agent/messages.js'
+import type { ModelStepResponse } from '../../machines/agent/announcements.js'
+import type { ModelRequest } from '../core/models/provider.js'
+
+/** Characters of one attribute: what goes beyond is left out part by part, and a marker says so. */
+export const maxContent = 32_000
+
+/** A part of a message in the shape of the GenAI conventions. Files are named, and never carried along. */
+type Part =
+  | { type: 'text'; content: string }
+  | { type: 'tool_call'; id: string; name: string; arguments: string }
+  | { type: 'tool_call_response'; id: string; response: string }
+  | { type: 'file'; modality: 'image' | 'audio' | 'document' }
+
+interface SaidMessage {
+  role: Message['role']
+  parts: Part[]
+}
+
+/** What the model is sent, secrets scrubbed: the newest parts, as many as there is room for. */
+export function inputMessages({ messages, nudges }: ModelRequest): string {
+  const riding = nudges.map((content): SaidMessage => ({ role: 'user', parts: [text(content)] }))
+  return fitting([...messages.map(messageOf), ...riding])
+}
+
+export function systemInstructions({ instructions }: ModelRequest): string | undefined {
+  return instructions === null ? undefined : JSON.stringify([text(limited(instructions))])
+}
+
+/** What it answered, as far as it may be shown: shields leave out what they have not cleared. */
+export function outputMessages(response: ModelStepResponse): string | undefined {
+  const { text: words, refusal, toolCalls } = response
+  const said = [words, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
+  const calls = (toolCalls ?? []).map(
+    ({ id, function: { name, arguments: given } }): Part => ({
+      type: 'tool_call',
+      id,
+      name,
+      arguments: scrub(given),
+    }),
+  )
+  const parts = [...said.map(text), ...calls]
+  return parts.length === 0 ? undefined : fitting([{ role: 'assistant', parts }])
+}
+
+/** One text as a whole, or a marker in its place. */
+export function limited(content: string): string {
+  return content.length > maxContent ? omitted(1, content.length) : scrub(content)
+}
+
+function text(content: string): Part {
+  return { type: 'text', content: scrub(content) }
+}
+
+function messageOf(message: Message): SaidMessage {
+  const { role } = message
+  switch (message.role) {
+    case 'tool': {
+      const { tool_call_id: id, content, media = [] } = message
+      return {
+        role,
+        parts: [{ type: 'tool_call_response', id, response: scrub(content) }, ...media.map(file)],
+      }
+    }
+    case 'assistant': {
+      const { content, refusal, tool_calls: calls = [], media = [] } = message
+      const words = [content, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
+      const asked = calls.map(
+        ({ id, function: { name, arguments: given } }): Part => ({
+          type: 'tool_call',
+          id,
+          name,
+          arguments: scrub(given),
+        }),
+      )
+      return { role, parts: [...words.map(text), ...media.map(file), ...asked] }
+    }
+    default: {
+      const { content } = message
+      return { role, parts: typeof content === 'string' ? [text(content)] : content.map(partOf) }
+    }
+  }
+}
+
+function partOf(part: ContentPart): Part {
+  return part.type === 'text' ? text(part.text) : file(part)
+}
+
+function file({ type }: MediaPart): Part {
+  const modality = type === 'image_url' ? 'image' : type === 'input_audio' ? 'audio' : 'document'
+  return { type: 'file', modality }
+}
+
+/** From the newest part back. What has no room leaves a marker where it stood first. */
+function fitting(messages: readonly SaidMessage[]): string {
+  let left = maxContent
+  let [parts, characters] = [0, 0]
+  const kept: SaidMessage[] = []
+  for (const { role, parts: all } of messages.toReversed()) {
+    const fits: Part[] = []
+    for (const part of all.toReversed()) {
+      const { length } = JSON.stringify(part)
+      if (length <= left) {
+        left -= length
+        fits.unshift(part)
+      } else {
+        parts += 1
+        characters += length
+      }
+    }
+    if (fits.length > 0) kept.unshift({ role, parts: fits })
+  }
+  if (parts > 0)
+    kept.unshift({ role: 'system', parts: [{ type: 'text', content: omitted(parts, characters) }] })
+  return JSON.stringify(kept)
+}
+
+function omitted(parts: number, characters: number): string {
+  const what = parts === 1 ? 'a part' : `${parts} parts`
+  return `[statewright: ${what} of ${characters} characters left out, more than ${maxContent} are not recorded]`
+}

@@ -1,0 +1,2 @@
+export type { Semconv } from './names.js'
+export { otel, type OtelOptions } from './otel.js'

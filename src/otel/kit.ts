@@ -1,0 +1,37 @@
+import type { Context, Tracer } from '@opentelemetry/api'
+import type { Metrics } from './metrics.js'
+import type { Names } from './names.js'
+
+/** What all runs that one `otel()` measures have in common. */
+export interface Kit {
+  readonly tracer: Tracer
+  /** Looked up for each run: a provider may be registered late. */
+  readonly metrics: () => Metrics
+  readonly names: Names
+  readonly agentName: string | undefined
+  readonly captureContent: boolean
+}
+
+/** Where the spans of a run's work have their place: in the stretch that is under way. */
+export interface Place {
+  /** With the span of the stretch as the active one. */
+  readonly context: Context
+  readonly agentName: string | undefined
+  readonly sessionId: string
+}
+
+/** Each of them, also where one throws; the first that was thrown is thrown. */
+export function each<T>(all: Iterable<T>, act: (one: T) => void): void {
+  let thrown: { error: unknown } | undefined
+  for (const one of all) {
+    try {
+      act(one)
+    } catch (error) {
+      thrown ??= { error }
+    }
+  }
+  if (thrown) throw thrown.error
+}
+
+/** Milliseconds of a clock that never goes back; the SDK takes them as times of spans, too. */
+export const moment = (): number => performance.now()

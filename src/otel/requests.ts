@@ -1,0 +1,233 @@
+import { type Attributes, type Context, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import type { StepCompleted } from '../../machines/agent/announcements.js'
+import { noUsage, type Usage } from '../../machines/agent/usage.js'
+import type { MeasuredRequest } from '../core/telemetry/telemetry.js'
+import { inputMessages, outputMessages, systemInstructions } from './content.js'
+import { each, type Kit, moment, type Place } from './kit.js'
+import type { Metrics } from './metrics.js'
+import { providerName } from './names.js'
+
+type Completed = Extract<StepCompleted, { stepType: 'inference' }>
+
+/** A model that is asked, or was, and what its span still waits for. */
+interface Asked {
+  readonly request: MeasuredRequest
+  readonly span: Span
+  readonly context: Context
+  readonly startedAt: number
+  endedAt: number | null
+  completed: Completed | null
+}
+
+/**
+ * The spans of the requests of one run. A request ends with the step that it is, or with the next model that is asked in
+ * its place; its span ends a moment later, when what the attempt has cost is paid for: what spans say of tokens is what the
+ * run has counted, and nothing else.
+ */
+export class Requests {
+  readonly #kit: Kit
+  readonly #metrics: Metrics
+  /** All models of the attempt at hand, the one that is asked last. */
+  #asked: readonly Asked[] = none
+  /** What the attempt has cost, where that is told before its end. */
+  #spent: Usage | null = null
+
+  constructor(kit: Kit, metrics: Metrics) {
+    this.#kit = kit
+    this.#metrics = metrics
+  }
+
+  /** Where the request's own work belongs. Begins its span when there is none. */
+  contextOf(request: MeasuredRequest, place: Place, begun: () => void): Context {
+    const known = this.#asked.find((one) => one.request === request)
+    if (known) {
+      named(known)
+      return known.context
+    }
+    const last = this.#asked.at(-1)
+    this.settleCompleted()
+    if (last && !last.completed) last.endedAt = moment()
+    begun()
+    const asked = this.#begin(request, place)
+    this.#asked = this.#asked.concat(asked)
+    return asked.context
+  }
+
+  /** How the attempt has ended; it is still to be paid for. */
+  complete(completed: Completed): void {
+    const last = this.#asked.at(-1)
+    if (last === undefined || last.completed) return
+    last.completed = completed
+    last.endedAt = moment()
+    if (this.#spent !== null) this.settle()
+  }
+
+  /** What the attempt has cost all in all: told right before it ends, or right after. */
+  pay(spent: Usage): void {
+    const last = this.#asked.at(-1)
+    if (last === undefined) return
+    this.#spent = spent
+    if (last.completed) this.settle()
+  }
+
+  /** It has ended, and nobody pays for it. */
+  settleCompleted(): void {
+    if (this.#asked.at(-1)?.completed) this.settle()
+  }
+
+  /** Ends the spans of the attempt. */
+  settle(): void {
+    const all = this.#asked
+    if (all.length === 0) return
+    let left = this.#spent
+    this.#asked = none
+    this.#spent = null
+    each(all.entries(), ([i, asked]) => {
+      const isLast = i === all.length - 1
+      const own: Usage | null = left === null ? null : isLast ? left : within(asked.request.usage, left)
+      if (left !== null && own !== null && !isLast) left = less(left, own)
+      this.#end(asked, own)
+    })
+  }
+
+  #begin(request: MeasuredRequest, place: Place): Asked {
+    const { provider, model } = request
+    const attributes = attributesOf(request, place)
+    if (this.#kit.captureContent) {
+      attributes['gen_ai.input.messages'] = inputMessages(request.request)
+      attributes['gen_ai.system_instructions'] = systemInstructions(request.request)
+    }
+    const { tracer } = this.#kit
+    const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, place.context)
+    const context = trace.setSpan(place.context, span)
+    const asked = { request, span, context, startedAt: moment(), endedAt: null, completed: null }
+    shownNames.set(span, `${provider} ${model}`)
+    return asked
+  }
+
+  #end(asked: Asked, usage: Usage | null): void {
+    const { request, span, startedAt, endedAt, completed } = asked
+    const { response, responseId, failure, sentAt, firstChunkAt } = request
+    const { names, captureContent } = this.#kit
+    named(asked)
+    const ended: Attributes = {}
+    const isAccepted = completed?.outcome === 'ok'
+    ended['statewright.accepted'] = isAccepted
+    const firstChunkS = firstChunkAt === null ? null : Math.max(0, firstChunkAt - sentAt) / 1000
+    if (firstChunkS !== null) ended['gen_ai.response.time_to_first_chunk'] = firstChunkS
+    if (response !== null) {
+      if (responseId !== null) ended['gen_ai.response.id'] = responseId
+      if (response.model !== null) ended['gen_ai.response.model'] = response.model
+      if (response.finishReason !== null) ended['gen_ai.response.finish_reasons'] = [response.finishReason]
+    }
+    if (usage !== null) {
+      ended['gen_ai.usage.input_tokens'] = usage.inputTokens
+      ended['gen_ai.usage.output_tokens'] = usage.outputTokens
+      if (usage.cachedInputTokens > 0) ended['gen_ai.usage.cache_read.input_tokens'] = usage.cachedInputTokens
+      if (usage.cacheWriteTokens !== undefined) ended[names.cacheWrite] = usage.cacheWriteTokens
+      if (usage.reasoningTokens > 0) ended['gen_ai.usage.reasoning.output_tokens'] = usage.reasoningTokens
+      if (usage.cost !== null) ended['statewright.usage.cost_usd'] = usage.cost
+      if (usage.estimated) ended['statewright.usage.estimated'] = true
+    }
+    const answered = completed?.payload.modelResponse
+    if (captureContent && answered) ended['gen_ai.output.messages'] = outputMessages(answered)
+    const error = failure?.code ?? completed?.error?.code
+    if (error !== undefined) {
+      ended['error.type'] = error
+      span.setStatus({ code: SpanStatusCode.ERROR })
+    } else if (!isAccepted) ended['statewright.cancelled'] = true
+    span.setAttributes(ended)
+    span.end(endedAt ?? undefined)
+    const counted = countedBy(request, error)
+    this.#metrics.request(((endedAt ?? moment()) - startedAt) / 1000, firstChunkS, counted)
+    if (usage !== null) this.#metrics.usage(usage, counted)
+  }
+}
+
+const none: readonly Asked[] = []
+
+/** What each span is called by: another model may be asked than was thought at first. */
+const shownNames = new WeakMap<Span, string>()
+
+function named({ span, request: { provider, model } }: Asked): void {
+  const name = `${provider} ${model}`
+  if (shownNames.get(span) === name) return
+  shownNames.set(span, name)
+  span.updateName(`chat ${model}`)
+  span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': providerName(provider) })
+}
+
+function attributesOf(request: MeasuredRequest, { agentName, sessionId }: Place): Attributes {
+  const { purpose, step, attempt, fallback, provider, model } = request
+  const { sampling, stream, responseFormat } = request.request
+  const attributes: Attributes = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': providerName(provider),
+    'gen_ai.request.model': model,
+    'gen_ai.conversation.id': sessionId,
+    'gen_ai.request.stream': stream,
+    'statewright.step': step,
+    'statewright.attempt': attempt,
+    'statewright.purpose': purpose,
+  }
+  if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
+  if (fallback > 0) attributes['statewright.fallback'] = fallback
+  if (responseFormat) attributes['gen_ai.output.type'] = 'json'
+  const { temperature, topP, maxTokens, frequencyPenalty, presencePenalty, seed, stop, reasoningEffort } =
+    sampling
+  if (temperature !== undefined) attributes['gen_ai.request.temperature'] = temperature
+  if (topP !== undefined) attributes['gen_ai.request.top_p'] = topP
+  if (maxTokens !== undefined) attributes['gen_ai.request.max_tokens'] = maxTokens
+  if (frequencyPenalty !== undefined) attributes['gen_ai.request.frequency_penalty'] = frequencyPenalty
+  if (presencePenalty !== undefined) attributes['gen_ai.request.presence_penalty'] = presencePenalty
+  if (seed !== undefined) attributes['gen_ai.request.seed'] = seed
+  if (stop !== undefined)
+    attributes['gen_ai.request.stop_sequences'] = typeof stop === 'string' ? [stop] : stop
+  if (reasoningEffort !== undefined) attributes['gen_ai.request.reasoning.level'] = reasoningEffort
+  return attributes
+}
+
+/** What metrics tell requests apart by. */
+function countedBy({ provider, model, response }: MeasuredRequest, error: string | undefined): Attributes {
+  const attributes: Attributes = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': providerName(provider),
+    'gen_ai.request.model': model,
+  }
+  if (typeof response?.model === 'string') attributes['gen_ai.response.model'] = response.model
+  if (error !== undefined) attributes['error.type'] = error
+  return attributes
+}
+
+/** What was used by one of several, as far as the run has counted it. */
+function within(used: Usage | null, counted: Usage): Usage | null {
+  if (used === null) return null
+  const least = (
+    key: 'inputTokens' | 'outputTokens' | 'totalTokens' | 'cachedInputTokens' | 'reasoningTokens',
+  ) => Math.min(used[key], counted[key])
+  const writes = Math.min(used.cacheWriteTokens ?? 0, counted.cacheWriteTokens ?? 0)
+  return {
+    ...used,
+    inputTokens: least('inputTokens'),
+    outputTokens: least('outputTokens'),
+    totalTokens: least('totalTokens'),
+    cachedInputTokens: least('cachedInputTokens'),
+    reasoningTokens: least('reasoningTokens'),
+    ...(writes > 0 && { cacheWriteTokens: writes }),
+  }
+}
+
+function less(all: Usage, part: Usage): Usage {
+  const writes = (all.cacheWriteTokens ?? 0) - (part.cacheWriteTokens ?? 0)
+  return {
+    ...noUsage,
+    inputTokens: all.inputTokens - part.inputTokens,
+    outputTokens: all.outputTokens - part.outputTokens,
+    totalTokens: all.totalTokens - part.totalTokens,
+    cachedInputTokens: all.cachedInputTokens - part.cachedInputTokens,
+    reasoningTokens: all.reasoningTokens - part.reasoningTokens,
+    cost: all.cost === null ? null : Math.max(0, all.cost - (part.cost ?? 0)),
+    estimated: all.estimated,
+    ...(writes > 0 && { cacheWriteTokens: writes }),
+  }
+}

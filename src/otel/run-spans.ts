@@ -1,0 +1,187 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  createContextKey,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
+import type { Announcement } from '../../machines/agent/announcements.js'
+import type { MeasuredRun, MeasuredStep, RunTelemetry } from '../core/telemetry/telemetry.js'
+import { each, type Kit, moment, type Place } from './kit.js'
+import { linkFrom, linkTo } from './link.js'
+import type { Metrics } from './metrics.js'
+import { Requests } from './requests.js'
+import { endOf, eventOf, failedStates, startOf } from './stretch.js'
+import { Works } from './works.js'
+
+/** One stretch of a run: from its start, or from an answer, to its next rest. */
+interface Stretch extends Place {
+  readonly span: Span
+  readonly startedAt: number
+  requests: number
+  calls: number
+}
+
+/** Under it, contexts of ours carry the run that they belong to. */
+const ours = createContextKey('statewright.run')
+
+/** The spans of one run in this process. */
+export class RunSpans implements RunTelemetry {
+  readonly #kit: Kit
+  readonly #run: MeasuredRun
+  readonly #metrics: Metrics
+  readonly #requests: Requests
+  readonly #works: Works
+  readonly #name: string | undefined
+  /** Where the run was started, or brought back. */
+  readonly #home: Context
+  #stretch: Stretch | null = null
+  /** The stretch before. */
+  #last: string | null
+
+  constructor(given: Kit, run: MeasuredRun) {
+    const kit = run.above?.isWithheld ? { ...given, captureContent: false } : given
+    this.#kit = kit
+    this.#run = run
+    this.#metrics = kit.metrics()
+    this.#requests = new Requests(kit, this.#metrics)
+    this.#works = new Works(kit, this.#metrics, run)
+    this.#name = run.above?.name ?? kit.agentName
+    this.#home = context.active()
+    this.#last = run.link
+  }
+
+  link(): string | null {
+    this.#stretch ??= this.#begin()
+    return linkTo(this.#stretch.span.spanContext())
+  }
+
+  around<T>(step: MeasuredStep, work: () => T): T {
+    const place = this.#contextOf(step)
+    return place === undefined ? work() : context.with(place, work)
+  }
+
+  event(announcement: Announcement): void {
+    const { type } = announcement
+    // Deltas and progress are told by the thousand.
+    if (type === 'stream_chunk' || type === 'tool_progress' || type === 'child_event') return
+    if (type === 'usage') {
+      if (announcement.callId === undefined) this.#requests.pay(announcement.step)
+      return
+    }
+    if (type === 'step_completed' && announcement.stepType === 'inference') {
+      this.#requests.complete(announcement)
+      return
+    }
+    // What an answer has cost is told with what it brings; nothing of that comes later than these.
+    if (type === 'step_started' || type === 'retry') this.#requests.settleCompleted()
+    if (type === 'step_started') {
+      if (this.#stretch) this.#works.start(announcement, this.#stretch)
+      if (this.#stretch && announcement.stepType === 'tool_execution') this.#stretch.calls += 1
+    } else if (type === 'step_completed') this.#works.complete(announcement)
+    else this.#tell(announcement)
+  }
+
+  end(): void {
+    this.#end(null, null)
+  }
+
+  /** Where what a call's sub-agent does belongs. */
+  below(callId: string): Context | undefined {
+    return this.#works.contextOfCall(callId) ?? this.#stretch?.context
+  }
+
+  #contextOf(step: MeasuredStep): Context | undefined {
+    if (step.type !== 'inference') return this.#works.contextOf(step) ?? this.#stretch?.context
+    const stretch = this.#stretch
+    if (stretch === null) return undefined
+    return this.#requests.contextOf(step, stretch, () => {
+      stretch.requests += 1
+    })
+  }
+
+  #tell(announcement: Announcement): void {
+    const { type } = announcement
+    const event = eventOf(announcement, this.#kit.captureContent)
+    if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
+    if (type === 'guardrail') this.#metrics.guardrail(announcement.guard, announcement.action)
+    if (type === 'run_ended') {
+      const { state, reason } = announcement
+      this.#end(state, reason)
+      this.#metrics.run(state, reason)
+    } else if (
+      type === 'state_changed' &&
+      (announcement.to === 'PAUSED' || announcement.to === 'WAITING_FOR_INPUT')
+    )
+      this.#end(announcement.to, announcement.reason)
+  }
+
+  #begin(): Stretch {
+    const { above } = this.#run
+    const parent =
+      (above?.run instanceof RunSpans ? above.run.below(above.callId) : undefined) ?? this.#around()
+    const { name, attributes } = startOf(this.#run, this.#name)
+    const before = linkFrom(this.#last)
+    const span = this.#kit.tracer.startSpan(
+      name,
+      { kind: SpanKind.INTERNAL, attributes, ...(before && { links: [{ context: before }] }) },
+      parent,
+    )
+    return {
+      span,
+      context: trace.setSpan(parent, span).setValue(ours, this),
+      agentName: this.#name,
+      sessionId: this.#run.sessionId,
+      startedAt: moment(),
+      requests: 0,
+      calls: 0,
+    }
+  }
+
+  /** The app's own span: of whoever has answered, or of whoever has started the run where nobody else is to be seen. */
+  #around(): Context {
+    const active = context.active()
+    return active.getValue(ours) === this ? this.#home : active
+  }
+
+  #end(state: string | null, reason: string | null): void {
+    const stretch = this.#stretch
+    if (stretch === null) return
+    this.#stretch = null
+    const { span, startedAt, requests, calls } = stretch
+    const error = state !== null && failedStates.has(state) ? (reason ?? state) : undefined
+    const counted: Attributes = { 'gen_ai.request.model': this.#run.model.model }
+    if (this.#name !== undefined) counted['gen_ai.agent.name'] = this.#name
+    if (error !== undefined) {
+      counted['error.type'] = error
+      span.setStatus({ code: SpanStatusCode.ERROR })
+      span.setAttribute('error.type', error)
+    }
+    this.#last = linkTo(span.spanContext()) ?? this.#last
+    each(
+      [
+        () => {
+          this.#requests.settle()
+        },
+        () => {
+          this.#works.endAll()
+        },
+        () => {
+          span.setAttributes(endOf(this.#run.context(), state, reason))
+        },
+        () => {
+          span.end()
+        },
+        () => {
+          this.#metrics.stretch((moment() - startedAt) / 1000, requests, calls, counted)
+        },
+      ],
+      (act) => {
+        act()
+      },
+    )
+  }
+}

@@ -1,0 +1,113 @@
+import type { Attributes } from '@opentelemetry/api'
+import { scrub } from '../../guards/lib/evidence.js'
+import { tokensOf } from '../../guards/budget.js'
+import type { Announcement } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import { budgetLimits, budgetTotals } from '../../machines/agent/totals.js'
+import type { MeasuredRun } from '../core/telemetry/telemetry.js'
+
+/** Ends that are failures to whoever looks at spans. */
+export const failedStates: ReadonlySet<string> = new Set([
+  'ERROR',
+  'TIMED_OUT',
+  'BUDGET_EXCEEDED',
+  'MAX_STEPS',
+  'BLOCKED',
+])
+
+/** What a stretch begins with: what samplers may decide by. */
+export function startOf(
+  run: MeasuredRun,
+  agentName: string | undefined,
+): { name: string; attributes: Attributes } {
+  const attributes: Attributes = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.conversation.id': run.sessionId,
+    'gen_ai.request.model': run.model.model,
+    'statewright.run.id': run.runId,
+    'statewright.resumed': run.isResumed,
+  }
+  if (agentName === undefined) return { name: 'invoke_agent', attributes }
+  attributes['gen_ai.agent.name'] = agentName
+  return { name: `invoke_agent ${agentName}`, attributes }
+}
+
+/**
+ * How the run stands when a stretch ends. Its tokens are told as `statewright.usage.*`: those of `gen_ai.usage.*` stand at
+ * the requests, and whoever adds them up over all spans must not find them twice.
+ */
+export function endOf(context: AgentContext, state: string | null, reason: string | null): Attributes {
+  const { steps, config } = context
+  const { run: usage } = context.usage
+  const { maxSteps, tokenBudget, outputTokens, costLimit } = config.limits
+  const totals = budgetTotals(context)
+  const attributes: Attributes = {
+    'statewright.steps': steps,
+    'statewright.usage.input_tokens': usage.inputTokens,
+    'statewright.usage.output_tokens': usage.outputTokens,
+    'statewright.usage.cache_read.input_tokens': usage.cachedInputTokens,
+    'statewright.usage.reasoning.output_tokens': usage.reasoningTokens,
+  }
+  if (state !== null) attributes['statewright.outcome.state'] = state
+  if (reason !== null) attributes['statewright.outcome.reason'] = reason
+  if (usage.cost !== null) attributes['statewright.usage.cost_usd'] = usage.cost
+  if (usage.estimated) attributes['statewright.usage.estimated'] = true
+  const budget = (name: string, limit: number | null, used: number | null): void => {
+    if (limit === null || limit === 0 || used === null) return
+    attributes[`statewright.budget.${name}.limit`] = limit
+    attributes[`statewright.budget.${name}.used`] = used
+  }
+  budget('steps', maxSteps, steps)
+  budget('tokens', tokenBudget, tokensOf(totals, budgetLimits(config)))
+  budget('output_tokens', outputTokens, totals.outputTokens)
+  budget('cost_usd', costLimit, totals.cost)
+  return attributes
+}
+
+/** What is told in a stretch; what people, tools or models have said goes with it only where content is recorded. */
+export function eventOf(
+  announcement: Announcement,
+  captureContent: boolean,
+): { name: string; attributes: Attributes } | null {
+  switch (announcement.type) {
+    case 'state_changed': {
+      const { from, to, reason } = announcement
+      return named('state', { ...(from && { from }), to, ...(reason && { reason }) })
+    }
+    case 'guardrail': {
+      const { guard, action, rule, evidence, message } = announcement
+      const content = captureContent ? { evidence: scrub(evidence), message: scrub(message) } : {}
+      return named('guardrail', { guard, action, ...(rule !== undefined && { rule }), ...content })
+    }
+    case 'retry': {
+      const { attempt, delayMs, code, message, model } = announcement
+      const content = captureContent ? { message: scrub(message) } : {}
+      return named('retry', {
+        attempt,
+        delay_ms: delayMs,
+        code,
+        ...(model !== undefined && { model }),
+        ...content,
+      })
+    }
+    case 'budget_warning': {
+      const { remainingTokens: tokens, remainingCost: cost } = announcement
+      const remaining = {
+        ...(tokens !== null && { remaining_tokens: tokens }),
+        ...(cost !== null && { remaining_cost_usd: cost }),
+      }
+      return named('budget_warning', remaining)
+    }
+    case 'context_fitted': {
+      const { strategy, before, after, dropped } = announcement
+      return named('context_fitted', { strategy, before, after, dropped })
+    }
+    default:
+      return null
+  }
+}
+
+function named(name: string, attributes: Attributes): { name: string; attributes: Attributes } {
+  const entries = Object.entries(attributes).map(([key, value]) => [`statewright.${name}.${key}`, value])
+  return { name: `statewright.${name}`, attributes: Object.fromEntries(entries) as Attributes }
+}

@@ -1,0 +1,80 @@
+import { played } from '../support/play.js'
+import { Recorded } from '../support/spans.js'
+import { call, text, times, tool } from '../support/tools.js'
+
+const usage = { input: 100, output: 5, cached: 60, reasoning: 2 }
+const prices = { 'gpt-test': { inputPerMillion: 10, outputPerMillion: 100 } }
+const turns = [call('look', {}, { usage }), text('Done.', { usage })]
+
+/** The sum of a metric's points, by the values of their attributes under these keys. */
+function sums(points: { attributes: object; value: number }[] = [], ...keys: string[]) {
+  const of = (attributes: object) => keys.map((key) => (attributes as Record<string, unknown>)[key]).join(' ')
+  return Object.fromEntries(points.map(({ attributes, value }) => [of(attributes), value]))
+}
+
+describe('metrics', () => {
+  it('have the newest names: tokens by kind, agents, tools, runs, cost', async () => {
+    const recorded = new Recorded()
+    const { result } = await played(turns, {
+      tools: [tool('look')],
+      prices,
+      telemetry: recorded.otel({ agentName: 'analyst' }),
+    })
+    const metrics = await recorded.metrics()
+    const tokens = (kind: string) =>
+      sums(metrics[`gen_ai.client.inference.usage.${kind}`], 'gen_ai.request.model')
+    expect(tokens('input_tokens')).toEqual({ 'gpt-test': result.usage.inputTokens })
+    expect(tokens('output_tokens')).toEqual({ 'gpt-test': result.usage.outputTokens })
+    expect(tokens('cache_read.input_tokens')).toEqual({ 'gpt-test': 120 })
+    expect(tokens('reasoning.output_tokens')).toEqual({ 'gpt-test': 4 })
+    expect(tokens('cache_write.input_tokens')).toEqual({})
+    expect(sums(metrics['gen_ai.invoke_agent.inference_calls'], 'gen_ai.agent.name')).toEqual({ analyst: 2 })
+    expect(sums(metrics['gen_ai.invoke_agent.tool_calls'], 'gen_ai.agent.name')).toEqual({ analyst: 1 })
+    expect(sums(metrics['statewright.runs'], 'state', 'reason')).toEqual({ 'COMPLETED end_turn': 1 })
+    const [[, cost] = []] = Object.entries(sums(metrics['statewright.cost'], 'gen_ai.request.model'))
+    expect(cost).toBeCloseTo(result.usage.cost ?? 0, 10)
+    expect(Object.keys(metrics)).toEqual(
+      expect.arrayContaining([
+        'gen_ai.client.inference.duration',
+        'gen_ai.client.inference.time_to_first_chunk',
+        'gen_ai.invoke_agent.duration',
+        'gen_ai.execute_tool.duration',
+      ]),
+    )
+    expect(
+      Object.keys(metrics).filter((name) => name.includes('.operation.') || name.includes('token.usage')),
+    ).toEqual([])
+  })
+
+  it('have those of v1.41 where they are asked for', async () => {
+    const recorded = new Recorded()
+    const { result } = await played(turns, {
+      tools: [tool('look')],
+      telemetry: recorded.otel({ semconv: 'v1.41' }),
+    })
+    const metrics = await recorded.metrics()
+    expect(sums(metrics['gen_ai.client.token.usage'], 'gen_ai.token.type')).toEqual({
+      input: result.usage.inputTokens,
+      output: result.usage.outputTokens,
+    })
+    expect(Object.keys(metrics)).toContain('gen_ai.client.operation.duration')
+    expect(
+      Object.keys(metrics).filter((name) => name.includes('inference') || name.includes('agent')),
+    ).toEqual([])
+  })
+
+  it('count what guards do', async () => {
+    const recorded = new Recorded()
+    await played(times(4, call('look')), {
+      tools: [tool('look')],
+      guardrails: { maxRepeatedToolSteps: 3 },
+      telemetry: recorded.otel(),
+    })
+    const metrics = await recorded.metrics()
+    const actions = sums(metrics['statewright.guardrail.actions'], 'guard', 'action')
+    expect(actions).toHaveProperty('repeated_call nudge', 1)
+    const [stretch] = recorded.named('invoke_agent')
+    expect(stretch?.events.map(({ name }) => name)).toContain('statewright.guardrail')
+    expect(JSON.stringify(stretch?.events)).not.toContain('evidence')
+  })
+})

@@ -1,0 +1,363 @@
+import { trace } from '@opentelemetry/api'
+import { defineShield, firstOf, memoryStore, openaiChat, type Tool } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
+import { again, latch, played, stage, tick, until } from '../support/play.js'
+import { isFailed, Recorded, tokensOf, withContextManager } from '../support/spans.js'
+import { call, calls, clientTool, text, tool } from '../support/tools.js'
+
+withContextManager()
+
+const usage = { input: 10, output: 5 }
+
+describe('the spans of a run', () => {
+  it('are a tree: the stretch, its requests, its calls, and what the tools do below them', async () => {
+    const recorded = new Recorded()
+    const tracer = recorded.provider.getTracer('app')
+    const look = tool('look', async () => {
+      await tick()
+      tracer.startSpan('GET example.com').end()
+      return 'seen'
+    })
+    const { result } = await played([call('look', {}, { usage }), text('Done.', { usage })], {
+      tools: [look],
+      telemetry: recorded.otel({ agentName: 'analyst' }),
+    })
+    expect(recorded.tree).toEqual([
+      {
+        'invoke_agent analyst': [
+          { 'chat gpt-test': [] },
+          { 'execute_tool look': [{ 'GET example.com': [] }] },
+          { 'chat gpt-test': [] },
+        ],
+      },
+    ])
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+    expect(recorded.open).toBe(0)
+    const [stretch] = recorded.named('invoke_agent')
+    expect(stretch?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': 'analyst',
+      'gen_ai.conversation.id': result.sessionId,
+      'gen_ai.request.model': 'gpt-test',
+      'statewright.run.id': result.runId,
+      'statewright.outcome.state': 'COMPLETED',
+      'statewright.outcome.reason': 'end_turn',
+      'statewright.steps': 2,
+      'statewright.resumed': false,
+      'statewright.usage.input_tokens': 20,
+      'statewright.budget.steps.limit': 50,
+      'statewright.budget.steps.used': 2,
+    })
+    expect(Object.keys(stretch?.attributes ?? {}).filter((key) => key.startsWith('gen_ai.usage'))).toEqual([])
+    expect(recorded.named('chat').map(({ attributes }) => attributes)).toMatchObject([
+      {
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.request.stream': true,
+        'gen_ai.response.model': 'gpt-test',
+        'gen_ai.response.finish_reasons': ['tool_calls'],
+        'gen_ai.usage.input_tokens': 10,
+        'gen_ai.usage.output_tokens': 5,
+        'statewright.step': 1,
+        'statewright.attempt': 1,
+        'statewright.accepted': true,
+      },
+      { 'statewright.step': 2, 'gen_ai.response.finish_reasons': ['stop'] },
+    ])
+    expect(recorded.named('execute_tool')[0]?.attributes).toMatchObject({
+      'gen_ai.tool.name': 'look',
+      'gen_ai.tool.type': 'function',
+      'gen_ai.tool.call.id': 'call_1_1',
+      'gen_ai.tool.description': 'The tool look.',
+      'statewright.tool.status': 'ok',
+    })
+  })
+
+  it('stand below the span of the app in which the run was started', async () => {
+    const recorded = new Recorded()
+    const app = await stage([text('Done.')], { telemetry: recorded.otel() })
+    const tracer = recorded.provider.getTracer('app')
+    await tracer.startActiveSpan('POST /chat', async (span) => {
+      await app.run().run.result
+      span.end()
+    })
+    expect(recorded.tree).toEqual([{ 'POST /chat': [{ invoke_agent: [{ 'chat gpt-test': [] }] }] }])
+    expect(trace.getActiveSpan()).toBeUndefined()
+  })
+
+  it('are one for each attempt, of which one is accepted', async () => {
+    const recorded = new Recorded()
+    const theatre = await stage(
+      [
+        { status: 503, error: { message: 'Too many people.' } },
+        text('Half an answer.', { cutAfter: 1 }),
+        text('Done.', { usage }),
+      ],
+      { telemetry: recorded.otel() },
+    )
+    const play = theatre.run().skipBackOff()
+    const result = await play.run.result
+    expect(result.state).toBe('COMPLETED')
+    const chats = recorded.named('chat')
+    expect(chats.map(({ attributes }) => attributes['statewright.attempt'])).toEqual([1, 2, 3])
+    expect(chats.map(({ attributes }) => attributes['statewright.accepted'])).toEqual([false, false, true])
+    expect(chats.map(isFailed)).toEqual([true, true, false])
+    expect(chats[0]?.attributes['error.type']).toBe('server_error')
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+    expect(recorded.open).toBe(0)
+  })
+
+  it('are one for each model that is asked, where one is given up for another', async () => {
+    const recorded = new Recorded()
+    const second = await stage([text('Done.', { usage })])
+    const first = await stage([text('Half an answer.', { cutAfter: 1 })])
+    const models = [first, second].map(({ rehearsal }, i) =>
+      openaiChat({ model: `model-${i + 1}`, baseURL: rehearsal.url, apiKey: 'none' }),
+    )
+    const agent = again(first, { model: firstOf(models), telemetry: recorded.otel() })
+    const result = await agent.run('Go.').result
+    expect(result.state).toBe('COMPLETED')
+    const chats = recorded.named('chat')
+    expect(chats.map(({ name }) => name)).toEqual(['chat model-1', 'chat model-2'])
+    expect(chats.map(({ attributes }) => attributes['statewright.accepted'])).toEqual([false, true])
+    expect(chats[1]?.attributes).toMatchObject({ 'statewright.attempt': 1, 'statewright.fallback': 1 })
+    expect(chats[0]?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+  })
+
+  it('have what shields and memory do, and what these do below them', async () => {
+    const recorded = new Recorded()
+    const tracer = recorded.provider.getTracer('app')
+    const check = async () => {
+      await tick()
+      tracer.startSpan('a classifier').end()
+      return { action: 'allow' as const }
+    }
+    const shield = defineShield({ name: 'classifier', check })
+    await played([call('look'), text('Done.')], {
+      tools: [tool('look')],
+      shields: { input: [shield], toolInput: [shield], toolOutput: [shield], output: [shield] },
+      memory: {
+        retrieve: async () => {
+          await tick()
+          tracer.startSpan('SELECT').end()
+          return [{ source: 'a', text: 'b' }]
+        },
+      },
+      telemetry: recorded.otel(),
+    })
+    const classified = [{ 'a classifier': [] }]
+    expect(recorded.tree).toEqual([
+      {
+        invoke_agent: [
+          { 'statewright.shield input': classified },
+          { retrieval: [{ SELECT: [] }] },
+          { 'chat gpt-test': [] },
+          { 'statewright.shield toolInput': classified },
+          { 'execute_tool look': [] },
+          { 'statewright.shield toolOutput': classified },
+          { 'chat gpt-test': [] },
+          { 'statewright.shield output': classified },
+        ],
+      },
+    ])
+    expect(recorded.open).toBe(0)
+  })
+
+  it('have a sub-agent below its call, measured by what measures the run, and each token once', async () => {
+    const recorded = new Recorded()
+    const child = await stage([call('look', {}, { usage }), text('Four.', { usage })], {
+      tools: [tool('look')],
+    })
+    const research = child.agent.asTool({ name: 'research', description: 'Finds things out.' }) as Tool
+    const { result } = await played([call('research', { task: 'x' }, { usage }), text('Done.', { usage })], {
+      tools: [research],
+      telemetry: recorded.otel({ agentName: 'lead' }),
+    })
+    expect(recorded.tree).toEqual([
+      {
+        'invoke_agent lead': [
+          { 'chat gpt-test': [] },
+          {
+            'execute_tool research': [
+              {
+                'invoke_agent research': [
+                  { 'chat gpt-test': [] },
+                  { 'execute_tool look': [] },
+                  { 'chat gpt-test': [] },
+                ],
+              },
+            ],
+          },
+          { 'chat gpt-test': [] },
+        ],
+      },
+    ])
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+    expect(recorded.tokens.inputTokens).toBe(40)
+    expect(recorded.open).toBe(0)
+  })
+})
+
+describe('no span stays open', () => {
+  it('while people think; what they answer begins another stretch, linked to the one before', async () => {
+    const recorded = new Recorded()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const theatre = await stage([call('pay', {}, { usage }), text('Done.', { usage })], {
+      tools: [pay],
+      telemetry: recorded.otel(),
+    })
+    const play = theatre.run()
+    const { pending = [] } = await play.rest()
+    expect(recorded.open).toBe(0)
+    expect(recorded.named('invoke_agent')[0]?.attributes).toMatchObject({
+      'statewright.outcome.state': 'WAITING_FOR_INPUT',
+      'statewright.outcome.reason': 'approval',
+    })
+    const tracer = recorded.provider.getTracer('app')
+    tracer.startActiveSpan('POST /approve', (span) => {
+      for (const question of pending) play.run.approve(question)
+      span.end()
+    })
+    const result = await play.end(2)
+    expect(recorded.open).toBe(0)
+    expect(recorded.tree).toEqual([
+      { invoke_agent: [{ 'chat gpt-test': [] }] },
+      { 'POST /approve': [{ invoke_agent: [{ 'execute_tool pay': [] }, { 'chat gpt-test': [] }] }] },
+    ])
+    const [first, second] = recorded.named('invoke_agent')
+    expect(second?.links.map((link) => link.context.spanId)).toEqual([first?.spanContext().spanId])
+    expect(recorded.named('execute_tool')[0]?.attributes).toMatchObject({
+      'statewright.tool.approved_by_person': true,
+      'statewright.tool.status': 'ok',
+    })
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+  })
+
+  it('where an answer leaves the run where it is', async () => {
+    const recorded = new Recorded()
+    const tools = [clientTool('ask')]
+    const theatre = await stage([calls([['ask'], ['ask']]), text('Done.')], {
+      tools,
+      telemetry: recorded.otel(),
+    })
+    const play = theatre.run()
+    const { pending = [] } = await play.rest()
+    expect(pending).toHaveLength(2)
+    play.run.toolOutput(pending[0] as never, 'yes')
+    await tick()
+    expect(recorded.named('invoke_agent')).toHaveLength(1)
+    play.run.toolOutput(pending[1] as never, 'yes')
+    await play.end(2)
+    expect(recorded.named('invoke_agent')).toHaveLength(2)
+  })
+
+  it.each(['a request', 'a tool'] as const)('when the run is cancelled in %s that hangs', async (where) => {
+    const recorded = new Recorded()
+    const hangs = tool('hangs', () => new Promise(() => undefined))
+    const turn =
+      where === 'a tool' ? call('hangs', {}, { usage }) : text('One two three.', { hang: 2, chunkSize: 4 })
+    const theatre = await stage([turn], { tools: [hangs], telemetry: recorded.otel() })
+    const play = theatre.run()
+    if (where === 'a tool') await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
+    else await play.event('stream_chunk')
+    await tick()
+    play.run.cancel()
+    const result = await play.run.result
+    expect(result.state).toBe('CANCELLED')
+    expect(recorded.open).toBe(0)
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+    expect(result.usage.outputTokens).toBeGreaterThan(0)
+    const [interrupted] = recorded.named(where === 'a tool' ? 'execute_tool' : 'chat')
+    expect(interrupted?.attributes['statewright.cancelled']).toBe(true)
+    const [stretch] = recorded.named('invoke_agent')
+    expect(stretch?.attributes['statewright.outcome.state']).toBe('CANCELLED')
+    expect(isFailed(stretch as never)).toBe(false)
+  })
+
+  it('when the run is out of time, which is an error', async () => {
+    const recorded = new Recorded()
+    const theatre = await stage([text('One two.', { hang: true })], {
+      limits: { timeoutMs: 1_000 },
+      telemetry: recorded.otel(),
+    })
+    const play = theatre.run()
+    await theatre.arrival()
+    theatre.clock.increment(1_000)
+    expect((await play.run.result).state).toBe('TIMED_OUT')
+    expect(recorded.open).toBe(0)
+    const [stretch] = recorded.named('invoke_agent')
+    expect(isFailed(stretch as never)).toBe(true)
+    expect(stretch?.attributes['error.type']).toBe('timeout')
+  })
+})
+
+describe('a run that goes on in another process', () => {
+  it('links to the stretch that was before, at a rest', async () => {
+    const recorded = new Recorded()
+    const store = memoryStore()
+    const options = { tools: [tool('pay', () => 'paid', { needsApproval: true })], store }
+    const theatre = await stage([call('pay', {}, { usage }), text('Done.', { usage })], {
+      ...options,
+      telemetry: recorded.otel(),
+    })
+    const { sessionId } = await theatre.run('Go.', { session: 's' }).run.result
+    const elsewhere = new Recorded()
+    const run = await again(theatre, { ...options, telemetry: elsewhere.otel() }).resume(sessionId)
+    expect(elsewhere.spans).toEqual([])
+    run.approve('call_1_1')
+    const result = await run.result
+    expect(result.state).toBe('COMPLETED')
+    const [before] = recorded.named('invoke_agent')
+    const [after] = elsewhere.named('invoke_agent')
+    expect(after?.links.map((link) => link.context)).toMatchObject(
+      [before?.spanContext()].map((one) => ({
+        traceId: one?.traceId,
+        spanId: one?.spanId,
+        isRemote: true,
+      })),
+    )
+    expect(after?.attributes['statewright.resumed']).toBe(true)
+    expect(elsewhere.open + recorded.open).toBe(0)
+    const sum = recorded.tokens.inputTokens + elsewhere.tokens.inputTokens
+    expect(sum).toBe(result.usage.inputTokens)
+  })
+
+  it('links to the stretch in which a process was killed, also where it had gone on itself', async () => {
+    const recorded = new Recorded()
+    const store = memoryStore()
+    const gate = latch()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    let hangs = true
+    const read = tool('read', () => (hangs ? gate.opened : 'read'), { readOnly: true })
+    const options = { tools: [pay, read], store }
+    const theatre = await stage([call('pay'), call('read'), text('Done.')], {
+      ...options,
+      telemetry: recorded.otel(),
+    })
+    const play = theatre.run('Go.', { session: 's' })
+    await play.rest()
+    play.run.approve('call_1_1')
+    await until(() => read.inputs.length === 1)
+    hangs = false
+    const elsewhere = new Recorded()
+    const copy = copied(store, 's')
+    const run = await again(theatre, { ...options, store: copy, telemetry: elsewhere.otel() }).resume('s')
+    expect((await run.result).state).toBe('COMPLETED')
+    gate.open()
+    await play.run.result.catch(() => undefined)
+    const [, killed] = recorded.named('invoke_agent')
+    const [after] = elsewhere.named('invoke_agent')
+    expect(after?.links.map((link) => link.context.spanId)).toEqual([killed?.spanContext().spanId])
+    expect(elsewhere.open).toBe(0)
+    expect(elsewhere.tree).toEqual([{ invoke_agent: [{ 'execute_tool read': [] }, { 'chat gpt-test': [] }] }])
+  })
+})
+
+/** The session as a process finds it whose like has been killed. */
+function copied(store: SyncSessionStore, id: string): SyncSessionStore {
+  const copy = memoryStore()
+  const lease = copy.acquire(id, { holder: 'test', ttlMs: 1_000 })
+  copy.append(lease, store.read(id))
+  copy.release(lease)
+  return copy
+}

@@ -1,0 +1,147 @@
+import { type Context, context, type Span, SpanStatusCode } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base'
+import type { Usage } from '../../machines/agent/usage.js'
+import type { Telemetry } from '../../src/index.js'
+import { otel, type OtelOptions } from '../../src/otel/index.js'
+
+/** Counts what has begun and what has ended. */
+class OpenSpans implements SpanProcessor {
+  readonly open = new Set<string>()
+
+  onStart(span: Span, _parent: Context): void {
+    this.open.add(span.spanContext().spanId)
+  }
+
+  onEnd(span: ReadableSpan): void {
+    this.open.delete(span.spanContext().spanId)
+  }
+
+  forceFlush(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  shutdown(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+/** A tree of spans by their names. */
+export type Tree = { [name: string]: Tree[] }
+
+/** An SDK whose spans and metrics stay in memory. */
+export class Recorded {
+  readonly #exporter = new InMemorySpanExporter()
+  readonly #open = new OpenSpans()
+  readonly #metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  readonly #reader = new PeriodicExportingMetricReader({
+    exporter: this.#metricExporter,
+    exportIntervalMillis: 2 ** 30,
+  })
+  readonly provider = new BasicTracerProvider({
+    spanProcessors: [this.#open, new SimpleSpanProcessor(this.#exporter)],
+  })
+  readonly meters = new MeterProvider({ readers: [this.#reader] })
+
+  otel(options: OtelOptions = {}): Telemetry {
+    return otel({ tracerProvider: this.provider, meterProvider: this.meters, ...options })
+  }
+
+  /** Those that have ended, in the order in which they began. */
+  get spans(): ReadableSpan[] {
+    const started = ({ startTime: [seconds, nanos] }: ReadableSpan) => seconds * 1e9 + nanos
+    return this.#exporter.getFinishedSpans().toSorted((a, b) => started(a) - started(b))
+  }
+
+  /** How many have begun and not ended. */
+  get open(): number {
+    return this.#open.open.size
+  }
+
+  named(start: string): ReadableSpan[] {
+    return this.spans.filter(({ name }) => name === start || name.startsWith(`${start} `))
+  }
+
+  get tree(): Tree[] {
+    const { spans } = this
+    const ids = new Set(spans.map((span) => span.spanContext().spanId))
+    const below = (id: string | undefined): Tree[] =>
+      spans
+        .filter(({ parentSpanContext: parent }) =>
+          id === undefined ? !ids.has(parent?.spanId ?? '') : parent?.spanId === id,
+        )
+        .map((span) => ({ [span.name]: below(span.spanContext().spanId) }))
+    return below(undefined)
+  }
+
+  /** The sum over all spans: what a backend adds up. */
+  get tokens(): Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'reasoningTokens'> {
+    const sum = (key: string): number =>
+      this.spans.reduce((all, { attributes }) => all + Number(attributes[`gen_ai.usage.${key}`] ?? 0), 0)
+    return {
+      inputTokens: sum('input_tokens'),
+      outputTokens: sum('output_tokens'),
+      cachedInputTokens: sum('cache_read.input_tokens'),
+      reasoningTokens: sum('reasoning.output_tokens'),
+    }
+  }
+
+  /** Each metric by name: its points, by their attributes. */
+  async metrics(): Promise<Record<string, { attributes: object; value: number }[]>> {
+    this.#metricExporter.reset()
+    await this.#reader.forceFlush()
+    const found = this.#metricExporter
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
+      .map(({ descriptor, dataPoints }) => [
+        descriptor.name,
+        dataPoints.map(({ attributes, value }) => ({
+          attributes,
+          value: typeof value === 'number' ? value : (value.sum ?? 0),
+        })),
+      ])
+    return Object.fromEntries(found) as Record<string, { attributes: object; value: number }[]>
+  }
+
+  /** All that anybody could read in them, as one text. */
+  get words(): string {
+    return JSON.stringify(
+      this.spans.map(({ name, attributes, events, status, links }) => ({
+        name,
+        attributes,
+        events: events.map((event) => [event.name, event.attributes]),
+        status,
+        links: links.map((link) => link.attributes),
+      })),
+    )
+  }
+}
+
+export const isFailed = ({ status }: ReadableSpan): boolean => status.code === SpanStatusCode.ERROR
+
+/** What a run says of its tokens, as `Recorded.tokens` tells them. */
+export function tokensOf({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: Usage) {
+  return { inputTokens, outputTokens, cachedInputTokens, reasoningTokens }
+}
+
+/** For the tests of a file: without it, no context goes through a promise. */
+export function withContextManager(): void {
+  beforeAll(() => {
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  })
+  afterAll(() => {
+    context.disable()
+  })
+}
