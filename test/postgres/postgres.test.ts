@@ -4,7 +4,7 @@ import { thisProcess } from '../../src/core/sessions/store/holder.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import { describeStore } from '../stores/conformance.js'
-import { asked, failure, type Place, record, records, refusal } from '../stores/support.js'
+import { asked, failure, type Place, record, records, refusal, summary } from '../stores/support.js'
 import { type Gateway, openGateway } from './gateway.js'
 
 const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
@@ -40,6 +40,35 @@ describe('the store in Postgres', () => {
     place = postgresPlace()
   })
   afterEach(() => place.remove())
+
+  test('brings tables of the first version up to this one, with what is in them', async () => {
+    const first = place.open()
+    const lease = await first.acquire('held', asked)
+    await first.append(lease, [record(1)], { ...summary('held'), state: 'RUNNING' })
+    const other = await first.acquire('rests', asked)
+    await first.append(other, records(1, 2), { ...summary('rests'), state: 'PAUSED' })
+    await first.release(other)
+    const before = await first.list()
+    await first.close()
+    const { schema } = place
+    await admin(`
+      DROP TABLE "${schema}".inbox;
+      DROP INDEX "${schema}".listed, "${schema}".listed_by_state, "${schema}".listed_by_agent, "${schema}".listed_by_both,
+        "${schema}".held;
+      ALTER TABLE "${schema}".sessions DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
+      UPDATE "${schema}".schema_version SET version = 1;
+      INSERT INTO "${schema}".sessions (id) VALUES ('never-written')`)
+    const [store, at] = [place.open(), place.open()]
+    // Two processes at once.
+    expect(await Promise.all([store.list(), at.list()])).toEqual([before, before])
+    expect((await store.list({ state: 'PAUSED' })).map(({ id }) => id)).toEqual(['rests'])
+    expect((await store.list({ state: 'RUNNING' })).map(({ id }) => id)).toEqual(['held'])
+    expect(await store.read('rests')).toEqual(records(1, 2))
+    expect(await store.inbox?.put('rests', '{}')).toEqual({ message: 1, holder: null })
+    expect(await store.append(lease, [record(2)])).toEqual({ inbox: 0 })
+    await store.close()
+    await at.close()
+  })
 
   test('measures leases by the clock of the server', async () => {
     const store = place.open()

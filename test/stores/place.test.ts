@@ -92,6 +92,40 @@ describe('the folder of a file store', () => {
     expect(openFiles(dir)).toEqual([])
   })
 
+  test('brings a folder of the first version up to this one, with what is in it', () => {
+    let time = 1_700_000_000_000
+    const now = () => (time += 10)
+    const first = fileStore({ dir, now })
+    for (const [id, state] of [
+      ['a', 'PAUSED'],
+      ['b', 'COMPLETED'],
+    ] as const) {
+      const lease = first.acquire(id, asked)
+      first.append(lease, [record(1)], { ...summary(id), state })
+      first.append(lease, [record(2)])
+      first.release(lease)
+    }
+    const before = first.list()
+    first.close()
+    const old = new Database(join(dir, 'sessions.db'))
+    old.exec(`
+      DROP TABLE inbox;
+      DROP INDEX listed; DROP INDEX listed_by_state; DROP INDEX listed_by_agent; DROP INDEX listed_by_both; DROP INDEX held;
+      ALTER TABLE sessions DROP COLUMN told;
+      ALTER TABLE sessions DROP COLUMN state;
+      ALTER TABLE sessions DROP COLUMN agent;
+      UPDATE sessions SET summed_up_at = summed_up_at - 1000;
+      INSERT INTO sessions (id, summary) VALUES ('never-written', 'no JSON');
+      PRAGMA user_version = 1`)
+    old.close()
+    const store = fileStore({ dir, now })
+    expect(store.list()).toEqual(before)
+    expect(store.list({ state: 'PAUSED' }).map(({ id }) => id)).toEqual(['a'])
+    expect(store.read('b')).toEqual([record(1), record(2)])
+    expect(store.inbox.put('b', '{}')).toEqual({ message: 1, holder: null })
+    store.close()
+  })
+
   test('cannot hold a database of another program, or of a newer Statewright', async () => {
     const open = (sql: string) => {
       const database = new Database(join(dir, 'sessions.db'))

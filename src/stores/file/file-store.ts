@@ -93,8 +93,8 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
 
     release(lease) {
       return write((sql) => {
-        sql.release(lease)
-        return { inbox: sql.inbox.last(lease.sessionId) }
+        const isOurs = sql.release(lease)
+        return { inbox: isOurs ? sql.inbox.last(lease.sessionId) : 0 }
       })
     },
 

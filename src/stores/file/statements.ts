@@ -64,9 +64,11 @@ export function statements(database: Database.Database) {
     },
     renew: ({ sessionId, token }: Lease, expiresAt: number): boolean =>
       renew.run([expiresAt, sessionId, token]).changes > 0,
-    release({ sessionId, token }: Lease) {
-      release.run([sessionId, token])
+    /** Whether it was the session's latest. */
+    release({ sessionId, token }: Lease): boolean {
+      const isOurs = release.run([sessionId, token]).changes > 0
       removeUnwritten.run([sessionId])
+      return isOurs
     },
     insert(sessionId: string, { seq, at, type, data, check }: LogRecord, time: number) {
       insert.run([sessionId, seq, at, type, data, check, time])

@@ -4,12 +4,28 @@ import { loadPeer } from '../../core/base/load.js'
 import { newId } from '../../core/base/new-id.js'
 import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
 import { checkedSessionId, isSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
-import { busy, checkFollows, checkRecords, expiryOf, lost } from '../../core/sessions/store/refusals.js'
+import { checkedListing } from '../../core/sessions/store/list-options.js'
+import {
+  busy,
+  checkFollows,
+  checkRecords,
+  expiryOf,
+  lost,
+  unknownSession,
+} from '../../core/sessions/store/refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { summaryText } from '../../core/sessions/store/summary-text.js'
 import { placeOf, postgresError } from './postgres-error.js'
-import { columnsOf, type EntryRow, logRecord, type RecordRow, sessionEntry, type SessionRow } from './rows.js'
+import {
+  columnsOf,
+  type EntryRow,
+  logRecord,
+  type PutRow,
+  type RecordRow,
+  sessionEntry,
+  type SessionRow,
+} from './rows.js'
 import { prepareSchema } from './schema.js'
 import { statements } from './statements.js'
 
@@ -87,8 +103,9 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const holder = holderInWords(words)
       const take = async (goneToken: string | null) => {
         const values = [sessionId, time(), token, holder, thisProcess(), ttl, goneToken]
-        const [row] = await query<{ expires_at: string }>(sql.acquire, values)
-        return row && { sessionId, token, holder, expiresAt: Number(row.expires_at) }
+        const [row] = await query<{ expires_at: string; inbox: string }>(sql.acquire, values)
+        if (!row) return undefined
+        return { sessionId, token, holder, expiresAt: Number(row.expires_at), inbox: Number(row.inbox) }
       }
       const taken = await take(null)
       if (taken) return taken
@@ -106,7 +123,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     },
 
     async release({ sessionId, token }) {
-      await query(sql.release, [sessionId, token])
+      const [row] = await query<{ inbox: string }>(sql.release, [sessionId, token])
+      return { inbox: Number(row?.inbox ?? 0) }
     },
 
     async append(lease, records, summary) {
@@ -114,8 +132,9 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       checkRecords(sessionId, records)
       const [first] = records
       const values = [sessionId, time(), token, first ? first.seq - 1 : null, summaryText(summary)]
-      const appended = await query(sql.append, [...values, ...columnsOf(records)])
-      if (appended.length > 0) return
+      const more = [...columnsOf(records), summary?.state ?? null, summary?.agent ?? null]
+      const [appended] = await query<{ inbox: string }>(sql.append, [...values, ...more])
+      if (appended) return { inbox: Number(appended.inbox) }
       const row = await sessionOf(sessionId)
       if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
       throw lost(lease)
@@ -131,12 +150,15 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     async get(sessionId) {
       // A database refuses what it cannot write, such as NUL.
       if (!isSessionId(sessionId)) return null
-      const [row] = await query<EntryRow>(sql.list, [sessionId, time()])
+      const [row] = await query<EntryRow>(sql.get, [sessionId, time()])
       return row ? sessionEntry(row) : null
     },
 
-    async list() {
-      return (await query<EntryRow>(sql.list, [null, time()])).map(sessionEntry)
+    async list(options) {
+      const listing = checkedListing(options)
+      if (listing.states?.length === 0) return []
+      const { text, values } = sql.list(listing)
+      return (await query<EntryRow>(text, [null, time(), ...values])).map(sessionEntry)
     },
 
     async delete(sessionId) {
@@ -157,6 +179,30 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const pool = await opened?.catch(() => null)
       opened = null
       if (!('pool' in options)) await pool?.end()
+    },
+
+    inbox: {
+      async put(sessionId, text) {
+        const [row] = isSessionId(sessionId) ? await query<PutRow>(sql.put, [sessionId, time(), text]) : []
+        if (!row) throw unknownSession(sessionId)
+        const isHeld = row.held && !isGone(row.process)
+        return { message: Number(row.told), holder: isHeld ? row.holder : null }
+      },
+
+      async read(sessionId) {
+        if (!isSessionId(sessionId)) return []
+        const rows = await query<{ message: string; at: string; text: string }>(sql.messages, [sessionId])
+        return rows.map(({ message, at, text }) => ({ message: Number(message), at: Number(at), text }))
+      },
+
+      async remove(sessionId, messages) {
+        if (isSessionId(sessionId)) await query(sql.take, [sessionId, messages])
+      },
+
+      async waiting(sessionIds) {
+        const rows = await query<{ id: string; inbox: string }>(sql.waiting, [sessionIds.filter(isSessionId)])
+        return rows.map(({ id, inbox }) => ({ sessionId: id, inbox: Number(inbox) }))
+      },
     },
   }
 }

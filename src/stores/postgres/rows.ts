@@ -32,6 +32,10 @@ export const columnsOf = (records: readonly LogRecord[]): unknown[][] => [
   records.map(({ check }) => check),
 ]
 
+export interface PutRow extends Pick<SessionRow, 'holder' | 'process' | 'held'> {
+  told: string
+}
+
 export interface EntryRow extends SessionRow {
   id: string
   created_at: string

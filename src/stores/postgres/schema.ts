@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
-const schemaVersion = 1
+const schemaVersion = 2
 
 /**
  * Makes the tables that are not there yet. Nothing is asked for that a user without the right to create would need
@@ -14,7 +14,9 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     await client.query('BEGIN')
     // Two that begin at once: the second waits here, and finds everything made. Any number that is ours will do.
     await client.query(`SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext($1))`, [schema])
-    if ((await currentVersion(client, schema)) !== schemaVersion) await client.query(tables(schema))
+    const version = await currentVersion(client, schema)
+    if (version === null) await client.query(tables(schema))
+    if (version === null || version < 2) await client.query(second(schema))
     await client.query('COMMIT')
     client.release()
   } catch (error) {
@@ -67,4 +69,31 @@ const tables = (schema: string): string => `
     PRIMARY KEY (session_id, seq)
   );
   CREATE TABLE "${schema}".schema_version (version integer NOT NULL);
-  INSERT INTO "${schema}".schema_version VALUES (${schemaVersion});`
+  INSERT INTO "${schema}".schema_version VALUES (1);`
+
+/**
+ * What version 2 has more: an inbox beside each log, and what sessions are listed by. `listed_at` is when a session was
+ * written last, unless somebody writes to it now: so an append touches no index of it.
+ */
+const second = (schema: string): string => `
+  DELETE FROM "${schema}".sessions WHERE head = 0 AND token IS NULL;
+  ALTER TABLE "${schema}".sessions
+    ADD COLUMN told bigint NOT NULL DEFAULT 0,
+    ADD COLUMN inbox bigint NOT NULL DEFAULT 0,
+    ADD COLUMN listed_at bigint NOT NULL DEFAULT 0,
+    ADD COLUMN state text,
+    ADD COLUMN agent text;
+  UPDATE "${schema}".sessions SET listed_at = updated_at, state = substring(summary FROM '"state":"([A-Z_]+)"');
+  CREATE TABLE "${schema}".inbox (
+    session_id text COLLATE "C" NOT NULL REFERENCES "${schema}".sessions ON DELETE CASCADE,
+    message bigint NOT NULL,
+    at bigint NOT NULL,
+    text text NOT NULL,
+    PRIMARY KEY (session_id, message)
+  );
+  CREATE INDEX listed ON "${schema}".sessions (listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_state ON "${schema}".sessions (state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_agent ON "${schema}".sessions (agent, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_both ON "${schema}".sessions (agent, state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX held ON "${schema}".sessions (state) WHERE token IS NOT NULL;
+  UPDATE "${schema}".schema_version SET version = 2;`

@@ -1,3 +1,6 @@
+import type { Listing } from '../../core/sessions/store/list-options.js'
+import { listStatement } from './list-statement.js'
+
 /**
  * The SQL of the Postgres store. Each is one statement, and so one round trip and one transaction, whose conditions the
  * server looks at again after it has waited for another writer. `$1` is the session, `$2` the time, or null for the
@@ -6,9 +9,12 @@
 export function statements(schema: string) {
   const sessions = `"${schema}".sessions`
   const records = `"${schema}".records`
+  const inbox = `"${schema}".inbox`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const expiry = (ttl: string) => `least(${now} + ${ttl}::bigint, ${Number.MAX_SAFE_INTEGER})`
   const isHeld = `(s.token IS NOT NULL AND s.expires_at > ${now})`
+
+  const entry = `id, created_at, updated_at, head, summary, holder, process, ${isHeld} AS held`
 
   return {
     /** $3 token, $4 holder, $5 process, $6 milliseconds; $7 the token of a holder that is gone, or null. */
@@ -18,7 +24,7 @@ export function statements(schema: string) {
       ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder, process = excluded.process,
         expires_at = ${expiry('$6')}
       WHERE NOT ${isHeld} OR s.token = $7
-      RETURNING expires_at`,
+      RETURNING expires_at, inbox`,
 
     session: `
       SELECT token, holder, process, head, ${isHeld} AS held FROM ${sessions} s WHERE id = $1`,
@@ -30,23 +36,29 @@ export function statements(schema: string) {
     /** $1 session, $2 token. A session without records is forgotten. */
     release: `
       WITH forgotten AS (DELETE FROM ${sessions} WHERE id = $1 AND token = $2 AND head = 0)
-      UPDATE ${sessions} SET token = NULL WHERE id = $1 AND token = $2 AND head > 0`,
+      UPDATE ${sessions} SET token = NULL, listed_at = updated_at WHERE id = $1 AND token = $2 AND head > 0
+      RETURNING inbox`,
 
-    /** $3 token, $4 the head that the records follow, or null without records, $5 the new summary, or null. */
+    /**
+     * $3 token, $4 the head that the records follow, or null without records, $5 the new summary, or null; $11 and $12 its
+     * state and agent.
+     */
     append: `
       WITH advanced AS (
         UPDATE ${sessions} s SET
           head = head + cardinality($6::bigint[]),
           updated_at = ${now},
           created_at = CASE WHEN head = 0 THEN ${now} ELSE created_at END,
-          summary = coalesce($5, summary)
+          summary = coalesce($5, summary),
+          state = CASE WHEN $5 IS NULL THEN state ELSE $11 END,
+          agent = CASE WHEN $5 IS NULL THEN agent ELSE $12 END
         WHERE id = $1 AND token = $3 AND ${isHeld} AND ($4::bigint IS NULL OR head = $4)
-        RETURNING id
+        RETURNING id, inbox
       ), added AS (
         INSERT INTO ${records} (session_id, seq, at, type, data, checksum)
         SELECT id, r.* FROM advanced, unnest($6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::text[]) r
       )
-      SELECT id FROM advanced`,
+      SELECT inbox FROM advanced`,
 
     /** $1 session, $2 from, or null for the last snapshot, $3 to. */
     read: `
@@ -56,10 +68,33 @@ export function statements(schema: string) {
         ORDER BY seq DESC LIMIT 1), 1)
       ORDER BY seq`,
 
-    /** `$1` is null: every session. */
-    list: `
-      SELECT id, created_at, updated_at, head, summary, holder, process, ${isHeld} AS held
-      FROM ${sessions} s WHERE head > 0 AND ($1::text IS NULL OR id = $1) ORDER BY updated_at DESC, id`,
+    get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
+
+    /** The sessions of a list: what is asked of them, for one state or any. `$1` is null. */
+    list: (asked: Listing): { text: string; values: unknown[] } => listStatement(sessions, entry, asked),
+
+    /** $3 text. The session's row is locked until this ends: messages are numbered in the order in which they become visible. */
+    put: `
+      WITH counted AS (
+        UPDATE ${sessions} s SET told = told + 1, inbox = told + 1 WHERE id = $1 AND head > 0
+        RETURNING id, told, holder, process, ${isHeld} AS held
+      ), added AS (
+        INSERT INTO ${inbox} (session_id, message, at, text) SELECT id, told, ${now}, $3 FROM counted
+      )
+      SELECT told, holder, process, held FROM counted`,
+
+    /** $1 session. */
+    messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 ORDER BY message`,
+
+    /** $1 session, $2 numbers. While the last message is one of them, none has come since this began to look. */
+    take: `
+      WITH gone AS (DELETE FROM ${inbox} WHERE session_id = $1 AND message = ANY($2::bigint[]))
+      UPDATE ${sessions} SET inbox = coalesce((
+        SELECT max(message) FROM ${inbox} WHERE session_id = $1 AND NOT message = ANY($2::bigint[])), 0)
+      WHERE id = $1 AND inbox = ANY($2::bigint[])`,
+
+    /** $1 sessions. */
+    waiting: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
 
     /** $3 the token of a holder that is gone, or null. */
     remove: `

@@ -78,7 +78,7 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
 
     release({ sessionId, token }) {
       const kept = sessions.get(sessionId)
-      if (kept?.lease?.token !== token) return undefined
+      if (kept?.lease?.token !== token) return { inbox: 0 }
       if (kept.records.length === 0) sessions.delete(sessionId)
       else kept.lease = null
       return { inbox: lastIn(kept) }
