@@ -24,36 +24,41 @@ export const toneColors: Readonly<Record<Tone, { fill: string; line: string }>> 
   neutral: { fill: '#eef1f4', line: '#59636e' },
 }
 
-/** What each colour becomes on a dark page. */
-const dark: Readonly<Record<string, string>> = {
-  [palette.page]: '#0d1117',
-  [palette.card]: '#161b22',
-  [palette.text]: '#e6edf3',
-  [palette.quiet]: '#9da7b3',
-  [palette.line]: '#6e7681',
-  [palette.rule]: '#3a424c',
-  [palette.main]: '#58a6ff',
-  [palette.areas[0]]: '#10161f',
-  [palette.areas[1]]: '#141c27',
-  [palette.areas[2]]: '#19222f',
-  [palette.taken]: '#3fb950',
-  [palette.missed]: '#f85149',
-  [palette.missedFill]: '#3c1618',
-  [toneColors.success.fill]: '#0f2d1a',
-  [toneColors.limit.fill]: '#2e2408',
-  [toneColors.limit.line]: '#d29922',
-  [toneColors.neutral.fill]: '#21262d',
-}
+/** Each colour by its name, and what it becomes on a dark page. */
+const colors: readonly (readonly [name: string, light: string, dark: string])[] = [
+  ['page', palette.page, '#0d1117'],
+  ['card', palette.card, '#161b22'],
+  ['text', palette.text, '#e6edf3'],
+  ['quiet', palette.quiet, '#9da7b3'],
+  ['line', palette.line, '#6e7681'],
+  ['rule', palette.rule, '#3a424c'],
+  ['main', palette.main, '#58a6ff'],
+  ['area-1', palette.areas[0], '#10161f'],
+  ['area-2', palette.areas[1], '#141c27'],
+  ['area-3', palette.areas[2], '#19222f'],
+  ['good', palette.taken, '#3fb950'],
+  ['good-fill', toneColors.success.fill, '#0f2d1a'],
+  ['limit', toneColors.limit.line, '#d29922'],
+  ['limit-fill', toneColors.limit.fill, '#2e2408'],
+  ['bad', palette.missed, '#f85149'],
+  ['bad-fill', palette.missedFill, '#3c1618'],
+  ['neutral-fill', toneColors.neutral.fill, '#21262d'],
+]
 
 /**
  * A picture follows the theme of whoever looks at it. The colours of the light one stand at every element, for programs
- * that know no styles; in the dark one these rules take their place.
+ * that know no styles; these rules put variables in their place, `--chart-page` and so on, which are dark in the dark
+ * theme, and which a page that holds the picture can set itself.
  */
 export const themeStyle = [
-  '<style>@media (prefers-color-scheme: dark) {',
-  ...Object.entries(dark).flatMap(([light, other]) => [
-    `[fill="${light}"] { fill: ${other} }`,
-    `[stroke="${light}"] { stroke: ${other} }`,
+  '<style>',
+  `:root { ${colors.map(([name, light]) => `--chart-${name}: ${light};`).join(' ')} }`,
+  '@media (prefers-color-scheme: dark) {',
+  `:root { ${colors.map(([name, , dark]) => `--chart-${name}: ${dark};`).join(' ')} }`,
+  '}',
+  ...colors.flatMap(([name, light]) => [
+    `[fill="${light}"] { fill: var(--chart-${name}) }`,
+    `[stroke="${light}"] { stroke: var(--chart-${name}) }`,
   ]),
-  '}</style>',
+  '</style>',
 ].join('\n')

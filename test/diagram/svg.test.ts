@@ -217,9 +217,20 @@ describe('the picture of the agent machine', () => {
     )
     const missing = [...used].filter(
       (color) =>
-        color !== 'none' && color !== 'transparent' && !style.includes(`[fill="${color}"] { fill: #`),
+        color !== 'none' &&
+        color !== 'transparent' &&
+        !style.includes(`[fill="${color}"] { fill: var(--chart-`),
     )
     expect(missing).toEqual([])
+    // Each variable has a colour of its own for either theme, and a page can set it.
+    const [light = '', dark = ''] = [...style.matchAll(/:root \{([^}]*)\}/g)].map(([, rules]) => rules)
+    const names = (rules: string) => [...rules.matchAll(/--chart-[\w-]+/g)].map(([name]) => name)
+    expect(new Set([...style.matchAll(/var\((--chart-[\w-]+)\)/g)].map(([, name]) => name))).toEqual(
+      new Set(names(light)),
+    )
+    expect(names(dark)).toEqual(names(light))
+    expect(light).toContain('--chart-page: #ffffff;')
+    expect(dark).not.toContain('--chart-page: #ffffff;')
   })
 
   it('marks where states begin, and draws what holds for a whole state or the machine', () => {

@@ -119,12 +119,13 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     picture.move(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
     const [state] = row?.to ?? []
     const frame = box.current
-    if (state === undefined || !frame || picture.isOverview) return
+    if (state === undefined || !frame) return
     const [around, at] = [frame.getBoundingClientRect(), picture.boxOf(state)]
     if (!at) return
     frame.scrollBy({
       left: at.left + at.width / 2 - around.left - around.width / 2,
-      top: at.top + at.height / 2 - around.top - around.height / 2,
+      // All of the overview's height is there, and of its width as much as a small page has.
+      top: picture.isOverview ? 0 : at.top + at.height / 2 - around.top - around.height / 2,
       behavior: ms > 0 ? 'smooth' : 'instant',
     })
     // Where the token goes depends on the record alone: a new overlay moves nothing.

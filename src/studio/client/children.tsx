@@ -1,16 +1,17 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, SessionView } from '../protocol.js'
+import type { Axis } from './axis.js'
 import { duration } from './words.js'
 
 interface ChildrenProps {
   /** Those of sub-agents, with the places at which each begins and ends. */
   placed: readonly { bar: Bar; from: number; to: number }[]
-  count: number
+  axis: Pick<Axis, 'span'>
   load: (id: string) => Promise<SessionView>
 }
 
 /** What sub-agents did while a call of theirs ran, inside its bar: a line for each of them. */
-export function Children({ placed, count, load }: ChildrenProps) {
+export function Children({ placed, axis, load }: ChildrenProps) {
   const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
   const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
   useEffect(() => {
@@ -28,28 +29,31 @@ export function Children({ placed, count, load }: ChildrenProps) {
   }, [wanted, load])
   return (
     <>
-      {placed.map(({ bar, from, to }) => {
+      {placed.map((one) => {
+        const { bar, from } = one
+        const [left, right] = axis.span(one)
         const inner = views.get(bar.sessionId ?? '')?.bars ?? []
-        const end = bar.to ?? Math.max(bar.from, ...inner.map((one) => one.to ?? one.from))
-        const placeAt = (time: number): number =>
-          from +
-          (end > bar.from ? Math.min(1, Math.max(0, (time - bar.from) / (end - bar.from))) : 0) * (to - from)
+        const end = bar.to ?? Math.max(bar.from, ...inner.map((own) => own.to ?? own.from))
+        const at = (time: number): number =>
+          left +
+          (end > bar.from ? Math.min(1, Math.max(0, (time - bar.from) / (end - bar.from))) : 0) *
+            (right - left)
         return (
           <div key={bar.id} class="lane inner-lane">
             <span class="lane-name">↳ {bar.label}</span>
-            <div class="track">
+            <div class="track" aria-hidden="true">
               {inner
                 // A session may have had other tasks before and after.
-                .filter((one) => one.from <= end && (one.to ?? end) >= bar.from)
-                .map((one) => (
+                .filter((own) => own.from <= end && (own.to ?? end) >= bar.from)
+                .map((own) => (
                   <div
-                    key={one.id}
-                    class={`bar ${one.status} of-${one.lane}`}
+                    key={own.id}
+                    class={`bar ${own.status} of-${own.lane}`}
                     style={{
-                      left: `${((placeAt(one.from) + 0.5) / count) * 100}%`,
-                      width: `${((placeAt(one.to ?? end) - placeAt(one.from)) / count) * 100}%`,
+                      left: `${at(own.from) * 100}%`,
+                      width: `${(at(own.to ?? end) - at(own.from)) * 100}%`,
                     }}
-                    title={`${bar.label}: ${one.label}, ${one.status}${one.to === null ? '' : `, ${duration(one.to - one.from)}`}`}
+                    title={`${bar.label}: ${own.label}, ${own.status}${own.to === null ? '' : `, ${duration(own.to - own.from)}`}`}
                     data-place={from}
                   />
                 ))}

@@ -320,6 +320,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         )}
       </section>
       <footer class="dock">
+        <p class="dock-now" aria-hidden="true">
+          <strong>{row.label}</strong>
+          <span>{statePath(row.to)}</span>
+        </p>
         <Timeline
           view={view}
           place={place}

@@ -1,6 +1,7 @@
 import { Fragment } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
+import { type Axis, axisByRecord, axisByTime } from './axis.js'
 import { Children } from './children.js'
 import { placeBars, stretchesOf } from './layout.js'
 import { duration, lastPart, toneOf } from './words.js'
@@ -36,9 +37,12 @@ interface TimelineProps {
   onPlace: (place: number) => void
 }
 
-/** A band of states, the marks of what happened, and a lane for each kind of work. The slider says the same in words. */
+/**
+ * A band of states, the marks of what happened, when it was, and a lane for each kind of work: by record, or by time. The
+ * slider says in words what the tracks show.
+ */
 export function Timeline({ view, place, areLanesShown, load, onPlace }: TimelineProps) {
-  const { rows, bars } = view
+  const { rows, bars, gaps } = view
   // A thousand bars are drawn once the rest can be seen.
   const [isDue, setDue] = useState(rows.length < 200)
   useEffect(() => {
@@ -47,44 +51,54 @@ export function Timeline({ view, place, areLanesShown, load, onPlace }: Timeline
     return () => clearTimeout(timer)
   }, [isDue])
   const [areChildrenOpen, openChildren] = useState(false)
+  const [isByTime, spaceByTime] = useState(false)
+  const axis = useMemo(() => (isByTime ? axisByTime(rows, gaps) : axisByRecord(rows)), [rows, gaps, isByTime])
   const body = useMemo(
-    () => <Body {...{ rows, bars, gaps: view.gaps, areLanesShown, isDue, areChildrenOpen, load }} />,
-    [rows, bars, view.gaps, areLanesShown, isDue, areChildrenOpen, load],
+    () => (
+      <Body
+        {...{ rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren }}
+        {...{ isByTime, spaceByTime }}
+      />
+    ),
+    [rows, bars, gaps, axis, areLanesShown, isDue, areChildrenOpen, load],
   )
-  const count = rows.length
   const click = (event: MouseEvent): void => {
     const { target, currentTarget } = event
-    if ((target as Element).closest('.folds')) return openChildren(!areChildrenOpen)
+    if ((target as Element).closest('button')) return undefined
     const track = (target as Element).closest('.track') ?? (currentTarget as Element).querySelector('.track')
     if (!track) return undefined
     const { left, width } = track.getBoundingClientRect()
     const bar = (target as Element).closest<HTMLElement>('[data-place]')
-    const at = bar ? Number(bar.dataset.place) : Math.floor(((event.clientX - left) / width) * count)
-    return onPlace(Math.max(0, Math.min(count - 1, Math.floor(at))))
+    const at = bar ? Number(bar.dataset['place']) : axis.placeAt((event.clientX - left) / width)
+    return onPlace(Math.max(0, Math.min(rows.length - 1, Math.floor(at))))
   }
   return (
-    <div class="timeline" onClick={click} aria-hidden="true">
+    <div class="timeline" role="group" aria-label="Timeline" onClick={click}>
       {body}
-      <div class="cursor-track">
-        <div class="cursor" style={{ left: percent(place + 0.5, count) }} />
+      <div class="cursor-track" aria-hidden="true">
+        <div class="cursor" style={{ left: percent(axis.at(place)) }} />
       </div>
     </div>
   )
 }
 
-function percent(place: number, count: number): string {
-  return `${(place / Math.max(1, count)) * 100}%`
+function percent(share: number): string {
+  return `${share * 100}%`
 }
 
 interface BodyProps
   extends Pick<SessionView, 'rows' | 'bars' | 'gaps'>,
     Pick<TimelineProps, 'areLanesShown' | 'load'> {
-  areChildrenOpen: boolean
+  axis: Axis
   isDue: boolean
+  isByTime: boolean
+  spaceByTime: (isByTime: boolean) => void
+  areChildrenOpen: boolean
+  openChildren: (areOpen: boolean) => void
 }
 
-function Body({ rows, bars, gaps, areLanesShown, isDue, areChildrenOpen, load }: BodyProps) {
-  const count = rows.length
+function Body(props: BodyProps) {
+  const { rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren } = props
   const places = new Map(rows.map(({ seq }, index) => [seq, index]))
   const placeOf = (seq: number): number => places.get(seq) ?? 0
   const shown = (Object.keys(lanes) as Bar['lane'][]).filter((lane) => bars.some((bar) => bar.lane === lane))
@@ -93,27 +107,30 @@ function Body({ rows, bars, gaps, areLanesShown, isDue, areChildrenOpen, load }:
     <>
       <div class="lane band">
         <span class="lane-name">State</span>
-        <div class="track">
+        <div class="track" aria-hidden="true">
           {(isDue ? stretchesOf(rows) : []).map(({ state, from, to }) => (
             <div
               key={from}
               class={`stretch tone-${toneOf(state)} region-${lastPart(state)}`}
-              style={{ left: percent(from, count), width: percent(to - from, count) }}
+              style={between(axis.edge(from), axis.edge(to))}
               title={state.replaceAll('.', ' › ')}
               data-place={from}
             >
-              {(to - from) / count > 0.045 ? lastPart(state) : ''}
+              {axis.edge(to) - axis.edge(from) > 0.045 ? lastPart(state) : ''}
             </div>
           ))}
+          {axis.cuts.map(({ from, to, ms }) => (
+            <div key={from} class="cut" style={between(from, to)} title={`${duration(ms)} without work`} />
+          ))}
           {gapPlaces.map((at) => (
-            <div key={at} class="gap" style={{ left: percent(at, count) }} title="No process had it" />
+            <div key={at} class="gap" style={{ left: percent(axis.edge(at)) }} title="No process had it" />
           ))}
         </div>
       </div>
       {rows.some(({ flags }) => flags.length > 0) && (
         <div class="lane marks">
           <span class="lane-name">Marks</span>
-          <div class="track">
+          <div class="track" aria-hidden="true">
             {rows.flatMap(({ flags, seq }, index) =>
               flags.length === 0
                 ? []
@@ -121,7 +138,7 @@ function Body({ rows, bars, gaps, areLanesShown, isDue, areChildrenOpen, load }:
                     <span
                       key={seq}
                       class={`flag flag-${flags[0] ?? ''}`}
-                      style={{ left: percent(index + 0.5, count) }}
+                      style={{ left: percent(axis.at(index)) }}
                       title={flags.map((flag) => signs[flag][1]).join(', ')}
                       data-place={index}
                     >
@@ -136,38 +153,69 @@ function Body({ rows, bars, gaps, areLanesShown, isDue, areChildrenOpen, load }:
         const placed = placeBars(
           bars.filter((bar) => bar.lane === lane),
           placeOf,
-          count,
+          rows.length,
         )
         const lines = Math.max(...placed.map(({ line }) => line)) + 1
         const folds = lane === 'children' && placed.some(({ bar }) => bar.sessionId !== undefined)
         return (
           <Fragment key={lane}>
             <div class={`lane lane-${lane} lines-${lines}`}>
-              <span class={folds ? 'lane-name folds' : 'lane-name'}>
-                {folds ? (areChildrenOpen ? '▾ ' : '▸ ') : ''}
-                {lanes[lane]}
-              </span>
-              <div class="track">
-                {placed.map(({ bar, from, to, line }) => (
-                  <div
-                    key={bar.id}
-                    class={`bar ${bar.status} line-${line}`}
-                    style={{
-                      left: percent(from + 0.5, count),
-                      width: percent(Math.max(0.5, to - from), count),
-                    }}
-                    title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${duration(bar.to - bar.from)}`}`}
-                    data-place={from}
-                  >
-                    {(to - from) / count > 0.06 ? bar.label : ''}
-                  </div>
-                ))}
+              {folds ? (
+                <button
+                  type="button"
+                  class="lane-name folds"
+                  aria-expanded={areChildrenOpen}
+                  onClick={() => openChildren(!areChildrenOpen)}
+                >
+                  {lanes[lane]}
+                </button>
+              ) : (
+                <span class="lane-name">{lanes[lane]}</span>
+              )}
+              <div class="track" aria-hidden="true">
+                {placed.map((one) => {
+                  const { bar, from, line } = one
+                  const [left, right] = axis.span(one)
+                  return (
+                    <div
+                      key={bar.id}
+                      class={`bar ${bar.status} line-${line}`}
+                      style={between(left, right)}
+                      title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${duration(bar.to - bar.from)}`}`}
+                      data-place={from}
+                    >
+                      {right - left > 0.06 ? bar.label : ''}
+                    </div>
+                  )
+                })}
               </div>
             </div>
-            {folds && areChildrenOpen && <Children placed={placed} count={count} load={load} />}
+            {folds && areChildrenOpen && <Children placed={placed} axis={axis} load={load} />}
           </Fragment>
         )
       })}
+      <div class="lane times">
+        <button
+          type="button"
+          class="lane-name spaces"
+          aria-pressed={props.isByTime}
+          title="Space the records by time"
+          onClick={() => props.spaceByTime(!props.isByTime)}
+        >
+          Time
+        </button>
+        <div class="track" aria-hidden="true">
+          {axis.ticks.map(({ x, text }) => (
+            <span key={x} class={x > 0.95 ? 'tick last' : 'tick'} style={{ left: percent(x) }}>
+              {text}
+            </span>
+          ))}
+        </div>
+      </div>
     </>
   )
+}
+
+function between(from: number, to: number): { left: string; width: string } {
+  return { left: percent(from), width: percent(Math.max(0, to - from)) }
 }

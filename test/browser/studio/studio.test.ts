@@ -198,12 +198,94 @@ describe('a run', () => {
     expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
     await page.click('.folds')
     await page.waitForSelector('.inner-lane .bar.of-model')
-    await page.click('.folds')
+    // By the keyboard, too, which goes on playing elsewhere.
+    await page.keyboard.press(' ')
     expect(await page.locator('.inner-lane').count()).toBe(0)
+    await page.locator('.folds').press('Enter')
+    expect(await page.locator('.folds[aria-expanded=true]').count()).toBe(1)
+    await page.click('.folds')
     await page.locator('.lane-children .bar').click()
     await page.keyboard.press('2')
     await page.click('.panel a:has-text("check_price")')
     await page.waitForSelector('h1:has-text("Is 1,189.00 EUR usual")')
+  })
+
+  it('has its records spaced alike, or by time', async () => {
+    await open('expenses')
+    const left = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll<HTMLElement>('.stretch')].map((one) =>
+          Number.parseFloat(one.style.left),
+        ),
+      )
+    const { rows } = await get<SessionView>(paths.session('expenses'))
+    const byRecord = await left()
+    expect(await page.locator('.tick').first().textContent()).toBe('+0 ms')
+    await page.locator('.spaces').press('Enter')
+    expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('true')
+    const byTime = await left()
+    expect(byTime).not.toEqual(byRecord)
+    expect(byTime).toEqual(byTime.toSorted((a, b) => a - b))
+    // What is pointed at is the record that lies there.
+    await page
+      .locator('.stretch')
+      .nth(1)
+      .click({ position: { x: 1, y: 4 } })
+    const at = Number((await shown()).value.match(/Record (\d+)/)?.[1])
+    expect(rows.find(({ seq }) => seq === at)?.to[0]).toMatch(/^RUNNING\.asking/)
+    const cursor = await page.evaluate(() =>
+      Number.parseFloat(document.querySelector<HTMLElement>('.cursor')?.style.left ?? ''),
+    )
+    expect(cursor).toBeCloseTo(byTime[1] ?? 0, 6)
+  })
+
+  it('shows at 400 pixels what waits, where the run is, and the way back to its end', async () => {
+    await page.setViewportSize({ width: 400, height: 800 })
+    await open('paid')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    const isSeen = (selector: string) =>
+      page.evaluate((selector) => {
+        const { left, right, top, bottom, width } =
+          document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect()
+        return width > 0 && left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight
+      }, selector)
+    for (const scroll of [0, 400, 4_000]) {
+      await page.evaluate((top) => scrollTo(0, top), scroll)
+      expect([await isSeen('.dock-now'), await isSeen('.live')]).toEqual([true, true])
+    }
+    expect(await page.locator('.dock-now').textContent()).toContain('RUNNING › asking › requesting')
+    // In the picture, as far as it is wider than the page.
+    for (const key of ['ArrowRight', 'End']) {
+      await page.keyboard.press(key)
+      await page.evaluate(() => document.querySelector('.picture')?.scrollIntoView())
+      expect(await isSeen('.picture .active > rect')).toBe(true)
+    }
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
+    await page.click('.live')
+    expect((await shown()).active).toEqual(['COMPLETED'])
+    // What waits for somebody is what is seen first.
+    await page.evaluate(() => scrollTo(0, 0))
+    await open('expenses')
+    expect(await isSeen('.pending .primary')).toBe(true)
+  })
+
+  it('marks on a sheet what stored sessions took, row by row', async () => {
+    await open('paid')
+    await page.selectOption('.chart-bar select', 'WAITING_FOR_TOOL')
+    const marked = () => page.locator('.picture .row[class*=heat] text').count()
+    expect(await marked()).toBe(0)
+    await page.click('.segments button:has-text("All sessions")')
+    await page.waitForSelector('.picture .row[class*=heat]')
+    const [plain, hot] = await page.evaluate(() =>
+      ['.picture .row:not([class*=heat]) text', '.picture .row[class*=heat] text'].map((one) => {
+        const text = document.querySelector(one)
+        return text ? getComputedStyle(text).fill : ''
+      }),
+    )
+    expect(hot).not.toBe(plain)
+    await page.click('.segments button:has-text("Never")')
+    await page.waitForSelector('.picture .row.never')
   })
 
   it('takes what a tool or a model wrote for text', async () => {

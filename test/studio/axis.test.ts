@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { axisByRecord, axisByTime } from '../../src/studio/client/axis.js'
+import type { RecordRow } from '../../src/studio/protocol.js'
+
+const row = (seq: number, at: number, state: string): RecordRow => ({
+  seq,
+  at,
+  state,
+  type: 'event',
+  label: '',
+  from: [],
+  to: [],
+  taken: [],
+  step: 1,
+  run: 1,
+  tokens: 0,
+  cost: null,
+  flags: [],
+  started: [],
+})
+
+const states = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', 'COMPLETED']
+
+/** Logs: clocks go forwards, and now and then stand still. */
+const logs = fc
+  .array(fc.record({ ms: fc.nat(1_000_000), state: fc.constantFrom(...states) }), {
+    minLength: 1,
+    maxLength: 40,
+  })
+  .map((steps) => {
+    let at = 1_000
+    return steps.map(({ ms, state }, i) => row(i + 1, (at += ms), state))
+  })
+
+describe.each([
+  ['by record', (rows: RecordRow[]) => axisByRecord(rows)],
+  ['by time', (rows: RecordRow[]) => axisByTime(rows, [])],
+])('a timeline %s', (_, axisOf) => {
+  it('has every record on it, in their order, and finds each where it is', () => {
+    fc.assert(
+      fc.property(logs, (rows) => {
+        const axis = axisOf(rows)
+        const places = rows.map((_row, place) => axis.at(place))
+        expect(places.every((x) => x >= 0 && x <= 1)).toBe(true)
+        expect(places).toEqual(places.toSorted((a, b) => a - b))
+        for (const [place, x] of places.entries()) {
+          // Records of the same instant lie at the same place: it is one of them.
+          expect(places[axis.placeAt(x)]).toBeCloseTo(x, 9)
+          expect(axis.edge(place)).toBeLessThanOrEqual(x)
+        }
+        expect(axis.edge(rows.length)).toBe(1)
+        const [first, last] = [axis.placeAt(-1), axis.placeAt(2)]
+        expect([first >= 0, last]).toEqual([true, rows.length - 1])
+        expect(axis.ticks.map(({ x }) => x)).toEqual(axis.ticks.map(({ x }) => x).toSorted((a, b) => a - b))
+      }),
+    )
+  })
+})
+
+it('lies as things were in time, but for waits, which are cut short', () => {
+  const rows = [
+    row(1, 0, 'RUNNING'),
+    row(2, 1_000, 'WAITING_FOR_TOOL'),
+    row(3, 4_000, 'WAITING_FOR_INPUT'),
+    row(4, 3_604_000, 'RUNNING'),
+    row(5, 3_605_000, 'COMPLETED'),
+  ]
+  const axis = axisByTime(rows, [])
+  const [a = 0, b = 0, c = 0, d = 0, e = 0] = rows.map((_row, place) => axis.at(place))
+  expect((c - b) / (b - a)).toBeCloseTo(3)
+  expect((e - d) / (b - a)).toBeCloseTo(1)
+  expect(d - c).toBeLessThan(b - a)
+  expect(axis.cuts).toEqual([{ from: c, to: d, ms: 3_600_000 }])
+  const bar = { id: 1, lane: 'tools', label: 'x', fromSeq: 2, toSeq: 3, status: 'ok' } as const
+  // A call that waited for its turn has its bar where it worked.
+  const [from, to] = axis.span({ bar: { ...bar, from: 2_500, to: 4_000 }, from: 1, to: 2 })
+  expect([from, to]).toEqual([expect.closeTo((b + c) / 2), expect.closeTo(c)])
+  expect(axis.span({ bar: { ...bar, from: 4_000, to: null }, from: 2, to: 5 })[1]).toBe(1)
+})
+
+it('cuts times in which no process had a run, and lies by record where no time has gone by', () => {
+  const rows = [row(1, 0, 'RUNNING'), row(2, 1_000, 'RUNNING'), row(3, 901_000, 'RUNNING')]
+  expect(axisByTime(rows, [{ from: 1_000, to: 901_000 }]).cuts).toMatchObject([{ ms: 900_000 }])
+  expect(axisByTime(rows, []).cuts).toEqual([])
+  const still = [row(1, 5, 'RUNNING'), row(2, 5, 'RUNNING')]
+  expect(axisByTime(still, []).at(1)).toBe(axisByRecord(still).at(1))
+})
