@@ -1,11 +1,13 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Json } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { AgentState, PendingCall, RunResult } from '../../machines/agent/outcome.js'
+import type { AgentState, PendingCall, Reason, RunResult } from '../../machines/agent/outcome.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/to-json.js'
-import { approvalInterrupt, pauseId, pauseInterrupt } from './interrupts.js'
+import { approvalInterrupt, interruptId, pauseId, pauseInterrupt } from './interrupts.js'
+import type { Turn } from '../web/turn.js'
 import { CallNames, shownMessage } from './messages.js'
+import { showsAll } from './own-names.js'
 import { type Mark, Page } from './page.js'
 import {
   type AGUIEvent,
@@ -23,8 +25,12 @@ export interface FoldStart {
   runId: string
   /** What was said before the first event: the transcript as it stands then. */
   history: readonly Message[]
-  /** Whether the page is to be told all of it, or has it. */
+  /** Whether the page is to be told all of it, whatever it has. */
   restate?: boolean
+  /** What the page shows: it is told all of it where that is something else. Absent: it shows what it should. */
+  shown?: readonly { id: string; role: string; subagentRunId?: string }[]
+  /** How the run stands before the first event, where it has begun. */
+  stands?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled'>
   /** What the page calls a message of the transcript, where that is not its own id. */
   idOf?: (message: Message) => string
   /** Whether the page has a state that a member can be added to. */
@@ -32,8 +38,11 @@ export interface FoldStart {
 }
 
 /** How a run stands that tells no more: as far as it is known. */
-export type Standing = Pick<RunResult, 'state' | 'reason'> &
-  Partial<Pick<RunResult, 'pending' | 'error' | 'object' | 'runId' | 'messages'>>
+export interface Standing extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
+  state: AgentState
+  reason: Reason | null
+  error?: { message: string; code: string } | null
+}
 
 /**
  * Events of a run as events of AG-UI: what `begin`, each `hear` and `end` return is told in this order, and is one whole
@@ -53,8 +62,7 @@ export class Fold {
   }
   readonly #asked = new Map<string, PendingCall>()
   #state: AgentState = 'RUNNING'
-  #reason = ''
-  #source = ''
+  #reason: Reason | null = null
   #at = 0
   #error: { message: string; code: string } | null = null
 
@@ -67,18 +75,26 @@ export class Fold {
     this.#lead = new Speaker(this.#page, { messages: '', calls: '' }, names)
     for (const message of start.history) if (message.role === 'assistant') this.#lead.remember(message)
     this.#team = new Team(this.#page, this.#lead)
+    this.#at = start.history.at(-1)?.createdAt ?? 0
+    const { stands } = start
+    if (!stands) return
+    this.#state = stands.state
+    this.#reason = stands.reason
+    this.#error = stands.error
+    for (const call of stands.pending) if (call.needs === 'approval') this.#asked.set(call.callId, call)
+    for (const result of stands.settled) this.#lead.knowResult(result)
   }
 
   begin(): AGUIEvent[] {
-    const { threadId, runId, restate } = this.#start
+    const { threadId, runId, restate, shown, stands } = this.#start
     this.#page.tell({ type: 'RUN_STARTED', threadId, runId, protocolVersion })
-    if (restate) this.#page.restateAll()
+    if (restate || (shown && !showsAll(this.#page.all, shown))) this.#page.restateAll()
+    if (stands) this.#tellState()
     return this.#page.takeNews()
   }
 
   hear(event: AgentEvent): AGUIEvent[] {
     this.#at = event.at
-    this.#source = event.runId
     this.#take(event)
     return this.#page.takeNews()
   }
@@ -87,24 +103,21 @@ export class Fold {
   get standing(): Standing {
     const waits = this.#state === 'WAITING_FOR_INPUT'
     const pending = waits ? [...this.#asked.values(), ...this.#clientCalls()] : []
-    const standing = { state: this.#state, reason: this.#reason, pending }
-    return (
-      this.#error ? { ...standing, error: { ...this.#error, recoverable: false } } : standing
-    ) as Standing
+    return { state: this.#state, reason: this.#reason, pending, error: this.#error }
   }
 
   /** The run rests, or has ended. */
   end(standing: Standing = this.standing): AGUIEvent[] {
     const { state, reason, pending = [], error, object } = standing
-    const mark = { timestamp: this.#at }
     const { interrupts, asks } = this.#interrupts(standing)
     this.#team.end(this.#at, asks)
     this.#lead.end(this.#at)
+    if (state === 'RUNNING' || state === 'WAITING_FOR_TOOL') return this.fail(goesOnElsewhere)
     if (state === 'ERROR')
-      return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason })
+      return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason ?? 'internal' })
     const isOver = state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED'
     if (isOver && state !== 'COMPLETED' && state !== 'CANCELLED') {
-      const { message = '', code = reason } = error ?? this.#error ?? {}
+      const { message = '', code = reason ?? '' } = error ?? this.#error ?? {}
       this.#custom('halt', { state, reason, code, message })
     }
     const waiting = pending
@@ -112,7 +125,7 @@ export class Fold {
       .map(({ callId }) => this.#team.nameOf(callId))
     const { threadId, runId } = this.#start
     this.#page.tell({
-      ...mark,
+      ...this.#mark,
       type: 'RUN_FINISHED',
       threadId,
       runId,
@@ -130,7 +143,7 @@ export class Fold {
 
   /** The run was refused, or failed. */
   fail({ message, code }: { message: string; code: string }): AGUIEvent[] {
-    this.#page.tell({ timestamp: this.#at, type: 'RUN_ERROR', message, code, ...this.#used() })
+    this.#page.tell({ ...this.#mark, type: 'RUN_ERROR', message, code, ...this.#used() })
     return this.#page.takeNews()
   }
 
@@ -190,17 +203,18 @@ export class Fold {
     }
   }
 
-  #stand({ to, reason, at }: Extract<AgentEvent, { type: 'state_changed' }>): void {
+  #stand({ to, reason }: Extract<AgentEvent, { type: 'state_changed' }>): void {
     this.#state = to
-    this.#reason = reason ?? ''
+    this.#reason = reason
     if (to !== 'WAITING_FOR_INPUT' && to !== 'WAITING_FOR_TOOL') this.#asked.clear()
+    this.#tellState()
+  }
+
+  #tellState(): void {
     if (this.#start.state === false) return
-    const value = { state: to, reason }
-    this.#page.tell({
-      timestamp: at,
-      type: 'STATE_DELTA',
-      delta: [{ op: 'add', path: '/statewright', value }],
-    })
+    const value = { state: this.#state, reason: this.#reason }
+    const delta = [{ op: 'add' as const, path: '/statewright', value }]
+    this.#page.tell({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
   }
 
   /** Who asked has his own words on the page already; what comes from elsewhere is shown. */
@@ -223,20 +237,21 @@ export class Fold {
     }
   }
 
-  #interrupts({ state, reason, pending = [], error, runId = this.#source, messages = [] }: Standing): {
+  #interrupts({ state, reason, pending = [], error, messages = [] }: Standing): {
     interrupts: AGUIInterrupt[]
     asks: Map<string, string[]>
   } {
     const asks = new Map<string, string[]>()
     if (state === 'PAUSED') {
-      const id = pauseId(runId, messages.length)
-      return { interrupts: [pauseInterrupt(id, reason, error?.message)], asks }
+      const id = pauseId(messages.length)
+      return { interrupts: [pauseInterrupt(id, reason ?? 'paused', error?.message)], asks }
     }
     const interrupts = pending
       .filter(({ needs }) => needs === 'approval')
       .map((call) => {
         const owner = this.#team.ownerOf(call.callId)
-        const interrupt = approvalInterrupt(call, this.#team.nameOf(call.callId), owner)
+        const id = interruptId(this.#lead.askingOf(call.callId), call)
+        const interrupt = approvalInterrupt(id, call, this.#team.nameOf(call.callId), owner)
         if (owner !== undefined) asks.set(owner, [...(asks.get(owner) ?? []), interrupt.id])
         return interrupt
       })
@@ -247,7 +262,7 @@ export class Fold {
     const { idOf } = this.#start
     const shown = shownMessage(message, names)
     if (!idOf || message.role !== 'user') return shown
-    return shown.map((one) => ({ ...one, id: idOf(message) }))
+    return shown.map((one) => (one.id === message.id ? { ...one, id: idOf(message) } : one))
   }
 
   #used(): { usage?: AGUIUsage[] } {
@@ -261,6 +276,11 @@ export class Fold {
   get #mark(): Mark {
     return { timestamp: this.#at }
   }
+}
+
+const goesOnElsewhere = {
+  code: 'session_busy',
+  message: 'The run goes on where nobody hears of it: ask again.',
 }
 
 /** Whether a question is about a call, or comes from below it. */

@@ -1,5 +1,7 @@
 import type { PendingCall } from '../../machines/agent/outcome.js'
 import type { Json } from '../../machines/agent/json.js'
+import type { Conversation } from '../web/chats.js'
+import { callNamesOf } from './messages.js'
 import type { AGUIInterrupt } from './protocol.js'
 
 /**
@@ -10,12 +12,13 @@ export function interruptId(toolCallId: string, { fingerprint }: Pick<PendingCal
   return `${toolCallId}~${fingerprint}`
 }
 
-/** The id by which a run that rests is let go on: of the run, and of how far it has come. */
-export function pauseId(runId: string, messages: number): string {
-  return `${runId}~paused.${messages}`
+/** The id by which a session that rests is let go on: of how far it has come. */
+export function pauseId(messages: number): string {
+  return `paused~${messages}`
 }
 
 export function approvalInterrupt(
+  id: string,
   call: PendingCall,
   toolCallId: string,
   subagentRunId: string | undefined,
@@ -23,7 +26,7 @@ export function approvalInterrupt(
   const { name, path = [], interrupted } = call
   const who = [...path, name].join(' › ')
   return {
-    id: interruptId(toolCallId, call),
+    id,
     reason: 'tool_call',
     message: interrupted
       ? `${who} was running when its process died, and may have had its effect already. Shall it run again?`
@@ -58,4 +61,16 @@ export function pauseInterrupt(id: string, reason: string, message: string | und
     },
     metadata: { statewright: { reason } },
   }
+}
+
+/** What a session waits for, as its log has it. */
+export function interruptsOf({ messages, pending, state }: Conversation): AGUIInterrupt[] {
+  if (state === 'PAUSED') return [pauseInterrupt(pauseId(messages.length), 'paused', undefined)]
+  const names = callNamesOf(messages)
+  return pending
+    .filter(({ needs }) => needs === 'approval')
+    .map((call) => {
+      const name = names.asking(call.callId)
+      return approvalInterrupt(interruptId(name, call), call, name, undefined)
+    })
 }

@@ -19,14 +19,15 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
  * conversation. A call keeps its id where no message before has used it.
  */
 export class CallNames {
-  readonly #taken = new Map<string, string>()
+  /** The messages that use an id, in their order. */
+  readonly #taken = new Map<string, Set<string>>()
   readonly #latest = new Map<string, string>()
 
   /** What the page calls a call of this message. */
   name(callId: string, messageId: string): string {
-    const owner = this.#taken.get(callId) ?? messageId
-    this.#taken.set(callId, owner)
-    const name = owner === messageId ? callId : `${callId}.${messageId}`
+    const owners = (this.#taken.get(callId) ?? new Set()).add(messageId)
+    this.#taken.set(callId, owners)
+    const name = nameOf(callId, messageId, owners)
     this.#latest.set(callId, name)
     return name
   }
@@ -35,6 +36,37 @@ export class CallNames {
   latest(callId: string): string {
     return this.#latest.get(callId) ?? callId
   }
+
+  /** What it calls a call that asks: a sub-agent's has the ids of the calls that lead to it before its own. */
+  asking(callId: string): string {
+    if (this.#latest.has(callId)) return this.latest(callId)
+    const above = [...this.#latest.keys()].filter((id) => callId.startsWith(`${id}/`))
+    const nearest = above.toSorted((a, b) => b.length - a.length)[0] ?? ''
+    return `${this.latest(nearest)}${callId.slice(nearest.length)}`
+  }
+
+  /** Whether it has ever called a call so, or one that leads to it. */
+  knows(name: string): boolean {
+    const names = [...this.#taken].flatMap(([id, owners]) =>
+      [...owners].map((owner) => nameOf(id, owner, owners)),
+    )
+    return names.some((known) => name === known || name.startsWith(`${known}/`))
+  }
+}
+
+function nameOf(callId: string, messageId: string, owners: ReadonlySet<string>): string {
+  const [first] = owners
+  return first === messageId ? callId : `${callId}.${messageId}`
+}
+
+/** The names of the calls of a transcript. */
+export function callNamesOf(messages: readonly Message[]): CallNames {
+  const names = new CallNames()
+  for (const message of messages) {
+    if (message.role !== 'assistant') continue
+    for (const { id } of message.tool_calls ?? []) names.name(id, message.id)
+  }
+  return names
 }
 
 /** What a page shows of one message: none, one, or two where somebody has thought aloud. */
@@ -45,7 +77,7 @@ export function shownMessage(message: Message, names: CallNames): AGUIMessage[] 
     case 'system':
       return [{ id, role: 'system', content: message.content }]
     case 'user':
-      return [{ id, role: 'user', content: partsOf(message.content) }]
+      return [{ id: userIdOf(message), role: 'user', content: partsOf(message.content) }]
     case 'tool':
       return [toolMessage(message, names)]
     default: {
@@ -72,6 +104,12 @@ export function shownMessage(message: Message, names: CallNames): AGUIMessage[] 
       ]
     }
   }
+}
+
+/** A page's message keeps the id that the page has given it. */
+function userIdOf({ id, data }: Message): string {
+  const own = data?.['clientId']
+  return typeof own === 'string' ? own : id
 }
 
 export function reasoningId(messageId: string): string {

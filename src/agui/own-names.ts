@@ -1,4 +1,5 @@
 import type { Message } from '../../machines/agent/messages.js'
+import type { AGUIMessage } from './protocol.js'
 
 /**
  * The ids that a page has given to its user's messages: of the last ones in both, as long as they say the same. The
@@ -37,4 +38,19 @@ function wordsOf(content: unknown): string {
     )
     .filter((text) => text !== '')
     .join('\n')
+}
+
+/** Whether a page shows these messages: their names, of those that come from the transcript. */
+export function showsAll(
+  messages: readonly AGUIMessage[],
+  shown: readonly { id: string; role: string; subagentRunId?: string }[],
+): boolean {
+  const known = messages.filter(isOfTranscript).map(({ id }) => id)
+  const there = shown.filter(isOfTranscript).map(({ id }) => id)
+  return known.length === there.length && new Set([...known, ...there]).size === known.length
+}
+
+/** Pages keep thoughts and activities to themselves, and what sub-agents said is in no transcript of the run's. */
+function isOfTranscript({ role, subagentRunId }: { role: string; subagentRunId?: string }): boolean {
+  return subagentRunId === undefined && role !== 'reasoning' && role !== 'activity'
 }

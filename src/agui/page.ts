@@ -108,9 +108,13 @@ export class Page {
     this.#messages.set(messageId, { ...message, toolCalls: [...(message.toolCalls ?? []), call] })
   }
 
+  get all(): AGUIMessage[] {
+    return [...this.#messages.values()]
+  }
+
   /** Tells all that it shows. */
   restateAll(): void {
-    this.tell({ type: 'MESSAGES_SNAPSHOT', messages: [...this.#messages.values()] })
+    this.tell({ type: 'MESSAGES_SNAPSHOT', messages: this.all })
   }
 
   /** Takes away what it shows under these ids, and puts these in their places, where there are any. */
@@ -119,7 +123,7 @@ export class Page {
     if (shown.length === 0 && messages.length === 0) return
     for (const id of ids) if (!messages.some((message) => message.id === id)) this.#messages.delete(id)
     for (const message of messages) this.#messages.set(message.id, message)
-    const told = [...this.#messages.values()]
+    const told = this.all
     // A page keeps the thoughts that it has unless it is told of some.
     const thought = shown.find((id) => this.#isThought(id, told))
     if (thought !== undefined) told.push({ id: thought, role: 'reasoning', content: '' })

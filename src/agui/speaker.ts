@@ -4,7 +4,9 @@ import { messageIdOf, numberOfMessage } from '../../machines/agent/step-id.js'
 import { toJson } from '../core/base/to-json.js'
 import { type CallNames, reasoningId, withMedia } from './messages.js'
 import type { Mark, Page } from './page.js'
-import type { AGUIMessage } from './protocol.js'
+import type { AGUIMessage, AGUIPart } from './protocol.js'
+
+type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' | 'status'>
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
@@ -40,6 +42,11 @@ export class Speaker {
   /** What the page calls a call. */
   nameOf(callId: string): string {
     return `${this.#whose.calls}${this.#names.latest(callId)}`
+  }
+
+  /** What the id of a question about a call begins with. */
+  askingOf(callId: string): string {
+    return this.#names.asking(callId)
   }
 
   /** The calls that have been told and have no result, by their own ids. */
@@ -174,30 +181,24 @@ export class Speaker {
     )
   }
 
-  #result(event: EventOf<'tool_result'>): void {
-    const { callId, content, media, status, durationMs, truncated, at } = event
+  /** A result that stands in no message yet, and has been told before. */
+  knowResult(result: KnownResult): { messageId: string; toolCallId: string; content: string | AGUIPart[] } {
+    const { callId, content, media, status } = result
     this.#open.delete(callId)
     const toolCallId = this.nameOf(callId)
-    const result = this.#results.get(callId)
-    const id = result === undefined ? `${toolCallId}.result` : this.#idOf(result)
+    const place = this.#results.get(callId)
+    const id = place === undefined ? `${toolCallId}.result` : this.#idOf(place)
     const shown = withMedia(content, media)
-    this.#page.know({
-      id,
-      role: 'tool',
-      toolCallId,
-      content: shown,
-      ...(status !== 'ok' && { error: content }),
-      ...this.#owner,
-    })
-    this.#page.tell({
-      ...this.#mark(at),
-      type: 'TOOL_CALL_RESULT',
-      messageId: id,
-      toolCallId,
-      content: shown,
-      role: 'tool',
-      metadata: { statewright: { status, durationMs, ...(truncated && { truncated }) } },
-    })
+    const error = status === 'ok' ? {} : { error: content }
+    this.#page.know({ id, role: 'tool', toolCallId, content: shown, ...error, ...this.#owner })
+    return { messageId: id, toolCallId, content: shown }
+  }
+
+  #result(event: EventOf<'tool_result'>): void {
+    const { status, durationMs, truncated, at } = event
+    const metadata = { statewright: { status, durationMs, ...(truncated && { truncated }) } }
+    const known = this.knowResult(event)
+    this.#page.tell({ ...this.#mark(at), type: 'TOOL_CALL_RESULT', ...known, role: 'tool', metadata })
   }
 
   #tell(name: string, value: Parameters<typeof toJson>[0], mark: Mark): void {

@@ -103,6 +103,38 @@ export class Chats {
     })
   }
 
+  /**
+   * Lets a paused run go on, with something to tell the model where there is. `messages`: how many there are where it rests.
+   *
+   * @throws {UsageError} `already_answered` where it does not rest there
+   */
+  goOn(
+    sessionId: string,
+    { messages, steer }: { messages: number; steer?: string | undefined },
+    context: unknown,
+  ): Promise<Joined> {
+    return this.#inTurn(sessionId, async () => {
+      const stood = this.#live.get(sessionId) ? null : await this.#stand(sessionId)
+      if (stood?.state !== 'PAUSED' || stood.messages.length !== messages) {
+        throw new UsageError(
+          'already_answered',
+          'It does not rest there any more: ask for the conversation as it is now.',
+          sessionId,
+        )
+      }
+      return this.#continue(sessionId, context, { clientId: undefined }, (run) => {
+        if (steer === undefined) run.resume()
+        else run.steer(steer)
+      })
+    })
+  }
+
+  /** A session that is at rest, as an answer that tells no more; null where there is none. */
+  async standing(sessionId: string): Promise<Joined | null> {
+    const stood = await this.#stand(sessionId)
+    return stood && finished(turnOf(stood))
+  }
+
   /** Cancels the run of a session that has not ended. */
   stop(sessionId: string, context: unknown): Promise<void> {
     return this.#inTurn(sessionId, async () => {
@@ -219,7 +251,7 @@ export class Chats {
   async #continue(
     sessionId: string,
     context: unknown,
-    { clientId }: Said,
+    { clientId }: Pick<Said, 'clientId'>,
     say: (run: AnyRun) => void,
   ): Promise<Joined> {
     const run = await this.#resume(sessionId, context)

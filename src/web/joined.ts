@@ -1,12 +1,15 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { Message } from '../../machines/agent/messages.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import { approvalIdOf } from './approval-id.js'
 import type { LiveRun } from './live-runs.js'
 import { type FeedReader, RunFeed } from './run-feed.js'
-import type { Turn } from './turn.js'
+import { type Turn, turnOf } from './turn.js'
 
 /** An answer that somebody looks at. */
 export interface Joined {
+  /** The conversation up to the user's message that is answered, and with it. */
+  before: readonly Message[]
   /** What was there before the feed begins; null: the run begins with it. */
   turn: Turn | null
   /** Whether the page is to be shown `turn`, too: it comes late, or has forgotten. */
@@ -21,7 +24,13 @@ const none: ReadonlySet<string> = new Set()
 
 /** From the beginning of the answer. */
 export function joinedWhole(live: LiveRun): Joined {
-  return { turn: live.turn, showsTurn: true, answered: answeredOf(live), reader: live.feed.read() }
+  return {
+    before: beforeOf(live),
+    turn: live.turn,
+    showsTurn: true,
+    answered: answeredOf(live),
+    reader: live.feed.read(),
+  }
 }
 
 /**
@@ -31,14 +40,21 @@ export function joinedWhole(live: LiveRun): Joined {
 export function joinedNow(live: LiveRun, { isContinued = false } = {}): Joined {
   const { turn, feed } = live
   const reader = isContinued ? feed.read() : feed.read('now')
-  return { turn, showsTurn: false, answered: none, reader }
+  return { before: beforeOf(live), turn, showsTurn: false, answered: none, reader }
 }
 
 /** An answer that is at rest, or over. */
 export function finished(turn: Turn): Joined {
   const feed = new RunFeed()
   feed.end()
-  return { turn, showsTurn: true, answered: none, reader: feed.read() }
+  return { before: turn.before, turn, showsTurn: true, answered: none, reader: feed.read() }
+}
+
+/** A run that began here knows its session once it has been read. */
+function beforeOf({ run, turn }: LiveRun): readonly Message[] {
+  if (turn) return turn.before
+  const { context } = run.snapshot() as { context: AgentContext }
+  return turnOf(context).before
 }
 
 function answeredOf({ run, turn, feed }: LiveRun): ReadonlySet<string> {

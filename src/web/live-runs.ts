@@ -16,6 +16,7 @@ export type AnyRun = Pick<
   | 'reject'
   | 'toolOutput'
   | 'reply'
+  | 'resume'
   | 'steer'
   | 'cancel'
   | 'snapshot'

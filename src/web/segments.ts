@@ -26,7 +26,8 @@ export function joinRun(run: AnyRun): Joined {
     segments.set(run, { turn: turnHere(run), feed: new RunFeed() })
   }
   run.result.then(rests, rests)
-  return { turn: segment.turn, showsTurn: false, answered: new Set(), reader: segment.feed.read() }
+  const before = segment.turn?.before ?? []
+  return { before, turn: segment.turn, showsTurn: false, answered: new Set(), reader: segment.feed.read() }
 }
 
 function follow(run: AnyRun): Segment {

@@ -20,6 +20,8 @@ export interface Turn {
   messageId: string
   /** The user's message by the id that the page gave it. */
   clientId: string | undefined
+  /** The conversation up to that message, and with it. */
+  before: readonly Message[]
   /** What came after that message. */
   messages: readonly Message[]
   settled: readonly Settled[]
@@ -39,6 +41,7 @@ export function turnOf(context: AgentContext): Turn {
   return {
     messageId: opening ? answerIdOf(opening) : `${context.runId}.answer`,
     clientId: opening && clientIdOf(opening),
+    before: all.slice(0, at + 1),
     messages,
     settled: settledOf(context, messages),
     pending: answerableCalls(context),

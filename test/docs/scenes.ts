@@ -101,6 +101,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       return { agent }
     },
   },
+  'docs/agui.md › AG-UI': {
+    shows: ['agent'],
+    expect: ({ values }) => {
+      expect(values).toMatchObject({ handler: expect.any(Function) })
+    },
+  },
   'docs/agui.md › A run as events': {
     turns: [says('19 + 23 is 42.')],
     expect: ({ said }) => {

@@ -1,0 +1,134 @@
+import { UsageError } from '../core/base/errors.js'
+import type { InputPart } from '../core/models/media.js'
+import type { Said } from '../web/chats.js'
+
+type Fields = Record<string, unknown>
+
+/** An answer to an interrupt, as a page gives it. */
+export interface Resumption {
+  interruptId: string
+  isAbandoned: boolean
+  payload: Fields
+  /** Where it stands in the request, for whoever made it wrong. */
+  at: string
+}
+
+/** The result of a call that the page has carried out. */
+export interface PageOutput {
+  toolCallId: string
+  content: string
+  isError: boolean
+}
+
+/** What a page asks for. */
+export interface ReadInput {
+  threadId: string
+  runId: string
+  /** What the page shows: its ids are compared, and nothing else of it is read. */
+  shown: readonly { id: string; role: string; subagentRunId?: string }[]
+  state: unknown
+  /** What its user has said, where that is the last message. */
+  said: Said | null
+  resume: readonly Resumption[]
+  outputs: readonly PageOutput[]
+}
+
+/**
+ * A `RunAgentInput`. Of its messages the last one is read, or the results of the page's own calls at the end: what was said
+ * before is in the log. What the agent may do is said where it is made, so `tools`, `context` and `forwardedProps` are not read.
+ *
+ * @throws {UsageError} `invalid_input`, naming the place
+ */
+export function readInput({ threadId, runId, messages = [], state, resume = [] }: Fields): ReadInput {
+  if (typeof threadId !== 'string') throw bad('threadId must be a text.', 'threadId')
+  if (!isName(runId)) throw bad('runId must be a text of 1 to 200 characters.', 'runId')
+  if (!Array.isArray(messages)) throw bad('messages must be a list.', 'messages')
+  if (!Array.isArray(resume)) throw bad('resume must be a list.', 'resume')
+  const read = messages.map((message: unknown, i) => fieldsOf(message, `messages[${i}]`))
+  const resumed = resume.map((entry: unknown, i) =>
+    readResumption(fieldsOf(entry, `resume[${i}]`), `resume[${i}]`),
+  )
+  const last = read.at(-1)
+  const at = `messages[${read.length - 1}]`
+  const shown = read.flatMap(({ id, role, subagentRunId: of }) =>
+    typeof id === 'string' && typeof role === 'string'
+      ? [{ id, role, ...(typeof of === 'string' && { subagentRunId: of }) }]
+      : [],
+  )
+  const input = { threadId, runId, shown, state, resume: resumed }
+  if (last?.['role'] === 'user') return { ...input, said: readSaid(last, at), outputs: [] }
+  const from = read.findLastIndex(({ role }) => role !== 'tool') + 1
+  const outputs = read.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
+  if (outputs.length + resumed.length > 0) return { ...input, said: null, outputs }
+  throw bad('The last message must be the user’s, or resume must have answers: say what is to be done.', at)
+}
+
+function readSaid({ id, content }: Fields, at: string): Said {
+  if (!isName(id)) throw bad(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
+  if (typeof content === 'string') {
+    if (content.trim() === '') throw bad(`${at} is empty: say something.`, `${at}.content`)
+    return { content, clientId: id }
+  }
+  if (!Array.isArray(content)) throw bad(`${at}.content must be a text or a list of parts.`, `${at}.content`)
+  const parts = content.map((part: unknown, i) => {
+    const place = `${at}.content[${i}]`
+    return readPart(fieldsOf(part, place), place)
+  })
+  if (parts.length === 0) throw bad(`${at} is empty: say something.`, `${at}.content`)
+  return { content: parts, clientId: id }
+}
+
+function readPart({ type, text, source, metadata }: Fields, at: string): InputPart {
+  if (type === 'text') {
+    if (typeof text === 'string') return { type, text }
+    throw bad(`${at}.text must be a text.`, `${at}.text`)
+  }
+  if (type !== 'image' && type !== 'audio' && type !== 'video' && type !== 'document')
+    throw bad(`${at}.type must be text, image, audio, video or document.`, `${at}.type`)
+  const { type: kind, value, mimeType } = fieldsOf(source, `${at}.source`)
+  if (typeof value !== 'string') throw bad(`${at}.source.value must be a text.`, `${at}.source.value`)
+  if (kind === 'file') return { type: 'file', file: { file_id: value } }
+  const isData = kind === 'data'
+  if (!isData && (kind !== 'url' || !/^https?:/i.test(value)))
+    throw bad(`${at}.source must be data, or an address with http: or https:.`, `${at}.source`)
+  if (typeof mimeType !== 'string' && (isData || type !== 'image'))
+    throw bad(`${at}.source.mimeType must say what it is.`, `${at}.source.mimeType`)
+  const data = isData ? `data:${String(mimeType)};base64,${value}` : value
+  if (type === 'image') return { type: 'image_url', image_url: { url: data } }
+  const { filename } = typeof metadata === 'object' && metadata !== null ? (metadata as Fields) : {}
+  return {
+    type: 'file',
+    data,
+    mediaType: String(mimeType),
+    ...(typeof filename === 'string' && { filename }),
+  }
+}
+
+function readResumption({ interruptId, status, payload }: Fields, at: string): Resumption {
+  if (typeof interruptId !== 'string') throw bad(`${at}.interruptId must be a text.`, `${at}.interruptId`)
+  if (status !== 'resolved' && status !== 'cancelled')
+    throw bad(`${at}.status must be resolved or cancelled.`, `${at}.status`)
+  const given = payload === undefined ? {} : fieldsOf(payload, `${at}.payload`)
+  return { interruptId, isAbandoned: status === 'cancelled', payload: given, at }
+}
+
+function readOutput({ toolCallId, content, error }: Fields, at: string): PageOutput {
+  if (typeof toolCallId !== 'string') throw bad(`${at}.toolCallId must be a text.`, `${at}.toolCallId`)
+  const isError = typeof error === 'string'
+  const said = isError ? error : content
+  if (typeof said === 'string') return { toolCallId, content: said, isError }
+  throw bad(`${at}.content must be a text.`, `${at}.content`)
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= 200
+}
+
+function fieldsOf(value: unknown, at: string): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
+  throw bad(`${at} must be an object.`, at)
+}
+
+export function bad(message: string, at: string): UsageError {
+  return new UsageError('invalid_input', message, at)
+}
