@@ -31,6 +31,7 @@ await build({
     'src/memory/index.ts',
     'src/ai-sdk/index.ts',
     'src/agui/index.ts',
+    'src/otel/index.ts',
     'src/stores/index.ts',
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',

@@ -1,5 +1,7 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import { agentSpace, anyState, canReach, coverPaths, isFinal, replay } from '../../src/testing/index.js'
+import { addUsage, noUsage } from '../../machines/agent/usage.js'
+import { Recorded, tokensOf } from '../support/spans.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
 const space = agentSpace()
@@ -41,9 +43,22 @@ const sent: string[] = []
 test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, path] as const))(
   'the live agent goes the same way, %s',
   async (_, path) => {
-    const harness = new AgentHarness(path.steps)
+    const recorded = new Recorded()
+    let used = noUsage
+    const harness = new AgentHarness(
+      path.steps,
+      (event) => {
+        // What sub-agents and summaries have used is what the path says: nobody has asked for it.
+        const isOwn =
+          event.type === 'usage' && event.callId === undefined && !event.stepId.endsWith('.summary')
+        if (isOwn) used = addUsage(used, event.step)
+      },
+      recorded.otel(),
+    )
     expect(await replay(path, harness)).toEqual({ ok: true, steps: path.steps.length })
     sent.push(...harness.sent)
+    expect(recorded.tokens).toEqual(tokensOf(used))
+    expect(recorded.open).toBe(0)
   },
 )
 

@@ -16,6 +16,7 @@ import {
   type JournalEntry,
   type ModelProvider,
   openaiChat,
+  type Telemetry,
 } from '../../../src/index.js'
 import { StoreError } from '../../../src/core/sessions/store/store-error.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
@@ -52,10 +53,13 @@ export class AgentHarness implements ReplayHarness {
 
   readonly #hear: (event: AgentEvent) => void
 
-  /** `hear` is told every event of the run. */
-  constructor(steps: Steps, hear: (event: AgentEvent) => void = () => undefined) {
+  readonly #telemetry: Telemetry | undefined
+
+  /** `hear` is told every event of the run, `telemetry` measures it. */
+  constructor(steps: Steps, hear: (event: AgentEvent) => void = () => undefined, telemetry?: Telemetry) {
     this.#steps = steps
     this.#hear = hear
+    this.#telemetry = telemetry
   }
 
   start = async (given: unknown): Promise<void> => {
@@ -73,6 +77,7 @@ export class AgentHarness implements ReplayHarness {
       model: this.#numbered(openaiChat({ model: 'm', baseURL: this.#rehearsal.url, apiKey: 'none' })),
       tools: this.#bench.tools,
       clock: this.#clock,
+      ...(this.#telemetry && { telemetry: this.#telemetry }),
       ...(input.features.structuredOutput && { output: z.object({ done: z.boolean() }) }),
     })
     const session = createSession()
