@@ -58,6 +58,9 @@ const scripts: Record<string, Script> = {
     },
   },
   'docs/memory.md › Memory and attachments': {},
+  'docs/scale.md › Which agent may go on (2)': {
+    because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
+  },
   'docs/stately.md › A session in the editor': {
     because: { 'npx statewright stately': 'it serves a page until a person ends it' },
   },

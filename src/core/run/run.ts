@@ -265,7 +265,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
    */
   snapshot(): unknown {
-    if (!this.#snapshot) this.#refuse('snapshot', 'its session is still being read')
+    if (!this.#actor.snapshot) this.#refuse('snapshot', 'its session is still being read')
     return this.#actor.persisted
   }
 
@@ -274,12 +274,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return awaitedCall(this.#actor.ahead?.context, callId, needs, { fingerprint })
   }
 
-  get #snapshot(): AgentSnapshot | undefined {
-    return this.#actor.snapshot
-  }
-
   get #context(): AgentContext | undefined {
-    return this.#snapshot?.context
+    return this.#actor.snapshot?.context
   }
 
   #enter({ machine, above, inspect }: RunParts, from: Origin): void {
@@ -332,7 +328,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #send(event: PublicEvent): void {
     if (this.#isRefused) return
-    if (this.#snapshot && this.#snapshot.status !== 'active') return
+    if (this.#actor.snapshot && this.#actor.snapshot.status !== 'active') return
     this.#rest.leave()
     this.#actor.send(event)
   }
@@ -353,7 +349,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
       this.#actor.warn('answer_refused', describeError(error))
-      if (this.#snapshot) this.#settle(this.#snapshot)
+      if (this.#actor.snapshot) this.#settle(this.#actor.snapshot)
     }
   }
 
