@@ -1,6 +1,6 @@
 // The package as a user gets it: packed, installed into an empty folder, and the README's first program run there as it
-// stands: without a key, with an address of one's own, and with a key.
-import { execFileSync, spawn } from 'node:child_process'
+// stands: without a key, with an address of one's own, and with a key; and a session of the command line as a test.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -98,6 +98,28 @@ console.log([run.events$, run.text$, run.state$].every((stream) => stream instan
   )
   const shared = execFileSync(process.execPath, ['shared.mjs'], { cwd: folder, encoding: 'utf8' })
   if (shared !== 'true\n') throw new Error("A run's observables are not those of the app's rxjs.")
+
+  // What a session was becomes a test with one command: it passes, and fails after a change of its prompt.
+  const command = (...args) =>
+    execFileSync(join(folder, 'node_modules/.bin/statewright'), [...args, '--store', 'file:kept'], {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+  command('run', '--rehearsal', '--session', 'demo')
+  command('sessions', 'export', 'demo', '--as', 'test', '--runner', 'node')
+  const play = () =>
+    spawnSync(process.execPath, ['--test', 'demo.test.mjs'], { cwd: folder, encoding: 'utf8' })
+  const passed = play()
+  if (passed.status !== 0) throw new Error(`A session does not play as a test:\n${passed.stdout}`)
+  const test = join(folder, 'demo.test.mjs')
+  writeFileSync(
+    test,
+    readFileSync(test, 'utf8').replace("instructions: ''", "instructions: 'You are a pirate.'"),
+  )
+  const failed = play()
+  if (failed.status === 0 || !failed.stdout.includes('The prompt has changed'))
+    throw new Error(`A session plays although its prompt has changed:\n${failed.stdout}`)
 
   const version = execFileSync(join(folder, 'node_modules/.bin/statewright'), ['--version'], {
     encoding: 'utf8',

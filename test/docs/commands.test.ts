@@ -29,6 +29,9 @@ const work = { toolCalls: [{ name: 'save', arguments: {} }] }
 
 const scripts: Record<string, Script> = {
   'README.md › Statewright': { because: { 'npm ci': 'scripts of package.json' } },
+  'docs/a-run-as-a-test.md › From the command line': {
+    because: { 'npx statewright sessions export demo --as test --agent': 'test/cli/export-test.test.ts' },
+  },
   'docs/command-line.md › Command line': {
     turns: [
       says('Nothing.'),

@@ -12,7 +12,8 @@ type Found = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'me
 export function compareAgents(then: RecordedAgent, now: Required<RecordedAgent>, called: CalledIn): Found[] {
   return [
     ...(then.instructions === undefined ? [] : comparePrompts(then.instructions, now.instructions)),
-    ...(then.tools === undefined ? goneOf(called, now.tools) : compareTools(then.tools, now.tools, called)),
+    ...(then.tools === undefined ? [] : compareTools(then.tools, now.tools, called)),
+    ...goneOf(called, then.tools ?? [], now.tools),
     ...(then.settings === undefined
       ? []
       : leaves(then.settings, now.settings).map(({ path, before, after }) =>
@@ -23,7 +24,8 @@ export function compareAgents(then: RecordedAgent, now: Required<RecordedAgent>,
 }
 
 function comparePrompts(then: string | null, now: string | null): Found[] {
-  if (then === now) return []
+  // No prompt, and an empty one, are the same to a model.
+  if ((then ?? '') === (now ?? '')) return []
   const message = `The prompt has changed (instructions):\n${textDifference(then ?? '(none)', now ?? '(none)')}`
   return [{ by: 'prompt', subject: 'instructions', recorded: then ?? '', now: now ?? '', message }]
 }
@@ -86,10 +88,10 @@ function schemaLine(path: string, before: unknown, after: unknown): string {
   return `  ${path}: was ${valueWords(before)}, is ${valueWords(after)}`
 }
 
-/** Where schemas are not known, names are: of what was called. */
-function goneOf(called: CalledIn, now: readonly RecordedTool[]): Found[] {
-  const present = new Set(now.map(({ name }) => name))
-  return [...called.keys()].filter((name) => !present.has(name)).map((name) => gone(name, now, called))
+/** Tools that the session calls, and that were gone already when it was recorded, or of which nothing else is known. */
+function goneOf(called: CalledIn, then: readonly RecordedTool[], now: readonly RecordedTool[]): Found[] {
+  const known = new Set([...then, ...now].map(({ name }) => name))
+  return [...called.keys()].filter((name) => !known.has(name)).map((name) => gone(name, now, called))
 }
 
 function gone(name: string, now: readonly RecordedTool[], called: CalledIn): Found {

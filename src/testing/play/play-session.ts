@@ -170,15 +170,18 @@ async function play(
   }
 }
 
-/** The steps in which each tool is called. */
+/** The steps in which each tool is called; names that the model has made up are none. */
 function calledIn({ records }: Readable): Map<string, string[]> {
   const called = new Map<string, string[]>()
   let [run, step] = [0, 0]
+  let tools: object = {}
   for (const record of records) {
-    if (record.type === 'start') [run, step] = [run + 1, 0]
+    if (record.type === 'start') [run, step, tools] = [run + 1, 0, record.input.tools ?? {}]
+    if (record.type === 'snapshot') tools = (record.state.context as { tools?: object }).tools ?? {}
     if (record.type !== 'event' || record.event.type !== 'xstate.done.actor.model') continue
     step += 1
     for (const { function: call } of record.event.output.response.toolCalls) {
+      if (!Object.hasOwn(tools, call.name)) continue
       const places = called.get(call.name) ?? []
       const place = run > 1 ? `step ${step} of run ${run}` : `step ${step}`
       if (!places.includes(place)) called.set(call.name, [...places, place])

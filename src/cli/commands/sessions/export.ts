@@ -8,45 +8,117 @@ import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
 import { codeOf, whyUnreadable } from '../../load-file.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions } from '../../options.js'
+import { type ParsedOptions, parseOptions } from '../../options.js'
 import { printableJson } from '../../render/json.js'
 import { markdown } from '../../render/markdown.js'
+import type { TestToWrite } from './export-test.js'
 import { onlyId, sessionOptionSpecs } from './options.js'
 
 const options = {
   markdown: { about: 'the conversation as Markdown, for people' },
   html: { about: 'one page that shows it as the studio does, to send to somebody' },
+  as: {
+    value: 'FORM',
+    about: 'json (the default), markdown, html, or test: a test that plays it without a model',
+  },
   out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
   force: { short: 'f', about: 'replace a file that is there' },
+  runner: { value: 'NAME', about: 'who runs the test: jest (the default), vitest or node' },
+  update: { about: 'take a new recording for a test that is there' },
+  agent: { value: 'MODULE', about: 'the agent to test: a default export, as for the studio' },
+  tools: {
+    short: 't',
+    value: 'live|MODULE',
+    about: 'live: the test carries calls out; or the module of tools of the run; may be repeated',
+  },
+  config: {
+    short: 'c',
+    value: 'FILE',
+    about: 'the configuration of the run, where there is no module with an agent',
+  },
+  instructions: { short: 'i', value: 'TEXT', about: 'the system prompt of the run, likewise' },
   ...sessionOptionSpecs,
 }
 
 export const exportCommand: Command = {
   name: 'sessions export',
-  about: 'Writes a whole session as JSON, as restoreSession takes it, as Markdown, or as a page.',
+  about: 'Writes a whole session as JSON, as restoreSession takes it, as Markdown, as a page, or as a test.',
   positional: 'ID',
   options,
   notes: [
     'Examples:\n' +
       '  statewright sessions export 6f1c… --out session.json\n' +
       '  statewright sessions export 6f1c… --html --out session.html\n' +
-      '  statewright sessions export 6f1c… --markdown | less',
+      '  statewright sessions export 6f1c… --markdown | less\n' +
+      '  statewright sessions export 6f1c… --as test --agent ./agent.mjs --out test/refund.test.mjs',
   ],
   execute: async (args, io) => {
-    const { positionals, has, text } = parseOptions(args, options)
+    const given = parseOptions(args, options)
+    const { positionals, has, text } = given
     const id = onlyId(positionals)
     const out = text('out')
+    const form = formOf(given)
+    if (form === 'test') {
+      const asked = testOf(given)
+      await withSessionStore(text('store'), io, async (store) => {
+        const { exportTest } = await import('./export-test.js')
+        await exportTest(store, (await findSession(store, id)).id, asked, io)
+      })
+      return exitCodes.completed
+    }
     if (has('force') && out === undefined) throw badUsage('--force goes with --out FILE.', '--force')
-    if (has('html') && has('markdown'))
-      throw badUsage('--html and --markdown exclude each other: choose one form.')
     await withSessionStore(text('store'), io, async (store) => {
       const { id: found } = await findSession(store, id)
-      const content = has('html') ? await htmlOf(store, found) : await textOf(store, found, has('markdown'))
+      const content =
+        form === 'html' ? await htmlOf(store, found) : await textOf(store, found, form === 'markdown')
       if (out === undefined) io.stdout.write(content)
       else await write(content, out, has('force'), io)
     })
     return exitCodes.completed
   },
+}
+
+type Given = ParsedOptions<keyof typeof options>
+
+const forms = ['json', 'markdown', 'html', 'test'] as const
+const ofTests = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
+
+/** @throws {CliError} for forms that exclude each other, and for options that go with another one */
+function formOf({ has, text }: Given): (typeof forms)[number] {
+  const asked = [
+    ...(has('html') ? ['html'] : []),
+    ...(has('markdown') ? ['markdown'] : []),
+    text('as') ?? [],
+  ].flat()
+  const form = forms.find((name) => name === (asked[0] ?? 'json'))
+  if (form === undefined) throw badUsage(`--as must be ${forms.join(', ')} (is '${asked[0]}').`, '--as')
+  if (asked.some((name) => name !== form))
+    throw badUsage(`${asked.map((name) => `--${name}`).join(' and ')} exclude each other: choose one form.`)
+  const stray = form === 'test' ? undefined : ofTests.find((name) => has(name))
+  if (stray !== undefined) throw badUsage(`--${stray} goes with --as test.`, `--${stray}`)
+  return form
+}
+
+function testOf({ all, has, text }: Given): TestToWrite {
+  const tools = all('tools').filter((name) => name !== 'live' && name !== 'log')
+  if (tools.length > 1) throw badUsage('--tools takes one module, and live.', '--tools')
+  if (has('agent'))
+    for (const name of ['config', 'instructions'] as const)
+      if (has(name) || tools.length > 0)
+        throw badUsage(
+          `--agent and --${has(name) ? name : 'tools MODULE'} exclude each other: the agent has its own.`,
+        )
+  return {
+    agent: text('agent'),
+    config: text('config'),
+    instructions: text('instructions'),
+    tools: tools[0],
+    isLive: all('tools').includes('live'),
+    runner: text('runner'),
+    out: text('out'),
+    force: has('force'),
+    update: has('update'),
+  }
 }
 
 async function textOf(store: SessionStore, id: string, isMarkdown: boolean): Promise<string> {

@@ -1,0 +1,183 @@
+import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { Agent } from '../../../core/agent/agent-options.js'
+import { madeOf } from '../../../core/agent/made-of.js'
+import type { SessionStore } from '../../../core/sessions/store/store.js'
+import {
+  PlayError,
+  playSession,
+  recordedAgent,
+  recordSession,
+  type Recording,
+} from '../../../testing/index.js'
+import { takeRecording } from '../../../testing/play/record-session.js'
+import { badUsage, CliError } from '../../cli-error.js'
+import type { CliIO } from '../../command.js'
+import { loadAgent } from '../../load-agent.js'
+import { loadModule } from '../../load-module.js'
+import { loadTools } from '../../load-tools.js'
+import { whyUnreadable } from '../../load-file.js'
+import { agentOfRun, type RunBefore } from './recorded-options.js'
+import { type Runner, runners, testFile } from './test-file.js'
+
+export interface TestToWrite extends RunBefore {
+  agent: string | undefined
+  isLive: boolean
+  runner: string | undefined
+  out: string | undefined
+  force: boolean
+  update: boolean
+}
+
+/** Writes a session as a test and its recording, once it has been played: a test that fails from the first is none. */
+export async function exportTest(
+  store: SessionStore,
+  session: string,
+  asked: TestToWrite,
+  io: CliIO,
+): Promise<void> {
+  const { agent: module, isLive, tools, out, force, update } = asked
+  if (isLive && module === undefined && tools === undefined)
+    throw badUsage(
+      '--tools live needs tools: name their module with --tools MODULE, too, or an --agent MODULE.',
+      '--tools',
+    )
+  const runner = runnerOf(asked.runner)
+  const name = session.replaceAll(/[^\w.-]/g, '_')
+  const path = resolve(io.cwd, out ?? `${name}.test.mjs`)
+  const fixture = path.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, '') + '.session.json'
+  const isThere = await exists(path)
+  if (!force && !update) for (const file of [path, fixture]) await refuseReplacing(file, io)
+
+  const { recording, agent } = await recorded(store, session, asked, io)
+  const { notCompared } = await playable(agent, recording)
+  const at = (file: string) => importPath(dirname(path), resolve(io.cwd, file))
+  await write(fixture, `${JSON.stringify(recording, null, 1)}\n`, io)
+  // What somebody has made of the test is theirs.
+  const keeps = update && isThere && !force
+  if (!keeps) {
+    const text = testFile({
+      session,
+      runner,
+      fixture: importPath(dirname(path), fixture),
+      agent: module === undefined ? null : { module: at(module), isFunction: await isFunction(module, io) },
+      instructions: recording.agent.instructions,
+      tools: module !== undefined || tools === undefined ? null : at(tools),
+      isLive,
+    })
+    await write(path, text, io)
+  }
+  const shown = (file: string) => relative(io.cwd, file) || file
+  io.stdout.write(
+    keeps
+      ? `Took a new recording: ${shown(fixture)}. The test ${shown(path)} is as it was.\n`
+      : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${commandOf(runner, shown(path))}\n`,
+  )
+  for (const what of notCompared) io.stderr.write(`statewright: not compared: ${what}\n`)
+  if (recording.agent.instructions === undefined)
+    io.stderr.write(
+      'statewright: Which agent this was is not known. Name it with --agent MODULE, or the options of its run: ' +
+        '--config, --tools, --instructions.\n',
+    )
+}
+
+async function recorded(
+  store: SessionStore,
+  session: string,
+  { agent: module, ...before }: TestToWrite,
+  io: CliIO,
+): Promise<{ recording: Recording; agent: Pick<Agent, 'config'> }> {
+  if (module !== undefined) {
+    const agent = await loadAgent(module, io.cwd, store)
+    if (!madeOf.has(agent)) {
+      const text = `'${module}' has an agent of another copy of Statewright. Run the command that its own package has.`
+      throw new CliError('bad_agent', `--agent: ${text}`, '--agent')
+    }
+    return { recording: await recordSession(agent, session, { store }), agent }
+  }
+  const known = await agentOfRun(before, store, session, io)
+  const recording = await takeRecording(store, session, known ?? {})
+  const tools = before.tools === undefined ? undefined : await loadTools(before.tools, io.cwd)
+  return { recording, agent: recordedAgent(recording, { ...(tools && { tools }) }) }
+}
+
+async function playable(agent: Pick<Agent, 'config'>, recording: Recording) {
+  try {
+    // What was the run's own is not known apart from what the agent has changed since: limits are its own, the rest is not.
+    const { check: _check, ...whole } = recording
+    const { config: _config, ...then } = recording.agent
+    await playSession(agent, { ...whole, agent: then })
+    return await playSession(agent, recording)
+  } catch (error) {
+    if (!(error instanceof PlayError) || error.code !== 'session_differs') throw error
+    // What would help whose test fails later is no help here.
+    const told = error.message.replace(/\n\n[^\n]*$/, '')
+    throw new CliError(
+      'session_differs',
+      `${told}\n\nNothing was written: this is not the agent that the session was recorded with. Run the session anew, and export that.`,
+      recording.session,
+      { cause: error },
+    )
+  }
+}
+
+function runnerOf(given = 'jest'): Runner {
+  const runner = runners.find((name) => name === given)
+  if (runner) return runner
+  throw badUsage(`--runner must be ${runners.join(', ')} (is '${given}').`, '--runner')
+}
+
+function commandOf(runner: Runner, file: string): string {
+  switch (runner) {
+    case 'jest':
+      return `NODE_OPTIONS=--experimental-vm-modules npx jest ${file}`
+    case 'vitest':
+      return `npx vitest run ${file}`
+    default:
+      return `node --test ${file}`
+  }
+}
+
+async function isFunction(module: string, io: CliIO): Promise<boolean> {
+  const { default: exported } = await loadModule(
+    module,
+    io.cwd,
+    (why) => new CliError('bad_agent', `--agent: ${why}`),
+  )
+  return typeof exported === 'function'
+}
+
+function importPath(from: string, to: string): string {
+  const path = relative(from, to).replaceAll('\\', '/')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
+  if (!(await exists(path))) return
+  const text = `'${relative(cwd, path)}' is there already. Take a new recording for it with --update, replace all with --force, or name another file.`
+  throw new CliError('unwritable_file', `--out: ${text}`, '--out')
+}
+
+/** A test belongs to those who have the program; its mode is the usual one. */
+async function write(path: string, text: string, { cwd }: CliIO): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, text)
+  } catch (cause) {
+    const file = relative(cwd, path) || join('.', path)
+    const why = whyUnreadable(cause, file).replace('may not be read', 'may not be written')
+    throw new CliError(
+      'unwritable_file',
+      `--out: ${why.replace('cannot be read', 'cannot be written')}`,
+      '--out',
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,71 @@
+import { createAgent } from '../../../core/agent/agent.js'
+import { definitionOf } from '../../../core/agent/definition-of.js'
+import type { Agent, AgentOptions } from '../../../core/agent/agent-options.js'
+import { madeOf } from '../../../core/agent/made-of.js'
+import { openRecord } from '../../../core/sessions/log/log-record.js'
+import type { ModelProvider } from '../../../core/models/provider.js'
+import type { SessionStore } from '../../../core/sessions/store/store.js'
+import type { ToolEntry } from '../../../core/tools/tool-set.js'
+import { recordedAgentOf } from '../../../testing/play/agent-record.js'
+import type { RecordedAgent } from '../../../testing/play/recording.js'
+import type { CliIO } from '../../command.js'
+import { loadConfig } from '../../load-config.js'
+import { loadTools } from '../../load-tools.js'
+
+/** The options with which a session was run, as far as they say what its agent was. */
+export interface RunBefore {
+  config: string | undefined
+  tools: string | undefined
+  instructions: string | undefined
+}
+
+/** What is known of the agent that `statewright run` has made for a session; null: nothing is. */
+export async function agentOfRun(
+  { config, tools, instructions }: RunBefore,
+  store: SessionStore,
+  session: string,
+  io: CliIO,
+): Promise<RecordedAgent | null> {
+  if (config === undefined && tools === undefined && instructions === undefined) {
+    const { demoTools } = await import('../../demo-tools.js')
+    const demo = made({ tools: demoTools() as readonly ToolEntry[] })
+    return (await isAgentOf(demo, store, session)) ? known(demo) : null
+  }
+  const { $schema: _schema, model: _model, ...written } = await loadConfig(config, io.cwd)
+  const all = tools === undefined ? [] : await loadTools(tools, io.cwd)
+  const settings = written as Partial<AgentOptions>
+  const agent = made({ ...settings, ...(instructions !== undefined && { instructions }), tools: all })
+  const { tools: specs, ...rest } = known(agent)
+  // Without their module, nothing is known of tools.
+  return tools === undefined ? rest : { ...rest, tools: specs ?? [] }
+}
+
+function made(options: Partial<AgentOptions>): Agent {
+  return createAgent({ ...options, prices: null, model: rehearsal } as AgentOptions)
+}
+
+function known(agent: Agent): RecordedAgent {
+  const parts = madeOf.get(agent)?.parts
+  return parts ? recordedAgentOf(parts, agent.config) : {}
+}
+
+/** Whether the log says that this agent began the session's runs. */
+async function isAgentOf(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
+  const parts = madeOf.get(agent)?.parts
+  if (!parts) return false
+  const { hash } = definitionOf(parts, () => undefined)()
+  const records = await store.read(session)
+  const starts = records.flatMap((record) => {
+    if (record.type !== 'start') return []
+    const entry = openRecord(record, record.seq - 1, session)
+    return entry.type === 'start' ? [entry.definition?.hash] : []
+  })
+  return starts.length > 0 && starts.every((started) => started === hash)
+}
+
+/** The model that `statewright run --rehearsal` asks. */
+const rehearsal: ModelProvider = {
+  provider: 'rehearsal',
+  model: 'rehearsal',
+  request: () => Promise.reject(new Error('No model is asked here.')),
+}

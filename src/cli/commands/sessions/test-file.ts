@@ -1,0 +1,62 @@
+/** Who runs the test. */
+export const runners = ['jest', 'vitest', 'node'] as const
+
+export type Runner = (typeof runners)[number]
+
+/** What a test of a session is made of. Paths are as the test imports them. */
+export interface TestFile {
+  session: string
+  runner: Runner
+  fixture: string
+  /** The module with the agent, and whether it is a function that makes one; null: it is made of the recording. */
+  agent: { module: string; isFunction: boolean } | null
+  /** Of an agent that is made of the recording: its prompt, where that is known, and the module of its tools. */
+  instructions: string | null | undefined
+  tools: string | null
+  isLive: boolean
+}
+
+/** A test that plays a recorded session, as a person would have written it. */
+export function testFile(of: TestFile): string {
+  const { session, runner, fixture, agent, isLive } = of
+  const play = `playSession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
+  return [
+    '// A session that plays as it was recorded: no model is asked, and no key is needed.',
+    `// It was written by 'statewright sessions export ${session} --as test', and is yours to change.`,
+    "import { readFileSync } from 'node:fs'",
+    ...(runner === 'jest' ? [] : [`import { test } from '${runner === 'node' ? 'node:test' : 'vitest'}'`]),
+    ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
+    `import { playSession${agent ? '' : ', recordedAgent'} } from 'statewright/testing'`,
+    ...(agent ? [`import ${agent.isFunction ? 'makeAgent' : 'agent'} from ${quoted(agent.module)}`] : []),
+    ...(of.tools === null ? [] : [`import tools from ${quoted(of.tools)}`]),
+    '',
+    `const recording = JSON.parse(readFileSync(new URL(${quoted(fixture)}, import.meta.url), 'utf8'))`,
+    ...(agent?.isFunction ? ['const agent = await makeAgent({ store: memoryStore() })'] : []),
+    ...(agent ? [] : madeOfRecording(of)),
+    '',
+    `test(${quoted(`session ${session} plays as it was recorded`)}, async () => {`,
+    `  await ${play}`,
+    '})',
+    '',
+  ].join('\n')
+}
+
+function madeOfRecording({ instructions, tools }: TestFile): string[] {
+  const changes = [
+    ...(instructions === undefined ? [] : [`  instructions: ${quoted(instructions ?? '')},`]),
+    ...(tools === null ? [] : ['  tools,']),
+  ]
+  return [
+    '',
+    "// The agent as it was recorded. Put your own in its place: import { agent } from './agent.mjs'",
+    ...(changes.length === 0
+      ? ['const agent = recordedAgent(recording)']
+      : ['const agent = recordedAgent(recording, {', ...changes, '})']),
+  ]
+}
+
+/** As a literal of the language, on one line. */
+function quoted(text: string): string {
+  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
+  return `'${inside.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`
+}

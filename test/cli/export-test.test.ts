@@ -1,0 +1,199 @@
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { jest } from '@jest/globals'
+import * as core from '../../src/index.js'
+import * as testing from '../../src/testing/index.js'
+import { type Kept, kept } from './kept.js'
+import { removeFolders } from './support.js'
+
+jest.unstable_mockModule('statewright', () => core, { virtual: true })
+jest.unstable_mockModule('statewright/testing', () => testing, { virtual: true })
+
+afterEach(removeFolders)
+
+/** Runs a file of tests as their runner would; what the tests throw comes out. */
+async function runTests({ cwd }: Kept, file: string): Promise<string[]> {
+  const found: [string, () => Promise<void>][] = []
+  Object.assign(globalThis, { found: (name: string, run: () => Promise<void>) => found.push([name, run]) })
+  const text = (await readFile(join(cwd, file), 'utf8')).replace(/^import \{ test \} from .*$/m, '')
+  // Each time another module: what was imported once is not read again.
+  const copy = file.replace('.mjs', `.${Math.random()}.mjs`)
+  await writeFile(join(cwd, copy), `const test = globalThis.found\n${text}`)
+  await import(pathToFileURL(join(cwd, copy)).href)
+  for (const [, run] of found) await run()
+  return found.map(([name]) => name)
+}
+
+const source = (path: string) => JSON.stringify(join(process.cwd(), 'src', path))
+
+/** An agent in a module, as a program of one's own has it. */
+const agentModule = (instructions: string, result = 'Rain.') => `
+  import { createAgent, defineTool, openaiChat } from ${source('index.ts')}
+  const weather = defineTool({
+    name: 'weather', description: 'Tells the weather.', input: { type: 'object' }, execute: () => '${result}',
+  })
+  const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
+  export default ({ store }) => createAgent({ model, store, instructions: '${instructions}', tools: [weather], prices: null })
+`
+
+/** What `npm start -- --session demo` leaves behind. */
+async function demo(files: Record<string, unknown> = {}): Promise<Kept> {
+  const place = await kept(files)
+  await place.run(['run', '--rehearsal', '--session', 'demo'])
+  return place
+}
+
+async function weather(): Promise<Kept> {
+  const place = await kept({
+    'rain.json': { turns: [{ toolCalls: [{ name: 'weather', arguments: {} }] }, { text: 'It rains.' }] },
+    'tools.mjs': `
+      import { defineTool } from ${source('core/tools/define-tool.ts')}
+      export default [
+        defineTool({ name: 'weather', description: 'Tells the weather.', input: { type: 'object' }, execute: () => 'Rain.' }),
+      ]`,
+    'agent.mjs': agentModule('Be brief.'),
+  })
+  await place.run(['run', '--rehearsal=rain.json', '--session', 'w', '-t', 'tools.mjs', 'Does it rain?'])
+  return place
+}
+
+const refused = async (running: Promise<unknown>): Promise<string> =>
+  running.then(
+    () => 'It passed.',
+    (error: Error) => error.message,
+  )
+
+describe('sessions export --as test', () => {
+  test('makes of what npm start has played a test that passes, and that fails after a change of its prompt', async () => {
+    const place = await demo()
+    const { code, out, err } = await place.run(['sessions', 'export', 'demo', '--as', 'test'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toBe(
+      'Wrote demo.test.mjs and demo.session.json. Run it: NODE_OPTIONS=--experimental-vm-modules npx jest demo.test.mjs\n',
+    )
+    expect(await runTests(place, 'demo.test.mjs')).toEqual(['session demo plays as it was recorded'])
+
+    const file = join(place.cwd, 'demo.test.mjs')
+    const text = await readFile(file, 'utf8')
+    expect(text).toContain("  instructions: '',")
+    await writeFile(file, text.replace("instructions: ''", "instructions: 'You are a pirate.'"))
+    const message = await refused(runTests(place, 'demo.test.mjs'))
+    expect(message).toContain('The prompt has changed (instructions):\n  - (none)\n  + You are a pirate.')
+  })
+
+  test('imports the agent of a module, and takes a new recording when that has changed for good', async () => {
+    const place = await weather()
+    const options = [
+      'sessions',
+      'export',
+      'w',
+      '--as',
+      'test',
+      '--agent',
+      'agent.mjs',
+      '--out',
+      'test/rain.test.mjs',
+    ]
+    expect((await place.run(options)).code).toBe(0)
+    expect(await readFile(join(place.cwd, 'test/rain.test.mjs'), 'utf8')).toContain(
+      "import makeAgent from '../agent.mjs'",
+    )
+    await runTests(place, 'test/rain.test.mjs')
+    const again = await place.run(options)
+    expect([again.code, again.err]).toEqual([
+      2,
+      expect.stringContaining('Take a new recording for it with --update'),
+    ])
+
+    // A module is read once a process: the changed one has another name.
+    await writeFile(join(place.cwd, 'other.mjs'), agentModule('Be polite.'))
+    const file = join(place.cwd, 'test/rain.test.mjs')
+    await writeFile(file, (await readFile(file, 'utf8')).replace('../agent.mjs', '../other.mjs'))
+    expect(await refused(runTests(place, 'test/rain.test.mjs'))).toContain('  - Be brief.\n  + Be polite.')
+
+    const updated = options.map((option) => (option === 'agent.mjs' ? 'other.mjs' : option))
+    const { code, out } = await place.run([...updated, '--update'])
+    expect([code, out]).toEqual([
+      0,
+      'Took a new recording: test/rain.session.json. The test test/rain.test.mjs is as it was.\n',
+    ])
+    await runTests(place, 'test/rain.test.mjs')
+  })
+
+  test('with --tools live the test carries calls out; with their module it knows how tools look', async () => {
+    const place = await weather()
+    const made = [
+      'sessions',
+      'export',
+      'w',
+      '--as',
+      'test',
+      '--runner',
+      'node',
+      '-i',
+      '',
+      '-t',
+      'tools.mjs',
+      '-t',
+      'live',
+    ]
+    expect(await place.run(made.filter((option) => option !== '-i' && option !== ''))).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('node --test w.test.mjs'),
+      err: '',
+    })
+    const text = await readFile(join(place.cwd, 'w.test.mjs'), 'utf8')
+    expect(text).toContain("playSession(agent, recording, { tools: 'live' })")
+    expect(text).toContain("import { test } from 'node:test'")
+    await runTests(place, 'w.test.mjs')
+    await writeFile(
+      join(place.cwd, 'dry.mjs'),
+      (await readFile(join(place.cwd, 'tools.mjs'), 'utf8')).replace('Rain.', 'Sun.'),
+    )
+    await writeFile(join(place.cwd, 'w.test.mjs'), text.replace('./tools.mjs', './dry.mjs'))
+    expect(await refused(runTests(place, 'w.test.mjs'))).toContain('  - Rain.\n  + Sun.')
+  })
+
+  test('writes no test that fails from the first', async () => {
+    const place = await weather()
+    await writeFile(
+      join(place.cwd, 'few.mjs'),
+      agentModule('Be brief.').replace('tools: [weather]', 'tools: []'),
+    )
+    const { code, err } = await place.run(['sessions', 'export', 'w', '--as', 'test', '--agent', 'few.mjs'])
+    expect(code).toBe(2)
+    expect(err).toContain("Tool 'weather' is gone. The session calls it in step 1; the tools are now: none.")
+    expect(err).toContain('Nothing was written')
+    await writeFile(
+      join(place.cwd, 'asks.mjs'),
+      agentModule('Be brief.').replace('execute:', 'needsApproval: true, execute:'),
+    )
+    const asks = await place.run(['sessions', 'export', 'w', '--as', 'test', '--agent', 'asks.mjs'])
+    expect(asks.err).toContain('waits for a person to approve it now')
+    // What was said is there all the same, though nobody knows which agent it was.
+    const bare = await place.run(['sessions', 'export', 'w', '--as', 'test', '--out', 'bare.test.mjs'])
+    expect([bare.code, bare.err]).toEqual([0, expect.stringContaining('Which agent this was is not known')])
+    await runTests(place, 'bare.test.mjs')
+    await expect(stat(join(place.cwd, 'w.test.mjs'))).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  test('refuses what contradicts itself, and what is not there', async () => {
+    const place = await demo()
+    const wrong: [string[], string][] = [
+      [['--runner', 'jest'], 'goes with --as test'],
+      [['--as', 'poem'], 'must be json, markdown, html, test'],
+      [['--as', 'test', '--runner', 'mocha'], 'must be jest, vitest, node'],
+      [['--as', 'test', '--html'], 'exclude each other'],
+      [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'exclude each other'],
+      [['--as', 'test', '-t', 'a.mjs', '-t', 'b.mjs'], 'takes one module'],
+      [['--as', 'test', '-t', 'live'], 'name their module'],
+      [['--as', 'test', '--agent', 'a.mjs'], "there is no file 'a.mjs'"],
+    ]
+    for (const [options, words] of wrong) {
+      const { code, err } = await place.run(['sessions', 'export', 'demo', ...options])
+      expect(code).toBeGreaterThan(0)
+      expect(err).toContain(words)
+    }
+  })
+})
