@@ -119,8 +119,14 @@ function ticksAt(
     const last = ticks.at(-1)
     if (!last || (x - last.x > 0.06 && text !== last.text)) ticks.push({ x, text })
   }
+  // The words of the last one stand before it.
+  const [before, last] = ticks.slice(-2)
+  if (before && last && isAtEnd(last) && last.x - before.x < 0.13) ticks.splice(-2, 1)
   return ticks
 }
+
+/** Whether there is no room for words behind it. */
+export const isAtEnd = ({ x }: { x: number }): boolean => x > 0.93
 
 function within(place: number, rows: readonly RecordRow[]): number {
   return Math.max(0, Math.min(rows.length - 1, place))

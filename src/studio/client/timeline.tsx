@@ -1,7 +1,7 @@
 import { Fragment } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
-import { type Axis, axisByRecord, axisByTime } from './axis.js'
+import { type Axis, axisByRecord, axisByTime, isAtEnd } from './axis.js'
 import { Children } from './children.js'
 import { placeBars, stretchesOf } from './layout.js'
 import { duration, lastPart, toneOf } from './words.js'
@@ -205,9 +205,9 @@ function Body(props: BodyProps) {
           Time
         </button>
         <div class="track" aria-hidden="true">
-          {axis.ticks.map(({ x, text }) => (
-            <span key={x} class={x > 0.95 ? 'tick last' : 'tick'} style={{ left: percent(x) }}>
-              {text}
+          {axis.ticks.map((tick) => (
+            <span key={tick.x} class={isAtEnd(tick) ? 'tick last' : 'tick'} style={{ left: percent(tick.x) }}>
+              {tick.text}
             </span>
           ))}
         </div>

@@ -481,6 +481,21 @@ describe('every screen', () => {
     expect(serious).toEqual([])
   })
 
+  it('fits on a page of 400 pixels', async () => {
+    await page.setViewportSize({ width: 400, height: 800 })
+    const widths: [string, number][] = []
+    for (const hash of screens) {
+      await page.evaluate((hash) => {
+        location.hash = hash
+      }, hash)
+      await page.waitForSelector('main, .trouble')
+      await page.waitForFunction(() => !document.querySelector('.loading'))
+      widths.push([hash, await page.evaluate(() => document.documentElement.scrollWidth)])
+    }
+    faults = faults.filter((fault) => !fault.includes('404'))
+    expect(widths).toEqual(screens.map((hash) => [hash, 400]))
+  })
+
   it('is light or dark as the system is', async () => {
     const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
     await page.emulateMedia({ colorScheme: 'light' })
