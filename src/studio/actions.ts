@@ -5,6 +5,7 @@ import { messageText } from '../core/format/message-text.js'
 import { madeOf } from '../core/agent/made-of.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { awaitedCall } from '../core/run/awaited-call.js'
+import type { SessionMessage } from '../core/sessions/inbox/message.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { editedArguments } from '../core/run/edited-arguments.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
@@ -17,6 +18,8 @@ import { hasGaps } from './shown.js'
 export type AnyAgent = Pick<Agent, 'config' | 'fork'> & {
   /** What it wants as options depends on what its tools want as `context`. */
   resume(sessionId: string, options: never): Promise<AnyRun>
+  /** Reaches sessions that another process holds. */
+  tell?: Agent['tell']
 }
 
 /** What people do with sessions, by way of the agent; every refusal is a StatewrightError. */
@@ -62,7 +65,8 @@ export class Actions {
       case null:
       case 'RUNNING':
       case 'WAITING_FOR_TOOL':
-        if (this.#runs.has(id)) return ['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel']
+        if (this.#runs.has(id) || (isHeld && this.#canTell))
+          return ['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel']
         return isHeld ? [] : ['resume', 'cancel']
       default:
         return []
@@ -72,16 +76,33 @@ export class Actions {
   async answer(id: string, answer: Answer): Promise<Done> {
     const { standing } = (await this.#library.fold(id)).now
     const context = standing.run?.context
+    const isHeld = !this.#runs.get(id) && (await this.#library.row(id))?.holder != null
+    const isFar = isHeld && this.#canTell
     // Before anything is resumed: an answer that comes late must not set a run going.
-    this.#check(context, answer)
+    this.#check(context, answer, isFar)
     await this.#checkEdit(context, answer)
+    if (isFar && (await this.#told(await this.#ownId(id), answer))) return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumed(await this.#ownId(id)))
     // A run that was interrupted goes on by being brought back.
     if (answer.type !== 'resume' || run.state === 'PAUSED') say(run, answer)
     return { sessionId: id }
   }
 
-  #check(context: AgentContext | undefined, answer: Answer): void {
+  /** Whether somebody else has heard it, or will; false: nobody holds the session any more. */
+  async #told(id: string, answer: Answer): Promise<boolean> {
+    const receipt = await this.#mustHave().tell?.(id, messageOf(answer))
+    if (receipt?.status !== 'waiting') return receipt !== undefined
+    // It is heard first by whoever brings the run back.
+    await this.#resumed(id)
+    return true
+  }
+
+  get #canTell(): boolean {
+    const agent = this.#agent
+    return agent?.tell !== undefined && madeOf.get(agent)?.store?.inbox !== undefined
+  }
+
+  #check(context: AgentContext | undefined, answer: Answer, isFar: boolean): void {
     switch (answer.type) {
       case 'approve':
       case 'reject':
@@ -97,8 +118,8 @@ export class Actions {
         if (context?.state !== 'WAITING_FOR_INPUT' && !isOver(context)) return
         throw wrongState('there is nothing to resume', context)
       case 'pause':
-        if (context && this.#runs.has(context.sessionId) && !isOver(context)) return
-        throw wrongState('only a run of this process can be paused', context)
+        if (context && (isFar || this.#runs.has(context.sessionId)) && !isOver(context)) return
+        throw wrongState('only a run that some process works on can be paused', context)
       default:
         if (isOver(context)) throw wrongState('it has ended', context)
     }
@@ -193,6 +214,22 @@ function checkGaps(given: unknown, before: string, subject: string): void {
       "('[redacted]', '…') would be taken for what you mean: write that part out, or leave all as it is.",
     subject,
   )
+}
+
+/** The same for a run that another process has. */
+function messageOf(answer: Answer): SessionMessage {
+  switch (answer.type) {
+    case 'approve': {
+      const { arguments: editedInput, ...call } = answer
+      return editedInput === undefined ? call : { ...call, editedInput }
+    }
+    case 'tool_output':
+      return { ...answer, type: 'toolOutput' }
+    case 'reply':
+      return { type: 'reply', input: answer.text }
+    default:
+      return answer
+  }
 }
 
 function say(run: AnyRun, answer: Answer): void {

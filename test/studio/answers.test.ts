@@ -1,4 +1,4 @@
-import { memoryStore } from '../../src/index.js'
+import { defineTool, memoryStore } from '../../src/index.js'
 import type { EndView, MomentView, SessionsView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
@@ -268,6 +268,39 @@ test('a run of this process shows its text as it comes, without secrets, and can
   const rows = feed.messages.flatMap((message) => (message.type === 'rows' ? message.rows : []))
   expect(rows.map(({ seq }) => seq)).toEqual([1, 2, 3])
   await feed.heard('session', ({ row }) => row.standing === 'ended' && !row.isAttached)
+  await close()
+})
+
+test('a run that somebody else holds is told, and heard where it is', async () => {
+  const store = memoryStore()
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const slow = defineTool({
+    name: 'slow',
+    description: 'Takes its time.',
+    input: { type: 'object' },
+    execute: () => held,
+  })
+  const turns = [{ toolCalls: [{ name: 'slow', arguments: {} }] }, { text: 'Done.' }]
+  const { agent, close } = await rehearsedAgent(store, turns, { tools: [slow] })
+  // Not attached: as far as the studio knows, it could be in any process.
+  const run = agent.run('Go.', { session: 's' })
+  const visitor = await visit({ store, agent })
+  await until(() => run.state === 'WAITING_FOR_TOOL')
+  const { view, moment } = await visitor.get<EndView>(paths.end('s'))
+  expect(view.session).toMatchObject({ isAttached: false, standing: 'running' })
+  expect(moment?.actions).toEqual(['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel'])
+  const post = (answer: object) => visitor.post(paths.answers('s'), answer)
+  expect(await post({ type: 'steer', text: 'Be brief.' })).toEqual({ status: 200, sessionId: 's' })
+  expect(await post({ type: 'pause' })).toEqual({ status: 200, sessionId: 's' })
+  release()
+  await until(() => run.state === 'PAUSED')
+  expect(JSON.stringify(store.read('s'))).toContain('Be brief.')
+  expect(await post({ type: 'cancel', why: 'Enough.' })).toMatchObject({ status: 200 })
+  await until(() => store.get('s')?.summary?.state === 'CANCELLED')
+  expect(await post({ type: 'pause' })).toMatchObject({ status: 409, error: { code: 'wrong_state' } })
   await close()
 })
 
