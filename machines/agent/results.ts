@@ -52,6 +52,8 @@ export interface ToolResult {
   content: string
   /** What it looks at besides: pictures, sounds, documents. */
   media?: MediaPart[]
+  /** A model that is not known to take the media reads `content` alone. */
+  orWords?: true
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
   /** How long it ran; 0 when it never did. */

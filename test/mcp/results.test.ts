@@ -2,6 +2,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { JsonObject } from '../../machines/agent/json.js'
+import { ToolContent } from '../../src/core/tools/tool-content.js'
 import { failureOf, odd, use } from './support.js'
 
 describe('the result of a call', () => {
@@ -18,11 +19,16 @@ describe('the result of a call', () => {
       },
       'a\nb',
     ],
-    ['an image by type and size', { content: [png] }, '[image: image/png, 3 bytes]'],
+    [
+      'an image of a kind that models do not take by type and size',
+      { content: [{ ...png, mimeType: 'image/svg+xml' }] },
+      '[image: image/svg+xml, 3 bytes]',
+    ],
+    ['an image that is none', { content: [{ ...png, data: 'http://x' }] }, '[image: image/png, 6 bytes]'],
     [
       'sound by type and size, without the padding',
-      { content: [{ type: 'audio', mimeType: 'audio/wav', data: 'AAA=' }] },
-      '[audio: audio/wav, 2 bytes]',
+      { content: [{ type: 'audio', mimeType: 'audio/ogg', data: 'AAA=' }] },
+      '[audio: audio/ogg, 2 bytes]',
     ],
     [
       'a resource that is a text, whole',
@@ -43,11 +49,6 @@ describe('the result of a call', () => {
     ],
     ['structured content as it is', { content: [], structuredContent: { a: 1 } }, { a: 1 }],
     [
-      'structured content beside an image',
-      { content: [png], structuredContent: { a: 1 } },
-      '{"a":1}\n[image: image/png, 3 bytes]',
-    ],
-    [
       'the text and not the structured content, which says the same',
       { content: [{ type: 'text', text: 'one' }], structuredContent: { a: 1 } },
       'one',
@@ -67,6 +68,32 @@ describe('the result of a call', () => {
   ])('shows %s', async (_, result, expected) => {
     const server = await odd('results')
     expect(await use(server, 'results_answer', { result })).toEqual(expected)
+  })
+
+  it('has pictures, sound and documents for models that take them, and a line in words for each', async () => {
+    const server = await odd('results')
+    const content = [
+      png,
+      { type: 'audio', mimeType: 'audio/wav', data: 'AAA=' },
+      { type: 'resource', resource: { uri: 'file:///a.pdf', mimeType: 'application/pdf', blob: 'AA==' } },
+    ]
+    const result = await use(server, 'results_answer', { result: { content, structuredContent: { a: 1 } } })
+    if (!(result instanceof ToolContent)) throw new Error('It is more than words.')
+    expect(result.orWords).toBe(true)
+    expect(result.media).toEqual([
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+      { type: 'input_audio', input_audio: { data: 'AAA=', format: 'wav' } },
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==' } },
+    ])
+    expect(result.text.replaceAll(/#\w+/g, '#')).toBe(
+      [
+        '{"a":1}',
+        '[image: image/png, 3 bytes, #]',
+        '[audio: audio/wav, 2 bytes, #]',
+        '[resource: file:///a.pdf, application/pdf, 1 bytes]',
+        '[file: application/pdf, 1 bytes, #]',
+      ].join('\n'),
+    )
   })
 
   it.each<[string, JsonObject, string]>([

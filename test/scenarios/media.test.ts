@@ -294,6 +294,49 @@ describe('a model that does not take it', () => {
     expect(theatre.requests).toHaveLength(1)
   })
 
+  it.each<[what: string, name: string, media: MediaKind[] | undefined, seen: boolean]>([
+    ['is said to take none', 'gpt-4o', [], false],
+    ['takes other things', 'gpt-4o', ['audio'], false],
+    ['nobody knows', 'gpt-test', undefined, false],
+    ['is said to take them', 'gpt-test', ['image'], true],
+    ['is known to take them', 'gpt-4o', undefined, true],
+  ])('reads the words of a result that may be words, where it %s', async (_what, name, media, seen) => {
+    const theatre = await stage([call('screenshot'), call('screenshot'), text('Done.')], {}, 'loop')
+    const parts = [{ type: 'text' as const, text: 'The page:' }, picture]
+    const tools = [tool('screenshot', () => toolContent(parts, { orWords: true }), { readOnly: true })]
+    for (const make of [openaiChat, openaiResponses]) {
+      const model = make({
+        model: name,
+        baseURL: theatre.rehearsal.url,
+        apiKey: 'none',
+        ...(media && { media }),
+      })
+      const store = memoryStore()
+      const agent = createAgent({ model, tools, store })
+      const result = await agent.run('Go.', { session: 's' }).result
+      expect(result.state).toBe('COMPLETED')
+      // The transcript has it, whoever reads it later.
+      expect(JSON.stringify((await agent.replay('s')).messages)).toContain(url)
+      const asked = theatre.requests.slice(-3).map(({ sent: body }) => JSON.stringify(body))
+      expect(asked[2]?.includes(url)).toBe(seen)
+      expect(asked[2]).toMatch(/The page:.*\[image: image\/png, 8 bytes/)
+    }
+  })
+
+  it('reads them or looks at them, whichever of several models it is', async () => {
+    const theatre = await stage([call('screenshot'), { status: 503 }, text('Done.')])
+    const make = (name: string, media: MediaKind[]) =>
+      openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })
+    const model = firstOf([make('blind', []), make('seeing', ['image'])])
+    const tools = [tool('screenshot', () => toolContent([picture], { orWords: true }))]
+    expect(await createAgent({ model, tools }).run('Go.').result).toMatchObject({ state: 'COMPLETED' })
+    expect(theatre.requests.map(({ body }, at) => [body.model, sent(theatre, at).includes(url)])).toEqual([
+      ['blind', false],
+      ['blind', false],
+      ['seeing', true],
+    ])
+  })
+
   it('gives way to the next model that does', async () => {
     const theatre = await stage([text('A dot.')])
     const make = (name: string, media: MediaKind[]) =>

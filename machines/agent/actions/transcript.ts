@@ -143,7 +143,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
             ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
             : content,
         ...(media && { media }),
-        ...notes(status, call),
+        ...notes(call, status),
       },
     ]
   })
@@ -151,9 +151,13 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
 }
 
 /** What a provider asked is answered by its note: words alone never let anything run. */
-function notes(status: ResultStatus, { hosted }: BatchCall): Pick<ToolMessage, 'data'> {
-  if (status !== 'ok') return { data: { status } }
-  return hosted ? { data: { approved: true } } : {}
+function notes({ hosted, result }: BatchCall, status: ResultStatus): Pick<ToolMessage, 'data'> {
+  const data = {
+    ...(status !== 'ok' && { status }),
+    ...(status === 'ok' && hosted && { approved: true }),
+    ...(result?.media && result.orWords && { orWords: true }),
+  }
+  return Object.keys(data).length === 0 ? {} : { data }
 }
 
 const withheld = { status: 'blocked', content: withheldResult } as const

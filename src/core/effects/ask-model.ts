@@ -13,8 +13,13 @@ import type { Live } from '../live/live.js'
 import type { MeasuredRequest } from '../telemetry/telemetry.js'
 import { checkedFailure, checkedResponse } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
-import { ModelError, type ModelRequest, type ModelRequestOptions } from '../models/provider.js'
-import { refuseMedia } from '../models/result-media.js'
+import {
+  ModelError,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+} from '../models/provider.js'
+import { refuseMedia, withWordsInstead } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate.js'
 import { type AskedModel, Bill } from './bill.js'
 import { refuseUnknownPrice } from './refusals.js'
@@ -55,12 +60,13 @@ export interface Asking<Output> {
  */
 export async function askModel<Output>(
   { parts, live, context, abort }: AskScope,
-  { request, purpose, needsPrice, onSend, onDelta, onHosted, onAnother, heard, take }: Asking<Output>,
+  { request: given, purpose, needsPrice, onSend, onDelta, onHosted, onAnother, heard, take }: Asking<Output>,
 ): Promise<Output> {
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
   await live.flushed()
-  const idle = watchIdle(abort, config, request.stream, live.clock)
+  const idle = watchIdle(abort, config, given.stream, live.clock)
+  const request = asTaken(given, parts.model)
   const bill = new Bill(parts, request, context)
   live.asking = bill
   const { telemetry } = live
@@ -137,6 +143,12 @@ export async function askModel<Output>(
     idle.stop()
     if (live.asking === bill) live.asking = null
   }
+}
+
+/** Whoever chooses among models does this for each of them. */
+function asTaken(request: ModelRequest, model: ModelProvider): ModelRequest {
+  const messages = model.alternatives ? request.messages : withWordsInstead(request.messages, model)
+  return messages === request.messages ? request : { ...request, messages }
 }
 
 /** What providers have warned a run of: most say it with every request. */

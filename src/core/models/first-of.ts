@@ -10,7 +10,7 @@ import {
   type ModelRequestOptions,
   type StructuredOutputSupport,
 } from './provider.js'
-import { refuseMedia } from './result-media.js'
+import { refuseMedia, withWordsInstead } from './result-media.js'
 
 /** One of the models, and what its answers are marked with. */
 interface Candidate {
@@ -150,9 +150,10 @@ function ask(
   request: ModelRequest,
   options: ModelRequestOptions,
 ): Promise<ModelResponse> {
-  refuseMedia(request.messages, candidate.model)
+  const messages = withWordsInstead(request.messages, candidate.model)
+  refuseMedia(messages, candidate.model)
   return candidate.model.request(
-    { ...request, messages: request.messages.map((message) => asSentTo(candidate, message)) },
+    { ...request, messages: messages.map((message) => asSentTo(candidate, message)) },
     options,
   )
 }

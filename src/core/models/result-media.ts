@@ -1,4 +1,5 @@
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
+import { isKnownToTake } from './known-media.js'
 import { kindOfMedia, type MediaKind, mediaWords } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
 
@@ -42,6 +43,33 @@ function followerOf(last: ToolMessage, batch: readonly ToolMessage[]): UserMessa
   }
   followers.set(last, made)
   return made
+}
+
+/** What was made of results for models that do not take all that is in them. */
+const spoken = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
+
+/** The messages with the media of results that may be words where the model is not known to take them. */
+export function withWordsInstead(
+  messages: readonly Message[],
+  model: Pick<ModelProvider, 'media' | 'model'>,
+): readonly Message[] {
+  const isConcerned = (message: Message): message is ToolMessage =>
+    message.role === 'tool' && message.media !== undefined && message.data?.['orWords'] === true
+  if (!messages.some(isConcerned)) return messages
+  return messages.map((message) => (isConcerned(message) ? inWords(message, model) : message))
+}
+
+/** The same message for the same parts: providers know messages by identity. */
+function inWords(message: ToolMessage, model: Pick<ModelProvider, 'media' | 'model'>): ToolMessage {
+  const { media: all = [], ...words } = message
+  const media = all.filter((part) => isKnownToTake(model, kindOfMedia(part)))
+  if (media.length === all.length) return message
+  const made = spoken.get(message) ?? new Map<number, ToolMessage>()
+  spoken.set(message, made)
+  const key = all.reduce((bits, part) => bits * 2 + (media.includes(part) ? 1 : 0), 1)
+  const known = made.get(key) ?? { ...words, ...(media.length > 0 && { media }) }
+  made.set(key, known)
+  return known
 }
 
 /** @throws ModelError `unsupported_content`, before anything is sent, where the model is known not to take what there is. */

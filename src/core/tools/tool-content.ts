@@ -1,7 +1,8 @@
 import type { MediaPart } from '../../../machines/agent/messages.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
 import { UsageError } from '../base/errors.js'
 import { formatValue } from '../base/format-value.js'
-import { type InputPart, mediaWords, toContentPart } from '../models/media.js'
+import { type InputPart, mediaWords, payloadLength, toContentPart } from '../models/media.js'
 
 /** Characters of base64 that a result may have in its pictures, sounds and documents: 20 MB of them. */
 const mostMedia = 28 * 1024 * 1024
@@ -15,10 +16,13 @@ export class ToolContent {
   /** What is read by whoever reads texts alone. */
   readonly text: string
   readonly media: readonly MediaPart[]
+  /** A model that is not known to take the media reads the text alone. */
+  readonly orWords: boolean
 
-  constructor(text: string, media: readonly MediaPart[]) {
+  constructor(text: string, media: readonly MediaPart[], orWords = false) {
     this.text = text
     this.media = media
+    this.orWords = orWords
   }
 }
 
@@ -37,12 +41,18 @@ export class ToolContent {
  *   },
  * })
  *
+ * A model that does not take them is an error (`unsupported_content`). With `orWords` it reads the lines in words instead, and so
+ * does one of which nobody knows whether it takes them: say so with its option `media`.
+ *
  * @throws UsageError `invalid_input` for what is no part, and for more than 20 MB
  */
-export function toolContent(parts: readonly InputPart[]): ToolContent {
+export function toolContent(
+  parts: readonly InputPart[],
+  { orWords = false }: { orWords?: boolean } = {},
+): ToolContent {
   const read = parts.map((part, i) => toContentPart(part, `parts[${i}]`))
   const media = read.filter((part): part is MediaPart => part.type !== 'text')
-  const length = JSON.stringify(media).length
+  const length = media.reduce((sum, part) => sum + payloadLength(part), 0)
   if (length > mostMedia) {
     throw new UsageError(
       'invalid_input',
@@ -51,15 +61,19 @@ export function toolContent(parts: readonly InputPart[]): ToolContent {
     )
   }
   const words = read.map((part) => (part.type === 'text' ? part.text : mediaWords(part)))
-  return new ToolContent(words.join('\n'), media)
+  return new ToolContent(words.join('\n'), media, orWords)
 }
 
 /** What a tool returned, as the model gets it. Never throws. */
 export function formatResult(
   value: unknown,
   maxChars: number,
-): { content: string; truncated?: true; media?: MediaPart[] } {
+): Pick<ToolResult, 'content' | 'truncated' | 'media' | 'orWords'> {
   if (!(value instanceof ToolContent)) return formatValue(value, maxChars)
-  const { text, media } = value
-  return { ...formatValue(text, maxChars), ...(media.length > 0 && { media: [...media] }) }
+  const { text, media, orWords } = value
+  return {
+    ...formatValue(text, maxChars),
+    ...(media.length > 0 && { media: [...media] }),
+    ...(media.length > 0 && orWords && { orWords }),
+  }
 }

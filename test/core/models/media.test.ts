@@ -1,0 +1,42 @@
+import fc from 'fast-check'
+import { bytesOf, mediaWords, toBase64, toContentPart } from '../../../src/core/models/media.js'
+
+it('bytes become the base64 that everybody else makes of them', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 1, maxLength: 100 }), (bytes) => {
+      const text = toBase64(bytes)
+      expect(text).toBe(Buffer.from(bytes).toString('base64'))
+      expect(bytesOf(text)).toBe(bytes.length)
+    }),
+  )
+})
+
+const large = 'A'.repeat(300_000)
+
+it.each([
+  ['nothing', ''],
+  ['padding alone', '=='],
+  ['one letter too many', `${large}A`],
+  ['a letter of no such alphabet at its beginning', `*${large.slice(1)}`],
+  ['one at its end', `${large.slice(1)}*`],
+  ['padding at its beginning', `=${large.slice(1)}`],
+  ['too much padding', `${large.slice(3)}===`],
+  ['an address of this machine', 'file:///etc/passwd'],
+])('base64 is not %s', (_what, image) => {
+  expect(() => toContentPart({ type: 'image', image }, 'parts[0]')).toThrow(/^parts\[0\]/)
+})
+
+it.each([
+  'AAAA',
+  'AA==',
+  'AAA',
+  large,
+  `${large.slice(2)}==`,
+  `${'A'.repeat(65_536)}`,
+  `${'A'.repeat(65_540)}`,
+])('base64 is what has its letters and its length', (image) => {
+  const part = toContentPart({ type: 'image', image, mediaType: 'image/png' }, 'parts[0]')
+  if (part.type !== 'image_url') throw new Error('It is a picture.')
+  expect(part.image_url.url).toBe(`data:image/png;base64,${image}`)
+  expect(mediaWords(part)).toBe(mediaWords({ ...part }))
+})
