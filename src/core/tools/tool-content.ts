@@ -30,6 +30,9 @@ export class ToolContent {
  * A tool's result of texts, pictures, sounds and documents, for models that can look at them. Guards, shields and interfaces
  * read its texts, and of the rest a line in words; `tool_result` events and messages have the rest as `media`.
  *
+ * A model that does not take them is an error (`unsupported_content`). With `orWords` it reads the lines in words instead, and so
+ * does one of which nobody knows whether it takes them: say so with its option `media`.
+ *
  * @example
  * const screenshot = defineTool({
  *   name: 'screenshot',
@@ -40,9 +43,6 @@ export class ToolContent {
  *     return toolContent([{ type: 'text', text: 'The page:' }, { type: 'image', image, mediaType: 'image/png' }])
  *   },
  * })
- *
- * A model that does not take them is an error (`unsupported_content`). With `orWords` it reads the lines in words instead, and so
- * does one of which nobody knows whether it takes them: say so with its option `media`.
  *
  * @throws UsageError `invalid_input` for what is no part, and for more than 20 MB
  */
