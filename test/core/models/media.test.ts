@@ -26,17 +26,12 @@ it.each([
   expect(() => toContentPart({ type: 'image', image }, 'parts[0]')).toThrow(/^parts\[0\]/)
 })
 
-it.each([
-  'AAAA',
-  'AA==',
-  'AAA',
-  large,
-  `${large.slice(2)}==`,
-  `${'A'.repeat(65_536)}`,
-  `${'A'.repeat(65_540)}`,
-])('base64 is what has its letters and its length', (image) => {
-  const part = toContentPart({ type: 'image', image, mediaType: 'image/png' }, 'parts[0]')
-  if (part.type !== 'image_url') throw new Error('It is a picture.')
-  expect(part.image_url.url).toBe(`data:image/png;base64,${image}`)
-  expect(mediaWords(part)).toBe(mediaWords({ ...part }))
-})
+it.each(['AAAA', 'AA==', 'AAA', large, `${large.slice(2)}==`, 'A'.repeat(65_536), 'A'.repeat(65_540)])(
+  'base64 is what has its letters and its length',
+  (image) => {
+    const part = toContentPart({ type: 'image', image, mediaType: 'image/png' }, 'parts[0]')
+    if (part.type !== 'image_url') throw new Error('It is a picture.')
+    expect(part.image_url.url).toBe(`data:image/png;base64,${image}`)
+    expect(mediaWords(part)).toBe(mediaWords({ ...part }))
+  },
+)
