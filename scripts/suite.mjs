@@ -4,6 +4,11 @@ import { fileURLToPath } from 'node:url'
 
 /** Runs jest as `npm test` does, on these files and with these variables, and ends with its exit code. */
 export function runSuite(args, variables) {
+  process.exit(jestStatus(args, variables))
+}
+
+/** The same, where more follows. */
+export function jestStatus(args, variables) {
   const root = fileURLToPath(new URL('..', import.meta.url))
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
   const jest = join(root, 'node_modules/jest/bin/jest.js')
@@ -12,5 +17,5 @@ export function runSuite(args, variables) {
     stdio: 'inherit',
     env: { ...process.env, ...variables },
   })
-  process.exit(status ?? 1)
+  return status ?? 1
 }

@@ -15,6 +15,7 @@ import {
   outputOf,
   sourcesOf,
   userParts,
+  withoutNote,
 } from './parts.js'
 import { WordsFold } from './words-fold.js'
 
@@ -273,7 +274,7 @@ export class AnswerFold {
         return
       case 'tool': {
         const status = (message.data?.['status'] ?? 'ok') as ResultStatus
-        this.#result(message.tool_call_id, { ...message, status })
+        this.#result(message.tool_call_id, { ...message, content: withoutNote(message.content), status })
         return
       }
       case 'user':

@@ -94,18 +94,16 @@ async function say(
   return chatResponse(joined, { protocol })
 }
 
+const noStore = { headers: { 'cache-control': 'no-store' } }
+
 /** Of an answer that is under way the stream tells, from its beginning. */
 async function read(chats: Chats, sessionId: string, protocol: Protocol): Promise<Response> {
-  const { messages, pending, state } = (await chats.read(sessionId)) ?? {
-    messages: [],
-    pending: [],
-    state: null,
-  }
+  const stood = await chats.read(sessionId)
+  if (stood === null) return Response.json([], noStore)
+  const { messages, pending, approved, state } = stood
   const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
   const shown = isAtWork ? messages.slice(0, messages.findLastIndex(opensTurn) + 1) : messages
-  return Response.json(toUIMessages(shown, pending, { protocol }), {
-    headers: { 'cache-control': 'no-store' },
-  })
+  return Response.json(toUIMessages(shown, pending, { protocol, approved }), noStore)
 }
 
 function checked(options: ChatHandlerOptions): ChatHandlerOptions {

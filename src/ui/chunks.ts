@@ -97,6 +97,7 @@ type UserPart =
 type Invocation = { toolCallId: string; title?: string } & (
   | { state: 'input-available'; input: unknown }
   | { state: 'approval-requested'; input: unknown; approval: { id: string } }
+  | { state: 'approval-responded'; input: unknown; approval: { id: string; approved: true } }
   | { state: 'output-available'; input: unknown; output: unknown }
   | { state: 'output-error'; input: unknown; errorText: string }
   | { state: 'output-denied'; input: unknown; approval: { id: string; approved: false; reason?: string } }

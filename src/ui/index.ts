@@ -1,4 +1,4 @@
-/** The server's side of the AI SDK's `useChat`. Runs wherever there is `fetch`. */
+/** Agents behind pages: the server's side of the AI SDK's `useChat`, and events for pages of one's own. */
 export type { Authorize, Grant } from '../web/authorize.js'
 export type { ChatAgent } from '../web/chats.js'
 export type { OnError } from '../web/refused.js'
@@ -11,5 +11,7 @@ export type {
   UIMessageChunk,
   UIMessagePart,
 } from './chunks.js'
+export { eventStreamResponse, type EventStreamOptions } from './event-stream.js'
+export { foldTranscript, type Transcript, type TranscriptItem } from './fold-transcript.js'
 export { toUIMessageStream, uiMessageStreamResponse, type UIStreamOptions } from './stream.js'
 export { toUIMessages } from './ui-messages.js'

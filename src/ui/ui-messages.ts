@@ -4,7 +4,7 @@ import type { ResultStatus } from '../../machines/agent/results.js'
 import { approvalIdOf } from '../web/approval-id.js'
 import { answerIdOf, clientIdOf, isSteering } from '../web/turn.js'
 import type { Protocol, UIMessage, UIMessagePart } from './chunks.js'
-import { endingOf, filesOf, inputOf, outputOf, sourcesOf, userParts } from './parts.js'
+import { endingOf, filesOf, inputOf, outputOf, sourcesOf, userParts, withoutNote } from './parts.js'
 import { wordsOf } from './words-fold.js'
 
 /**
@@ -13,7 +13,7 @@ import { wordsOf } from './words-fold.js'
  * reload.
  *
  * `messages`: those of a result, of `agent.replay` or of a session; `pending`: of a result in WAITING_FOR_INPUT; `protocol`:
- * `'v6'` for the client of `ai` 6.
+ * `'v6'` for the client of `ai` 6; `approved`: ids of calls that somebody has let run while others still wait.
  *
  * @example
  * const { messages, run } = await agent.replay('ann')
@@ -22,7 +22,7 @@ import { wordsOf } from './words-fold.js'
 export function toUIMessages(
   messages: readonly Message[],
   pending: readonly PendingCall[] = [],
-  { protocol = 'v7' }: { protocol?: Protocol } = {},
+  { protocol = 'v7', approved = [] }: { protocol?: Protocol; approved?: readonly string[] } = {},
 ): UIMessage[] {
   const shown: UIMessage[] = []
   /** The message that answers the user's last one, once there is something in it. */
@@ -52,7 +52,9 @@ export function toUIMessages(
     }
   }
   const last = shown.at(-1)
-  if (last?.role === 'assistant') for (const call of pending) addQuestion(last.parts, call)
+  if (last?.role !== 'assistant') return shown
+  for (const call of pending) addQuestion(last.parts, call)
+  for (const callId of approved) addApproval(last.parts, callId)
   return shown
 }
 
@@ -74,7 +76,9 @@ function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
   }
 }
 
-function addResult(parts: UIMessagePart[], { tool_call_id: id, content, media, data }: ToolMessage): void {
+function addResult(parts: UIMessagePart[], message: ToolMessage): void {
+  const { tool_call_id: id, media, data } = message
+  const content = withoutNote(message.content)
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
   const asked = parts[at]
   if (!asked || !('toolCallId' in asked)) return
@@ -110,4 +114,15 @@ function addQuestion(parts: UIMessagePart[], call: PendingCall): void {
   }
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
   if (at >= 0) parts[at] = { type: `tool-${name}`, ...asked, approval }
+}
+
+function addApproval(parts: UIMessagePart[], toolCallId: string): void {
+  const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
+  const part = parts[at]
+  if (!part || !('toolCallId' in part) || part.state !== 'input-available') return
+  const approval = {
+    id: approvalIdOf({ callId: toolCallId, fingerprint: 'approved' }),
+    approved: true as const,
+  }
+  parts[at] = { ...part, state: 'approval-responded', approval }
 }

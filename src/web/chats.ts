@@ -35,6 +35,8 @@ export interface Said {
 export interface Conversation {
   messages: readonly Message[]
   pending: readonly PendingCall[]
+  /** Calls that somebody has let run while others still wait. */
+  approved: readonly string[]
   state: AgentState | null
 }
 
@@ -152,8 +154,10 @@ export class Chats {
   /** A session as it stands; null where there is none. */
   async read(sessionId: string): Promise<Conversation | null> {
     try {
-      const { messages, run } = await this.#agent.replay(sessionId)
-      return { messages, pending: run?.pending ?? [], state: run?.state ?? null }
+      const { messages, run, snapshot } = await this.#agent.replay(sessionId)
+      const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
+      const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
+      return { messages, pending: run?.pending ?? [], approved, state: run?.state ?? null }
     } catch (error) {
       if (isUnknown(error)) return null
       throw error

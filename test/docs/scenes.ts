@@ -122,6 +122,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.shown).toMatchObject([{ role: 'user' }, { role: 'assistant' }])
     },
   },
+  "docs/chat.md › A page of one's own": {
+    turns: [says('Nothing did.')],
+    shows: ['served', 'page'],
+    expect: ({ values }) => {
+      expect((values.served as Response).status).toBe(200)
+      expect(values.page).toMatchObject({ state: 'COMPLETED', items: [{}, { text: 'Nothing did.' }] })
+    },
+  },
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
     expect: ({ said }) => {

@@ -11,7 +11,8 @@ import {
 } from '../../src/ui/index.js'
 import { again, type Stage, stage, type StageOptions, until } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
-import { chunksOf, messageOf } from './client.js'
+import { chunksOf, messageOf, protocol as own } from './client.js'
+import { partsOf } from './parts.js'
 
 const done = text('Done.')
 
@@ -27,7 +28,7 @@ interface Seen {
 async function seen(
   turns: readonly Turn[],
   options: StageOptions = {},
-  protocol: Protocol = 'v6',
+  protocol: Protocol = own,
   {
     answer = approveAll,
     act,
@@ -56,18 +57,6 @@ function approveAll(run: Run, { pending = [] }: RunResult): void {
 const kinds = (chunks: readonly UIMessageChunk[]): string[] =>
   chunks.map(({ type }) => type).filter((type) => !['data-statewright', 'message-metadata'].includes(type))
 
-/** Parts of a message as both show them: without the state of a text, what is not kept, and what only the log knows. */
-function parts(message: { parts: readonly object[] } | undefined): object[] {
-  return (message?.parts ?? [])
-    .filter((part) => !/^data-(child|statewright)/.test((part as { type: string }).type))
-    .map((part) => {
-      const { state, approval: _, providerMetadata: _p, rawInput, ...rest } = part as Record<string, unknown>
-      const isText = rest['type'] === 'text' || rest['type'] === 'reasoning'
-      const known = isText ? { ...rest, id: undefined } : { ...rest, state, input: rawInput ?? rest['input'] }
-      return JSON.parse(JSON.stringify(known)) as object
-    })
-}
-
 const withheld = patternShield({ name: 'words', patterns: [/zebra/], action: 'redact', replacement: 'horse' })
 
 const searcher = (theatre: { agent: { asTool: Stage['agent']['asTool'] } }) =>
@@ -94,7 +83,7 @@ const scenarios: Record<string, () => Promise<Seen>> = {
   'an approval': () =>
     seen([call('pay', { to: 'Ann' }), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }),
   'a rejection': () =>
-    seen([call('pay'), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }, 'v6', {
+    seen([call('pay'), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }, own, {
       answer: (run, { pending = [] }) => pending.forEach((asked) => run.reject(asked, 'No.')),
     }),
   'a retry in the middle of a text': () => seen([text('Half of', { cutAfter: 1 }), text('Whole.')]),
@@ -111,16 +100,16 @@ const scenarios: Record<string, () => Promise<Seen>> = {
     seen([done], { memory: { retrieve: async () => [{ source: 'leave.md', text: '30 days.' }] } as never }),
 }
 
-describe('the client of ai 6 takes', () => {
+describe('the client takes', () => {
   it.each(Object.keys(scenarios))('%s, and shows the same after a reload', async (name) => {
     const { chunks, reloaded } = await (scenarios[name] as () => Promise<Seen>)()
     const message = await messageOf(chunks as never)
     const found = ['memory'].includes(name)
     expect(message?.id).toBe(reloaded[1]?.id ?? message?.id)
-    const shown = parts(message).filter(
+    const shown = partsOf(message).filter(
       (part) => !found || (part as { type: string }).type !== 'source-document',
     )
-    expect(shown).toEqual(parts(reloaded[1]))
+    expect(shown).toEqual(partsOf(reloaded[1]))
   })
 })
 
@@ -243,7 +232,7 @@ it('how a run ends is how the message does', async () => {
   expect((await end([done], {}, 'v7')).at(-1)).toEqual({ type: 'finish', finishReason: 'stop' })
   const theatre = await stage([text('Never', { hang: 1 })])
   const { run } = theatre.run()
-  const response = uiMessageStreamResponse(run, { protocol: 'v6' })
+  const response = uiMessageStreamResponse(run, { protocol: own })
   await theatre.arrival()
   run.cancel()
   expect((await chunksOf(response)).at(-1)).toMatchObject({ type: 'abort' })
@@ -280,7 +269,7 @@ it('a run that nobody looks at goes on, and a stream that is read late has all o
   await until(() => run.state === 'COMPLETED')
   const chunks: UIMessageChunk[] = []
   for await (const chunk of stream) chunks.push(chunk)
-  expect(parts(await messageOf(chunks as never))).toEqual(parts(toUIMessages(messages)[1]))
+  expect(partsOf(await messageOf(chunks as never))).toEqual(partsOf(toUIMessages(messages)[1]))
 })
 
 it('addresses that run something are no links', () => {

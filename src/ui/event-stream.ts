@@ -1,0 +1,99 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AnyRun } from '../web/live-runs.js'
+import { type FeedReader, RunFeed } from '../web/run-feed.js'
+import { type Frames, sseFrame, sseResponse } from '../web/sse.js'
+
+/**
+ * @example
+ * const options: EventStreamOptions = { lastEventId: '3f2a:17' } // request.headers.get('last-event-id')
+ */
+export interface EventStreamOptions {
+  /** What the page has had already, as its `EventSource` says it when it comes back. */
+  lastEventId?: string | null
+}
+
+const feeds = new WeakMap<AnyRun, RunFeed>()
+
+/**
+ * A run's events as they are, as server-sent events: each with its `id`, as JSON. They come up to the run's end, rests and
+ * all; a page that comes back with `Last-Event-ID` gets what it has missed, and 204 where that is nothing, so that it stops
+ * asking. Text that was missed comes in one piece. Take it right after `run()`: what was told before anybody asked is gone.
+ *
+ * In place of a run, any events: those of `agent.watch`, which begins where its option `after` says.
+ *
+ * @example
+ * const runs = new Map([['1', agent.run('What changed?')]])
+ * const handler = (request: Request): Response => {
+ *   const run = runs.get(new URL(request.url).searchParams.get('run') ?? '')
+ *   if (!run) return new Response(null, { status: 404 })
+ *   return eventStreamResponse(run, { lastEventId: request.headers.get('last-event-id') })
+ * }
+ */
+export function eventStreamResponse(
+  source: AnyRun | AsyncIterable<AgentEvent>,
+  { lastEventId }: EventStreamOptions = {},
+): Response {
+  if (!isRun(source)) return sseResponse(framesOf(source))
+  const feed = feeds.get(source) ?? follow(source)
+  const reader = feed.read(seqIn(source, lastEventId ?? null))
+  const first = reader.take()
+  if (first === null) return new Response(null, { status: 204 })
+  return sseResponse(framesFrom(reader, first))
+}
+
+function isRun(source: AnyRun | AsyncIterable<AgentEvent>): source is AnyRun {
+  return 'events$' in source
+}
+
+function follow(run: AnyRun): RunFeed {
+  const feed = new RunFeed()
+  feeds.set(run, feed)
+  run.events$.subscribe({
+    next: (event) => {
+      feed.push(event)
+    },
+    // It was refused, which is told by its one event.
+    error: () => {
+      feed.end()
+    },
+    complete: () => {
+      feed.end()
+    },
+  })
+  return feed
+}
+
+/** The number of an event of this run, by its id; the beginning for any other. */
+function seqIn(run: AnyRun, id: string | null): number | 'beginning' {
+  const seq = Number(/:(\d+)$/.exec(id ?? '')?.[1])
+  return id !== null && id.startsWith(run.id) && Number.isSafeInteger(seq) ? seq : 'beginning'
+}
+
+function framesFrom(reader: FeedReader, first: AgentEvent[]): Frames {
+  let events: AgentEvent[] | null = first
+  return {
+    next: async () => {
+      while (events !== null && events.length === 0) {
+        await reader.news()
+        events = reader.take()
+      }
+      if (events === null) return null
+      const frames = events.map(frameOf).join('')
+      events = reader.take()
+      return frames
+    },
+  }
+}
+
+function framesOf(source: AsyncIterable<AgentEvent>): Frames {
+  const events = source[Symbol.asyncIterator]()
+  return {
+    next: async () => {
+      const read = await events.next()
+      return read.done ? null : frameOf(read.value)
+    },
+    cancel: () => void events.return?.()?.catch(() => undefined),
+  }
+}
+
+const frameOf = (event: AgentEvent): string => sseFrame(event, event.id)

@@ -1,0 +1,171 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
+import type { AgentState, CallInQuestion, Reason } from '../../machines/agent/outcome.js'
+import type { ResultStatus } from '../../machines/agent/results.js'
+
+/**
+ * What a page shows of a run: plain JSON, and never changed in place.
+ *
+ * @example
+ * const { items, state }: Transcript = events.reduce(foldTranscript, undefined)
+ */
+export interface Transcript {
+  state: AgentState
+  reason: Reason | null
+  items: readonly TranscriptItem[]
+  /** The calls that wait for a person, as they were asked: send one back with the answer. */
+  questions: readonly CallInQuestion[]
+  /** USD and tokens of the run so far. */
+  usage?: { totalTokens: number; cost: number | null }
+  /** How it failed, in words. */
+  error?: string
+}
+
+/**
+ * One thing that was said, or done.
+ *
+ * @example
+ * const line = (item: TranscriptItem) => (item.type === 'call' ? `${item.name}: ${item.status}` : item.text)
+ */
+export type TranscriptItem =
+  | { type: 'user'; id: string; text: string; content: UserMessage['content'] }
+  /** `isOpen`: more of it comes. */
+  | { type: 'assistant'; id: string; text: string; reasoning: string; isOpen: boolean; media?: MediaPart[] }
+  | CallItem
+
+type CallItem = {
+  type: 'call'
+  id: string
+  name: string
+  /** JSON text. */
+  arguments: string
+  status: 'called' | ResultStatus
+  result?: string
+  media?: MediaPart[]
+  progress?: unknown
+  /** What its sub-agent says and does. */
+  child?: Transcript
+}
+
+const nothing: Transcript = { state: 'RUNNING', reason: null, items: [], questions: [] }
+
+/**
+ * What a page shows once it has heard of an event: give it what was shown before, undefined at the beginning. Text comes as
+ * it is streamed, and what a retry takes back is gone. Made for `reduce`, `useReducer` and their like; runs in browsers.
+ *
+ * @example
+ * let shown: Transcript | undefined
+ * run.events$.subscribe((event) => {
+ *   shown = foldTranscript(shown, event)
+ *   console.log(shown.items.length, shown.state)
+ * })
+ */
+export function foldTranscript(before: Transcript = nothing, event: AgentEvent): Transcript {
+  switch (event.type) {
+    case 'state_changed': {
+      const { to: state, reason } = event
+      return { ...before, state, reason, questions: state === 'WAITING_FOR_INPUT' ? before.questions : [] }
+    }
+    case 'user_message': {
+      const { id, content } = event.message
+      return withItem(before, id, () => ({ type: 'user', id, text: textOf(content), content }))
+    }
+    case 'stream_chunk': {
+      const after = withAnswer(before, event.stepId, ({ text, reasoning }) => ({
+        text: (event.reset ? '' : text) + event.text,
+        reasoning: (event.reset ? '' : reasoning) + (event.reasoning ?? ''),
+        isOpen: !event.finished,
+      }))
+      return event.finished ? withoutEmpty(after, event.stepId) : after
+    }
+    case 'assistant_message': {
+      const { content, refusal = '', reasoning = '', media } = event.message
+      const said = { text: content || refusal, reasoning, isOpen: false, ...(media && { media }) }
+      return withoutEmpty(
+        withAnswer(before, event.stepId, () => said),
+        event.stepId,
+      )
+    }
+    case 'tool_call': {
+      const { id, function: asked } = event.call
+      return { ...before, items: [...before.items, { type: 'call', id, ...asked, status: 'called' }] }
+    }
+    case 'tool_progress':
+      return withCall(before, event.callId, { progress: event.progress })
+    case 'tool_result': {
+      const { callId, status, content: result, media } = event
+      const questions = before.questions.filter((asked) => asked.callId !== callId)
+      return withCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
+    }
+    case 'child_event': {
+      const call = callIn(before, event.callId)
+      return call ? withCall(before, call.id, { child: foldTranscript(call.child, event.event) }) : before
+    }
+    case 'approval_requested': {
+      const { id: _i, runId: _r, seq: _s, at: _a, type: _t, ...question } = event
+      const others = before.questions.filter(({ callId }) => callId !== question.callId)
+      return { ...before, questions: [...others, question as CallInQuestion] }
+    }
+    case 'usage': {
+      const { totalTokens, cost } = event.run
+      return { ...before, usage: { totalTokens, cost } }
+    }
+    case 'error':
+      return { ...before, error: event.message }
+    default:
+      return before
+  }
+}
+
+type AnswerItem = Extract<TranscriptItem, { type: 'assistant' }>
+
+function withAnswer(
+  before: Transcript,
+  id: string,
+  change: (item: AnswerItem) => Partial<AnswerItem>,
+): Transcript {
+  return withItem(before, id, (item) => {
+    const answer: AnswerItem =
+      item?.type === 'assistant' ? item : { type: 'assistant', id, text: '', reasoning: '', isOpen: true }
+    return { ...answer, ...change(answer) }
+  })
+}
+
+/** The item of that id as it becomes; at the end where there is none. Most events are about the last. */
+function withItem(
+  before: Transcript,
+  id: string,
+  change: (item: TranscriptItem | undefined) => TranscriptItem,
+): Transcript {
+  const { items } = before
+  const at = items.findLastIndex((item) => item.type !== 'call' && item.id === id)
+  const changed = change(items[at])
+  return { ...before, items: at < 0 ? [...items, changed] : items.with(at, changed) }
+}
+
+/** An answer without words is none: it has called something, or come to nothing. */
+function withoutEmpty(before: Transcript, id: string): Transcript {
+  const isEmpty = (item: TranscriptItem): boolean =>
+    item.type === 'assistant' && item.id === id && item.text + item.reasoning === '' && !item.media
+  return before.items.some(isEmpty)
+    ? { ...before, items: before.items.filter((item) => !isEmpty(item)) }
+    : before
+}
+
+/** Ids of calls come again: the last one is meant. Of a sub-agent's sub-agent, the call in this transcript. */
+function callIn({ items }: Transcript, path: string): CallItem | undefined {
+  const isMeant = (item: TranscriptItem): item is CallItem =>
+    item.type === 'call' && (item.id === path || path.startsWith(`${item.id}/`))
+  return items.findLast(isMeant)
+}
+
+function withCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {
+  const at = before.items.findLastIndex((item) => item.type === 'call' && item.id === callId)
+  const call = before.items[at]
+  return call?.type === 'call' ? { ...before, items: before.items.with(at, { ...call, ...change }) } : before
+}
+
+function textOf(content: UserMessage['content']): string {
+  if (typeof content === 'string') return content
+  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}

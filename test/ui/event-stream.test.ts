@@ -1,0 +1,153 @@
+import type { AgentEvent } from '../../src/index.js'
+import { eventStreamResponse, foldTranscript, type Transcript } from '../../src/ui/index.js'
+import { again, type Stage, stage } from '../support/play.js'
+import { call, text, tool } from '../support/tools.js'
+
+interface Told {
+  id: string
+  event: AgentEvent
+}
+
+/** What an `EventSource` reads. */
+async function toldBy(response: Response, most = Infinity): Promise<Told[]> {
+  const told: Told[] = []
+  let buffered = ''
+  const reader = (response.body as ReadableStream<BufferSource>)
+    .pipeThrough(new TextDecoderStream())
+    .getReader()
+  while (told.length < most) {
+    const { done: isOver, value = '' } = await reader.read()
+    const frames = (buffered + value).split('\n\n')
+    buffered = frames.pop() ?? ''
+    for (const frame of frames) {
+      const [, id = '', data = ''] = /^id: (.*)\ndata: (.*)$/.exec(frame) ?? []
+      if (data !== '') told.push({ id, event: JSON.parse(data) as AgentEvent })
+    }
+    if (isOver) break
+  }
+  await reader.cancel()
+  return told
+}
+
+const fold = (events: readonly AgentEvent[]): Transcript | undefined =>
+  events.reduce<Transcript | undefined>(foldTranscript, undefined)
+
+/** A run that asks, is answered and ends. */
+async function asking(): Promise<Stage> {
+  const pay = tool('pay', () => 'paid', { needsApproval: true })
+  return stage([call('pay', { to: 'Ann' }, { text: 'Let me pay.' }), text('All is paid.')], {
+    tools: [pay],
+  })
+}
+
+it('tells every event as it is, over rests, to the end', async () => {
+  const play = (await asking()).run('Pay.')
+  const response = eventStreamResponse(play.run)
+  expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/)
+  const told = toldBy(response)
+  for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
+  await play.end(2)
+  const events = (await told).map(({ event }) => event)
+  expect(fold(events)).toEqual(fold(play.events))
+  expect(events.at(-1)).toEqual(play.events.at(-1))
+  expect((await told).map(({ id }) => id)).toEqual(events.map(({ id }) => id))
+})
+
+it('a page that comes back is told what it has missed, whenever that was, and in the end nothing', async () => {
+  const play = (await asking()).run('Pay.')
+  const first = toldBy(eventStreamResponse(play.run))
+  for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
+  await play.end(2)
+  await first
+  const whole = fold(play.events)
+  for (const [i, { id }] of play.events.entries()) {
+    const before = play.events.slice(0, i + 1)
+    const response = eventStreamResponse(play.run, { lastEventId: id })
+    const after = response.status === 204 ? [] : (await toldBy(response)).map(({ event }) => event)
+    expect(fold([...before, ...after])).toEqual(whole)
+    expect(response.status).toBe(i === play.events.length - 1 ? 204 : 200)
+  }
+  const foreign = await toldBy(eventStreamResponse(play.run, { lastEventId: 'another:3' }))
+  expect(fold(foreign.map(({ event }) => event))).toEqual(whole)
+})
+
+it('takes any events, and lets go of them with the page', async () => {
+  const play = (await asking()).run('Pay.')
+  await play.rest()
+  let isOpen = true
+  async function* some(): AsyncGenerator<AgentEvent> {
+    try {
+      yield* play.events
+      await new Promise(() => undefined)
+    } finally {
+      isOpen = false
+    }
+  }
+  const few = (async function* () {
+    yield* play.events.slice(0, 3)
+  })()
+  expect((await toldBy(eventStreamResponse(few))).map(({ event }) => event)).toEqual(play.events.slice(0, 3))
+  await toldBy(eventStreamResponse(some()), 2)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(isOpen).toBe(false)
+})
+
+describe('what a page shows', () => {
+  it('is what was said and done, with what waits', async () => {
+    const play = (await asking()).run('Pay.')
+    await play.rest()
+    expect(fold(play.events)).toMatchObject({
+      state: 'WAITING_FOR_INPUT',
+      items: [
+        { type: 'user', text: 'Pay.' },
+        { type: 'assistant', text: 'Let me pay.', isOpen: false },
+        { type: 'call', name: 'pay', status: 'called' },
+      ],
+      questions: [{ callId: 'call_1_1', name: 'pay', arguments: '{"to":"Ann"}' }],
+    })
+    for (const question of fold(play.events)?.questions ?? []) play.run.approve(question)
+    await play.end(2)
+    expect(fold(play.events)).toMatchObject({
+      state: 'COMPLETED',
+      items: [{}, {}, { status: 'ok', result: 'paid' }, { type: 'assistant', text: 'All is paid.' }],
+      questions: [],
+      usage: { totalTokens: expect.any(Number) },
+    })
+  })
+
+  it('takes back what a retry takes back, and changes nothing in place', async () => {
+    const theatre = await stage([text('Half of', { cutAfter: 1 }), text('Whole.')])
+    const play = theatre.run().skipBackOff()
+    await play.end(2)
+    const steps = play.events.reduce<Transcript[]>(
+      (all, event) => [...all, foldTranscript(all.at(-1), event)],
+      [],
+    )
+    const copies = steps.map((step) => JSON.stringify(step))
+    expect(steps.at(-1)?.items.at(-1)).toMatchObject({ text: 'Whole.', isOpen: false })
+    play.events.reduce<Transcript | undefined>(foldTranscript, undefined)
+    expect(steps.map((step) => JSON.stringify(step))).toEqual(copies)
+  })
+
+  it('has what sub-agents do under their calls, and how a run failed', async () => {
+    const child = await stage([call('look'), text('Found.')])
+    const worker = again(child, { tools: [tool('look', () => 'seen')] })
+    const research = worker.asTool({ name: 'research', description: 'Researches.', maxSteps: 5 })
+    const theatre = await stage([call('research', { task: 'Look.' }), { status: 400 }], { tools: [research] })
+    const play = theatre.run()
+    await play.run.result
+    expect(fold(play.events)).toMatchObject({
+      state: 'ERROR',
+      error: expect.any(String),
+      items: [
+        { type: 'user' },
+        {
+          type: 'call',
+          name: 'research',
+          status: 'ok',
+          child: { items: [{ type: 'user' }, { name: 'look', result: 'seen' }, { text: 'Found.' }] },
+        },
+      ],
+    })
+  })
+})

@@ -1,0 +1,20 @@
+/** Parts of a message as both the stream and the log show them. */
+export function partsOf(message: { parts: readonly object[] } | undefined): object[] {
+  return (message?.parts ?? []).filter(isInBoth).map((part) => {
+    const { state, approval: _, providerMetadata: _p, rawInput, ...rest } = part as Record<string, unknown>
+    const isText = rest['type'] === 'text' || rest['type'] === 'reasoning'
+    const known = isText ? { ...rest, id: undefined } : { ...rest, state, input: rawInput ?? rest['input'] }
+    return JSON.parse(JSON.stringify(known)) as object
+  })
+}
+
+/**
+ * What sub-agents did, what guards said and what memory found is not in the transcript; an attempt that came to nothing has
+ * begun a step; and what no shield has cleared when a run stops is a note there, and told by nobody.
+ */
+function isInBoth(part: object): boolean {
+  const { type, state, sourceId = '' } = part as { type: string; state?: string; sourceId?: string }
+  if (/^(data-(child|statewright)|step-start)/.test(type) || sourceId.includes('.found.')) return false
+  if (type === 'dynamic-tool') return state === 'approval-requested'
+  return !/Withheld: no shield has cleared/.test(JSON.stringify(part))
+}

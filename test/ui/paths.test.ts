@@ -1,0 +1,87 @@
+import type { UIMessage } from 'ai'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import { shownMessages } from '../../machines/agent/unscreened.js'
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import { replay, type ReplayPath } from '../../src/testing/index.js'
+import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
+import { opensTurn, type Turn, turnOf } from '../../src/web/turn.js'
+import { generatedPaths } from '../agui/paths.js'
+import { AgentHarness } from '../support/agent-harness/agent-harness.js'
+import { messageOf, protocol } from './client.js'
+import { partsOf } from './parts.js'
+
+// All of them: npm run test:chat.
+const paths =
+  process.env.STATEWRIGHT_SUITE === 'chat'
+    ? generatedPaths()
+    : generatedPaths('with result shields', 'interactive').filter((_, i) => i % 6 === 3)
+
+/**
+ * The live agent goes a path, and a page follows it from rest to rest. What the client makes of what it is told at each
+ * rest, with what it had before, is what the log says.
+ */
+async function follow(path: ReplayPath): Promise<void> {
+  const heard: AgentEvent[] = []
+  const harness = new AgentHarness(path.steps, (event) => heard.push(event))
+  const context = (): AgentContext => (harness.snapshot() as unknown as { context: AgentContext }).context
+  let turn: Turn | null = null
+  let message: UIMessage | undefined
+  const segment = async (): Promise<void> => {
+    const chunks: UIMessageChunk[] = []
+    const events = heard.splice(0)
+    // What is said at a rest opens an answer of its own.
+    const isAnew = events.some((event) => event.type === 'user_message' && opensTurn(event.message))
+    if (isAnew) message = undefined
+    const fold = new AnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false }, (chunk) =>
+      chunks.push(chunk),
+    )
+    for (const event of events) fold.take(event)
+    fold.end()
+    message = answered(await messageOf(chunks as never, message), answerableCalls(context()))
+    turn = turnOf(context())
+    const { state, calls } = context()
+    const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
+    const shown = toUIMessages(shownMessages(context()), answerableCalls(context()), {
+      protocol,
+      approved,
+    }).at(-1)
+    // A path may end in the middle of a batch, where shields have yet to speak; or before anything was answered.
+    if (state === 'RUNNING' || state === 'WAITING_FOR_TOOL' || shown?.role !== 'assistant') return
+    expect(partsOf(message)).toEqual(partsOf(shown))
+  }
+  const outcome = await replay(path, {
+    start: harness.start,
+    perform: harness.perform,
+    settled: async () => {
+      await harness.settled()
+      const { state } = context()
+      if (state === 'WAITING_FOR_INPUT' || state === 'PAUSED') await segment()
+    },
+    snapshot: harness.snapshot,
+    stop: async () => {
+      if (heard.length > 0) await segment()
+      await harness.stop()
+    },
+  })
+  if (!outcome.ok) throw new Error(JSON.stringify(outcome))
+}
+
+/** The client notes by itself what it has answered. */
+function answered(
+  message: UIMessage | undefined,
+  open: readonly { callId: string }[],
+): UIMessage | undefined {
+  const parts = message?.parts.map((part) => {
+    const isOpen = !('toolCallId' in part) || open.some(({ callId }) => callId === part.toolCallId)
+    const wasAsked = 'state' in part && part.state === 'approval-requested'
+    return wasAsked && !isOpen ? { ...part, state: 'approval-responded' } : part
+  })
+  return message && ({ ...message, parts } as UIMessage)
+}
+
+test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, path] as const))(
+  'a page of the AI SDK follows, %s',
+  (_, path) => follow(path),
+)
