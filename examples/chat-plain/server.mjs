@@ -1,0 +1,87 @@
+/**
+ * A chat in a page, without a build step: `index.html`, and this server. It asks before it books; reload the page in the
+ * middle of an answer, open it twice, or kill the server and start it again: the conversation goes on.
+ *
+ *   npm run chat    # from a clone. With OPENAI_API_KEY it asks a real model
+ */
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createRequestListener } from '@remix-run/node-fetch-server'
+import { createAgent, defineTool, openaiChat } from 'statewright'
+import { aguiHandler } from 'statewright/agui'
+import { startRehearsal } from 'statewright/rehearsal'
+import { fileStore } from 'statewright/stores/file'
+import { z } from 'zod'
+
+const {
+  OPENAI_API_KEY,
+  OPENAI_MODEL = 'gpt-5-mini',
+  CHAT_DIR = '.statewright/chat',
+  PORT = '3000',
+} = process.env
+
+const trains = [
+  { leaves: '8:02', arrives: '12:15', price: 39 },
+  { leaves: '9:32', arrives: '13:10', price: 59 },
+]
+
+const findTrains = defineTool({
+  name: 'find_trains',
+  description: 'The trains of a day, with their prices in EUR.',
+  input: z.object({ to: z.string() }),
+  readOnly: true,
+  execute: ({ to }) => ({ to, trains }),
+})
+
+const book = defineTool({
+  name: 'book',
+  description: 'Books a seat. Costs money.',
+  input: z.object({ to: z.string(), leaves: z.string(), price: z.number() }),
+  needsApproval: true,
+  execute: ({ to, leaves }) => `Booked: ${to}, ${leaves}, coach 7, seat 42.`,
+})
+
+/** What a model would say; with a key, this is not needed. */
+function rehearsed({ body: { messages } }) {
+  const last = messages.at(-1)
+  const pace = { chunkSize: 3, chunkDelayMs: 30 }
+  const says = (text, ...toolCalls) => ({ ...pace, text, ...(toolCalls.length > 0 && { toolCalls }) })
+  if (last.role !== 'tool') {
+    return {
+      ...says('I look what goes there tomorrow.', { name: 'find_trains', arguments: { to: 'Lisbon' } }),
+      reasoning: 'A place and a day are named. I need the timetable before I can offer anything.',
+    }
+  }
+  if (last.content.startsWith('Booked')) return says(`Done. ${last.content} Have a good journey!`)
+  if (!last.content.includes('trains'))
+    return says('Then I book nothing. Tell me what would suit you better.')
+  const offer =
+    'There are two: at 8:02 for 39 EUR, and at 9:32 for 59 EUR. The earlier one is cheaper, so I would take that.'
+  return says(offer, { name: 'book', arguments: { to: 'Lisbon', leaves: '8:02', price: 39 } })
+}
+
+async function rehearsal() {
+  const { url } = await startRehearsal({ scenario: { turns: [rehearsed], onExhausted: 'loop' } })
+  return openaiChat({ model: 'rehearsal', baseURL: url, apiKey: 'none' })
+}
+
+const agent = createAgent({
+  model: OPENAI_API_KEY ? openaiChat({ model: OPENAI_MODEL }) : await rehearsal(),
+  instructions: 'You help people to book trains. Look what goes before you offer anything.',
+  tools: [findTrains, book],
+  store: fileStore({ dir: CHAT_DIR }),
+})
+
+// Only this machine reaches it. A server for many says here whose conversations a request may see.
+const chat = aguiHandler({ agent, authorize: 'none' })
+
+const server = createServer(
+  createRequestListener(async (request) => {
+    if (new URL(request.url).pathname !== '/') return chat(request)
+    const page = await readFile(new URL('index.html', import.meta.url))
+    return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8' } })
+  }),
+)
+server.listen(Number(PORT), '127.0.0.1', () => {
+  console.log(`Open http://127.0.0.1:${server.address().port}`)
+})
