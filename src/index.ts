@@ -107,6 +107,7 @@ export {
 } from './core/run/or-throw.js'
 export type { AnswerOptions, CallReference } from './core/run/awaited-call.js'
 export type { Run } from './core/run/run.js'
+export type { WatchedEvent, WatchOptions } from './core/run/watch.js'
 export { restoreSession } from './core/sessions/restore-session.js'
 export { createSession, Session, type SessionMetadata, type StoredSession } from './core/sessions/session.js'
 export type { Tokenizer } from './core/context/tokenizer.js'

@@ -149,6 +149,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['result'],
     expect: completed('result'),
   },
+  'docs/control.md › Watch': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['lastEventId'],
+    expect: ({ values }) => {
+      expect(values.lastEventId).toMatch(/^\d+\.\d+$/)
+    },
+  },
   'docs/embedding.md › Embedding the machine': {
     turns: [says('Nothing.')],
     shows: ['actor'],

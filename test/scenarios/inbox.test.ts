@@ -2,7 +2,7 @@ import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import { createAgent, defineShield, defineTool, type SessionMessage, UsageError } from '../../src/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
-import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import type { Lease, SessionStore } from '../../src/core/sessions/store/store.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import { distant } from '../support/distant.js'
 import { ManualModel, call as callOf, settled } from '../support/manual-model.js'
@@ -446,6 +446,43 @@ describe('a session that another connection to the store holds', () => {
     expect(asked).toEqual([])
     await here.close()
     await there.close()
+    await place.remove()
+  })
+
+  it('is kept by one heartbeat for all sessions of a process', async () => {
+    const place = filePlace()
+    const kept = place.open()
+    const beats: string[][] = []
+    const store: SessionStore = {
+      ...kept,
+      renew: () => {
+        throw new Error('One by one.')
+      },
+      renewAll: (leases, ttlMs) => {
+        beats.push(leases.map(({ sessionId }) => sessionId))
+        return (kept.renewAll?.(leases, ttlMs) ?? []) as Lease[]
+      },
+    }
+    const clock = new SimulatedClock()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store, clock })
+    const runs = ['a', 'b', 'c'].map((session) => agent.run('Go.', { session }))
+    await until(() => model.attempts.length === 3)
+    for (let n = 0; n < 3; n += 1) {
+      clock.increment(10_000)
+      await settled()
+    }
+    expect(beats).toEqual([
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'],
+    ])
+    for (const run of runs) run.cancel()
+    await Promise.all(runs.map((run) => run.result))
+    clock.increment(60_000)
+    await settled()
+    expect(beats).toHaveLength(3)
+    await kept.close()
     await place.remove()
   })
 

@@ -2,6 +2,24 @@ import { asked, failure, record, records, refusal, type Subject } from './suppor
 
 export function describeLease(subject: Subject): void {
   describe('a lease', () => {
+    test('is renewed with many others, and those that are lost are told apart', async () => {
+      const { store } = subject
+      if (!store.renewAll) return
+      const leases = []
+      for (const id of ['c', 'a', 'b']) leases.push(await store.acquire(id, { holder: 'me', ttlMs: 100 }))
+      const [c, , b] = leases
+      if (!b || !c) throw new Error('no leases')
+      await store.release(b)
+      subject.time += 60
+      expect(await store.renewAll(leases, 100)).toEqual(
+        leases.filter((lease) => lease !== b).map((lease) => ({ ...lease, expiresAt: subject.time + 100 })),
+      )
+      subject.time += 60
+      await store.append(c, [record(1)])
+      await refusal('session_busy', () => store.acquire('a', asked))
+      expect(await store.renewAll([], 100)).toEqual([])
+    })
+
     test('is given to one writer, and others are told who that is', async () => {
       await subject.store.acquire('s', { holder: 'run 4f2a', ttlMs: 1000 })
       const error = await refusal('session_busy', () => subject.store.acquire('s', asked))

@@ -27,6 +27,7 @@ import type { RunInput } from '../sessions/history.js'
 import type { Journal } from '../sessions/journal.js'
 import type { AgentMachine } from '../live/journaled.js'
 import type { Run } from '../run/run.js'
+import type { WatchedEvent, WatchOptions } from '../run/watch.js'
 import type { Session } from '../sessions/session.js'
 import type { RunAttachment } from '../run/with-attachments.js'
 
@@ -184,6 +185,20 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @throws {StoreError} `unknown_session`, …
    */
   tell(sessionId: string, message: SessionMessage): Promise<Receipt>
+  /**
+   * The events of a session of the store, from any process: from its log, as it grows, and where this process runs the
+   * session also what is told live, streamed text above all. It begins with the first record, or after `after`, and ends
+   * at the next rest unless `until` says otherwise. Who comes in the middle of an answer gets one chunk with all of it so
+   * far (`reset`). A reader that is slow gets every event of the log, and of what is told live the first thousand that wait.
+   *
+   * @example
+   * const show = async (id: string, lastEventId?: string) => {
+   *   for await (const event of agent.watch(id, { after: lastEventId ?? 0 })) console.log(event.id, event.type)
+   * }
+   * @throws {UsageError} `no_store`, `invalid_option`
+   * @throws {StoreError} `unknown_session`, `corrupt_log`, …, with the first event that is asked for
+   */
+  watch(sessionId: string, options?: WatchOptions): AsyncIterable<WatchedEvent<Tools>>
   /**
    * A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing.
    *

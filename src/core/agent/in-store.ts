@@ -3,6 +3,7 @@ import type { AgentParts } from '../live/parts.js'
 import { storeOrThrow } from '../sessions/refusals.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
+import type { WatchedEvent, WatchOptions } from '../run/watch.js'
 import type { Agent } from './agent-options.js'
 
 const loadSessions = lazily(() => import('../sessions/log/index.js'))
@@ -12,12 +13,23 @@ const loadEdits = lazily(() => import('../run/edit-fork.js'))
 
 /** Only those who speak to a session from elsewhere need it. */
 const loadTell = lazily(() => import('../run/tell.js'))
+const loadWatch = lazily(() => import('../run/watch.js'))
+
+async function* watched(
+  store: SessionStore,
+  { clock }: AgentParts,
+  sessionId: string,
+  options?: WatchOptions,
+): AsyncGenerator<WatchedEvent, void> {
+  const { watchSession } = await loadWatch()
+  yield* watchSession({ store, clock }, sessionId, options)
+}
 
 /** What an agent does with sessions of its store without running them. */
 export function inStore(
   store: SessionStore | undefined,
   parts: AgentParts,
-): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell'> {
+): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell' | 'watch'> {
   return {
     replay: async (sessionId, { to } = {}) => {
       const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
@@ -36,6 +48,7 @@ export function inStore(
       const { editFork } = await loadEdits()
       return fork(kept, id, seq, parts.clock, (standing) => editFork(parts, standing, edit, context))
     },
+    watch: (sessionId, options) => watched(storeOrThrow(store), parts, sessionId, options),
     tell: async (sessionId, message) => {
       const kept = storeOrThrow(store)
       const { tell } = await loadTell()

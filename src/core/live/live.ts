@@ -203,6 +203,13 @@ export class Live {
     return this.#stream
   }
 
+  /** What of the present answer has been shown. */
+  get answer(): { stepId: string; attempt: number; text: string } | null {
+    return (
+      this.#stream && { stepId: this.#stream.stepId, attempt: this.#stream.attempt, text: this.#stream.text }
+    )
+  }
+
   /** The answer is cleared: what of it has not been shown yet is shown. What should not have been is taken back. */
   showCleared(text: string): void {
     const shown = this.#stream?.text ?? ''

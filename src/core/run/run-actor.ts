@@ -41,6 +41,11 @@ export class RunActor {
     return this.#actor?.getSnapshot()
   }
 
+  /** What of the present answer has been shown. */
+  get answer(): { stepId: string; attempt: number; text: string } | null {
+    return (this.#actor && liveOf(this.#actor)?.answer) ?? null
+  }
+
   /** The run as it stands once it has heard what it was told: a second answer is one, however slow the store. */
   get ahead(): AgentSnapshot | undefined {
     const actor = this.#actor

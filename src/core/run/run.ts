@@ -14,7 +14,7 @@ import { formatResult } from '../tools/tool-content.js'
 import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
-import { hearInbox } from './hear-inbox.js'
+import { joinSession } from './join-session.js'
 import type { Clock } from '../base/clock.js'
 import { frozen } from '../base/freeze.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
@@ -289,7 +289,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
         broken: (error) => this.#refuseRun(error),
       },
     )
-    hearInbox(from.log, this.#actor, (event) => this.#send(event))
+    joinSession(from.log, { runId: this.id, actor: this.#actor, hub: this.#hub }, (event) =>
+      this.#send(event),
+    )
   }
 
   #begin(): void {

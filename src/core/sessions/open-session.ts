@@ -5,7 +5,8 @@ import type { AgentDefinition } from './definition.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, releaseLease } from './log/lease.js'
-import { leaseMs, SessionLog } from './log/session-log.js'
+import { leaseMs } from './log/heartbeat.js'
+import { SessionLog } from './log/session-log.js'
 import { type Standing, standingAfter } from './standing.js'
 
 export interface OpenSessionOptions {

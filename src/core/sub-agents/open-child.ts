@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
 import { openSession } from '../sessions/open-session.js'
-import { leaseMs } from '../sessions/log/session-log.js'
+import { leaseMs } from '../sessions/log/heartbeat.js'
 import { emptySession } from '../sessions/session-state.js'
 import { machineStateOf, toldBefore } from '../sessions/standing.js'
 import type { SessionStore } from '../sessions/store/store.js'

@@ -91,6 +91,12 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
       return { ...lease, expiresAt }
     },
 
+    renewAll: (leases, ttlMs) =>
+      write((sql) => {
+        const expiresAt = expiryOf(now(), ttlMs)
+        return leases.filter((lease) => sql.renew(lease, expiresAt)).map((lease) => ({ ...lease, expiresAt }))
+      }),
+
     release(lease) {
       return write((sql) => {
         const isOurs = sql.release(lease)

@@ -122,6 +122,19 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       return { ...lease, expiresAt: Number(row.expires_at) }
     },
 
+    async renewAll(leases, ttlMs) {
+      const values = [leases.map(({ sessionId }) => sessionId), time(), leases.map(({ token }) => token)]
+      const rows = await query<{ token: string; expires_at: string }>(sql.renewAll, [
+        ...values,
+        expiryOf(0, ttlMs),
+      ])
+      const until = new Map(rows.map(({ token, expires_at }) => [token, Number(expires_at)]))
+      return leases.flatMap((lease) => {
+        const expiresAt = until.get(lease.token)
+        return expiresAt === undefined ? [] : [{ ...lease, expiresAt }]
+      })
+    },
+
     async release({ sessionId, token }) {
       const [row] = await query<{ inbox: string }>(sql.release, [sessionId, token])
       return { inbox: Number(row?.inbox ?? 0) }

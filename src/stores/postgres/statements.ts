@@ -33,6 +33,16 @@ export function statements(schema: string) {
     renew: `
       UPDATE ${sessions} SET expires_at = ${expiry('$4')} WHERE id = $1 AND token = $3 RETURNING expires_at`,
 
+    /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in one order, whoever else locks several. */
+    renewAll: `
+      WITH kept AS (
+        SELECT s.id FROM ${sessions} s
+        JOIN unnest($1::text[], $3::text[]) AS asked (id, token) ON s.id = asked.id AND s.token = asked.token
+        ORDER BY s.id FOR UPDATE OF s
+      )
+      UPDATE ${sessions} s SET expires_at = ${expiry('$4')} FROM kept
+      WHERE s.id = kept.id RETURNING s.token, s.expires_at`,
+
     /** $1 session, $2 token. A session without records is forgotten. */
     release: `
       WITH forgotten AS (DELETE FROM ${sessions} WHERE id = $1 AND token = $2 AND head = 0)

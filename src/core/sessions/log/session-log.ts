@@ -6,14 +6,13 @@ import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/st
 import { StoreError } from '../store/store-error.js'
 import type { AgentDefinition } from '../definition.js'
 import type { Inboxed } from '../store/inbox.js'
+import { heartbeatOf, type LeaseHolder, leaseMs } from './heartbeat.js'
+import { nobodyPresent, type Presence } from './presence.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, machineStateOf, type Standing } from '../standing.js'
 import { summaryOf } from '../summary.js'
-
-/** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
-export const leaseMs = 30_000
 
 /**
  * A snapshot is taken when so many characters have come since the last one, and a quarter of its size: reading a log
@@ -43,7 +42,7 @@ export class SessionLog implements Journal {
   readonly sessionId: string
   /** What people and programs have left for the session, wherever they are. */
   readonly inbox: InboxReader
-  readonly #store: SessionStore
+  readonly store: SessionStore
   readonly #clock: Clock
   readonly #holder: string
   readonly #name: string | undefined
@@ -56,7 +55,8 @@ export class SessionLog implements Journal {
   #isHeld = true
   /** True from a rest until the next entry: an answer can come while the rest is still being written. */
   #mayRelease = false
-  #timer: unknown
+  readonly #heartbeat: ReturnType<typeof heartbeatOf>
+  readonly #beats: LeaseHolder
   #head: number
   /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
   #last: { seq: number; check: string }
@@ -72,16 +72,23 @@ export class SessionLog implements Journal {
   /** The write that is under way; the next one begins after it. */
   #writing: Promise<void> | undefined
   #failure: StoreError | undefined
+  #presence = nobodyPresent
   #onFailure = (_failure: StoreError): void => undefined
   #told = (): number | undefined => undefined
   #link: string | null
 
   constructor({ store, lease, standing, clock, holder, name, definition }: SessionLogParts) {
     this.sessionId = lease.sessionId
-    this.#store = store
+    this.store = store
     this.#clock = clock
     this.#lease = lease
     this.#renewedAt = clock.now()
+    this.#heartbeat = heartbeatOf(store, clock)
+    this.#beats = {
+      lease: () => this.#lease,
+      renewed: (renewed) => this.#renewed(renewed),
+      failed: (kept, error) => this.#notRenewed(kept, error),
+    }
     this.#holder = holder
     this.#name = standing.name ?? name
     this.#beginner = definition
@@ -98,7 +105,7 @@ export class SessionLog implements Journal {
     })
     this.inbox.hold()
     this.#link = standing.link
-    this.#keep()
+    this.#heartbeat.add(this.#beats)
   }
 
   /** True between a rest and what wakes the run: anybody may write to the session. */
@@ -109,6 +116,12 @@ export class SessionLog implements Journal {
   /** The number of the last record, written or about to be. */
   get head(): number {
     return this.#head
+  }
+
+  /** Told of what becomes of the log from now on. */
+  onPresence(presence: Presence): void {
+    this.#presence = presence
+    if (this.#isHeld) presence.held()
   }
 
   /** Told at most once, when something could not be written: nothing is written from then on. */
@@ -248,7 +261,7 @@ export class SessionLog implements Journal {
   wake(): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
     try {
-      const lease = acquireLease(this.#store, this.sessionId, { holder: this.#holder, ttlMs: leaseMs })
+      const lease = acquireLease(this.store, this.sessionId, { holder: this.#holder, ttlMs: leaseMs })
       return lease instanceof Promise ? this.#takeLater(lease) : this.#take(lease)
     } catch (error) {
       return Promise.reject(this.#fail(error))
@@ -265,7 +278,7 @@ export class SessionLog implements Journal {
 
   #take(lease: Lease): Promise<void> | undefined {
     this.#hold(lease)
-    const end = this.#store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
+    const end = this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
     if (end instanceof Promise) return end.then((records) => this.#checkNothingNew(records))
     this.#checkNothingNew(end)
     return undefined
@@ -308,7 +321,7 @@ export class SessionLog implements Journal {
     const end = records.at(-1)
     if (end) this.#last = { seq: end.seq, check: end.check }
     const settled = this.inbox.settling()
-    const answer = this.#store.append(this.#lease, records, summary)
+    const answer = this.store.append(this.#lease, records, summary)
     if (answer instanceof Promise) return answer.then((told) => this.#written(settled, told))
     this.#written(settled, answer)
     return undefined
@@ -317,6 +330,7 @@ export class SessionLog implements Journal {
   #written(settled: number[], told: Inboxed | void): void {
     this.inbox.durable(settled)
     this.inbox.heard(told)
+    this.#presence.written()
   }
 
   /** A process that has slept for long may still be the only one that wants the session. */
@@ -325,7 +339,7 @@ export class SessionLog implements Journal {
   }
 
   #renewAndWrite(): Promise<void> | undefined {
-    const lease = this.#store.renew(this.#lease, leaseMs)
+    const lease = this.store.renew(this.#lease, leaseMs)
     if (!(lease instanceof Promise)) {
       this.#hold(lease)
       return this.#write()
@@ -339,45 +353,32 @@ export class SessionLog implements Journal {
   #hold(lease: Lease): void {
     this.#lease = lease
     this.#renewedAt = this.#clock.now()
+    if (!this.#isHeld) this.#presence.held()
     this.#isHeld = true
     this.inbox.hold()
-    this.#keep()
+    this.#heartbeat.add(this.#beats)
   }
 
-  /** Renews the lease for as long as it is held: a tool may take hours in which nothing is written. */
-  #keep(): void {
-    this.#clock.clearTimeout(this.#timer)
-    this.#timer = this.#clock.setTimeout(() => {
-      void this.#renewInTime()
-    }, leaseMs / 3)
-    // A lease is no reason for a process to stay.
-    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+  /** Another lease may have come in between, after a rest. */
+  #renewed(lease: Lease): void {
+    if (this.#isHeld && this.#lease.token === lease.token) this.#hold(lease)
   }
 
-  async #renewInTime(): Promise<void> {
-    if (!this.#isHeld || this.#failure) return
-    const { token } = this.#lease
-    // A rest may have come in between, and another lease after it.
-    const isOurs = () => this.#isHeld && this.#lease.token === token
-    try {
-      const lease = await this.#store.renew(this.#lease, leaseMs)
-      if (isOurs()) this.#hold(lease)
-    } catch (error) {
-      if (!isOurs()) return
-      const isOver = this.#clock.now() - this.#renewedAt >= leaseMs
-      const isLost = error instanceof StoreError && error.code === 'lease_lost'
-      // While the lease lasts, a store that is away for a moment costs nothing.
-      if (isLost || isOver) this.#fail(error)
-      else this.#keep()
-    }
+  #notRenewed({ token }: Lease, error: unknown): void {
+    if (!this.#isHeld || this.#lease.token !== token) return
+    const isOver = this.#clock.now() - this.#renewedAt >= leaseMs
+    const isLost = error instanceof StoreError && error.code === 'lease_lost'
+    // While the lease lasts, a store that is away for a moment costs nothing.
+    if (isLost || isOver) this.#fail(error)
   }
 
   #release(): Promise<void> | undefined {
     if (!this.#isHeld) return undefined
     this.#isHeld = false
-    this.#clock.clearTimeout(this.#timer)
+    this.#heartbeat.remove(this.#beats)
     this.inbox.letGo()
-    return releaseLease(this.#store, this.#lease, (told) => this.inbox.heard(told))
+    this.#presence.released()
+    return releaseLease(this.store, this.#lease, (told) => this.inbox.heard(told))
   }
 
   #fail(error: unknown): StoreError {

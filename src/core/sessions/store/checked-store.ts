@@ -61,6 +61,9 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
     close: () => store.close(),
   }
   const { inbox } = store
+  if (store.renewAll) {
+    limitedStore.renewAll = (leases, ttlMs) => limited('renewAll', store.renewAll?.(leases, ttlMs) ?? [])
+  }
   if (inbox) {
     limitedStore = {
       ...limitedStore,

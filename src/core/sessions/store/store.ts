@@ -157,6 +157,15 @@ export interface SessionStore {
    */
   renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
   /**
+   * The same for many leases at once: those that are still the latest, with when they run out now; the others are lost. A
+   * store without it is asked for one after the other.
+   *
+   * @example
+   * const store = memoryStore()
+   * const kept = (await store.renewAll?.([await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })], 30_000)) ?? []
+   */
+  renewAll?(leases: readonly Lease[], ttlMs: number): MaybePromise<Lease[]>
+  /**
    * Gives the session free. A lease that is lost already is no error.
    *
    * @example
@@ -225,7 +234,10 @@ export interface SessionStore {
  * const { token } = store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
  */
 export type SyncSessionStore = {
-  [Method in Exclude<keyof SessionStore, 'inbox'>]: (
+  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll'>]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
-} & { readonly inbox: SyncSessionInbox }
+} & {
+  readonly inbox: SyncSessionInbox
+  renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
+}

@@ -3,23 +3,27 @@ import { describeError } from '../base/describe-error.js'
 import { readMessage } from '../sessions/inbox/message.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { refuseUnfit } from './fits.js'
-import type { RunActor } from './run-actor.js'
+import { type RunAtWork, showSession } from './live-sessions.js'
 
 /**
- * What is left in the session's inbox is said to the run, in order. What comes too late is taken out of it, and a `warning`
+ * A run and the session that it is written to: others of this process can listen to it, and what is left in the session's
+ * inbox is said to it, in order. What comes too late is taken out of it, and a `warning`
  * tells of it: two pages may have answered the same question.
  */
-export function hearInbox(
+export function joinSession(
   log: SessionLog | undefined,
-  actor: RunActor,
+  run: RunAtWork,
   send: (event: PublicEvent) => void,
 ): void {
-  log?.inbox.onMessage(({ message, text }) => {
+  if (!log) return
+  const { actor } = run
+  showSession(log, run)
+  log.inbox.onMessage(({ message, text }) => {
     const event = readMessage(text)
     try {
-      const run = actor.ahead
-      if (event === null || run === undefined) return log.inbox.refuse(message)
-      refuseUnfit(event, run, log.sessionId)
+      const standing = actor.ahead
+      if (event === null || standing === undefined) return log.inbox.refuse(message)
+      refuseUnfit(event, standing, log.sessionId)
       send({ ...event, inbox: message })
     } catch (error) {
       log.inbox.refuse(message)

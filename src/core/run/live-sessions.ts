@@ -1,0 +1,90 @@
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
+import { originOf } from '../sessions/store/checked-store.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { EventHub } from './event-hub.js'
+import type { RunActor } from './run-actor.js'
+
+/** What of an answer has been shown so far. */
+export interface AnswerSoFar {
+  stepId: string
+  attempt: number
+  text: string
+}
+
+/** A session that is at work in this process. */
+export interface LiveSession {
+  readonly runId: string
+  answer(): AnswerSoFar | null
+  listen(hear: (event: AgentEvent) => void): () => void
+}
+
+/** The sessions of one store that are at work in this process, and whoever follows one, be it here or not. */
+class LiveSessions {
+  readonly #live = new Map<string, LiveSession>()
+  readonly #followers = new Map<string, Set<() => void>>()
+
+  get(sessionId: string): LiveSession | undefined {
+    return this.#live.get(sessionId)
+  }
+
+  enter(sessionId: string, session: LiveSession): void {
+    this.#live.set(sessionId, session)
+    this.changed(sessionId)
+  }
+
+  leave(sessionId: string, session: LiveSession): void {
+    if (this.#live.get(sessionId) === session) this.#live.delete(sessionId)
+    this.changed(sessionId)
+  }
+
+  /** Its log has grown, or it has come or gone. */
+  changed(sessionId: string): void {
+    for (const follow of this.#followers.get(sessionId) ?? []) follow()
+  }
+
+  follow(sessionId: string, listener: () => void): () => void {
+    const followers = this.#followers.get(sessionId) ?? new Set()
+    this.#followers.set(sessionId, followers.add(listener))
+    return () => {
+      followers.delete(listener)
+      if (followers.size === 0 && this.#followers.get(sessionId) === followers)
+        this.#followers.delete(sessionId)
+    }
+  }
+}
+
+const known = new WeakMap<SessionStore, LiveSessions>()
+
+export function liveSessionsOf(store: SessionStore): LiveSessions {
+  const origin = originOf(store)
+  const sessions = known.get(origin) ?? new LiveSessions()
+  known.set(origin, sessions)
+  return sessions
+}
+
+/** A run, as whoever joins it to its session knows it. */
+export interface RunAtWork {
+  runId: string
+  actor: RunActor
+  hub: EventHub
+}
+
+/** While its session is held here, others of this process can listen to a run. */
+export function showSession(log: SessionLog, { runId, actor, hub }: RunAtWork): void {
+  const { sessionId } = log
+  const sessions = liveSessionsOf(log.store)
+  const session: LiveSession = {
+    runId,
+    answer: () => actor.answer,
+    listen: (hear) => {
+      const subscription = hub.events$.subscribe({ next: hear, error: () => undefined })
+      return () => subscription.unsubscribe()
+    },
+  }
+  log.onPresence({
+    held: () => sessions.enter(sessionId, session),
+    written: () => sessions.changed(sessionId),
+    released: () => sessions.leave(sessionId, session),
+  })
+}

@@ -1,0 +1,47 @@
+import { createActor, initialTransition, transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { Announcement } from '../../../machines/agent/announcements.js'
+import { apply, before, type FoldedRun, type Folding, type Standing } from '../sessions/standing.js'
+import type { LogRecord } from '../sessions/store/store.js'
+
+/** What records announce: the machine is pure, so folding its events tells what it told then. */
+export class LoggedEvents {
+  readonly #id: string
+  #standing: Standing | undefined
+  #told: Announcement[] = []
+
+  constructor(sessionId: string) {
+    this.#id = sessionId
+  }
+
+  /** The number of the last record. */
+  get head(): number {
+    return this.#standing?.head ?? 0
+  }
+
+  get run(): FoldedRun | null {
+    return this.#standing?.run ?? null
+  }
+
+  /** One record more, and what it announces. */
+  take(record: LogRecord): readonly Announcement[] {
+    this.#standing ??= before([record])
+    this.#told = []
+    apply(this.#standing, record, this.#id, this.#folding)
+    return this.#told
+  }
+
+  readonly #folding: Folding = {
+    start: (input) => this.#note(initialTransition(agentMachine, input)),
+    step: (run, event) => this.#note(transition(agentMachine, run, event)),
+    revive: (state) =>
+      createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
+  }
+
+  #note([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {
+    for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
+      if (type === 'xstate.emit') this.#told.push((params as { event: Announcement }).event)
+    }
+    return run
+  }
+}

@@ -1,0 +1,93 @@
+import type { Clock } from '../../base/clock.js'
+import { originOf } from '../store/checked-store.js'
+import { lost } from '../store/refusals.js'
+import type { Lease, SessionStore } from '../store/store.js'
+
+/** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
+export const leaseMs = 30_000
+
+/** Whoever holds a lease for as long as it works: a tool may take hours in which nothing is written. */
+export interface LeaseHolder {
+  lease(): Lease
+  renewed(lease: Lease): void
+  /** `lease`: the one that could not be renewed; another may be held by now. */
+  failed(lease: Lease, error: unknown): void
+}
+
+/** One heartbeat for all leases that a process holds in a store: with one question, where the store takes one. */
+class Heartbeat {
+  readonly #store: SessionStore
+  readonly #clock: Clock
+  readonly #holders = new Set<LeaseHolder>()
+  #timer: unknown
+
+  constructor(store: SessionStore, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  add(holder: LeaseHolder): void {
+    this.#holders.add(holder)
+    this.#plan()
+  }
+
+  remove(holder: LeaseHolder): void {
+    this.#holders.delete(holder)
+    if (this.#holders.size > 0) return
+    this.#clock.clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #plan(): void {
+    if (this.#timer !== undefined || this.#holders.size === 0) return
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined
+      this.#plan()
+      void this.#beat()
+    }, leaseMs / 3)
+    // A lease is no reason for a process to stay.
+    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+  }
+
+  async #beat(): Promise<void> {
+    const held = Array.from(this.#holders, (holder) => ({ holder, lease: holder.lease() }))
+    if (!this.#store.renewAll) {
+      await Promise.all(held.map((one) => this.#renew(one)))
+      return
+    }
+    try {
+      const renewed = await this.#store.renewAll(
+        held.map(({ lease }) => lease),
+        leaseMs,
+      )
+      const byToken = new Map(renewed.map((lease) => [lease.token, lease]))
+      for (const { holder, lease } of held) {
+        const kept = byToken.get(lease.token)
+        if (kept) holder.renewed(kept)
+        else holder.failed(lease, lost(lease))
+      }
+    } catch (error) {
+      for (const { holder, lease } of held) holder.failed(lease, error)
+    }
+  }
+
+  async #renew({ holder, lease }: { holder: LeaseHolder; lease: Lease }): Promise<void> {
+    try {
+      holder.renewed(await this.#store.renew(lease, leaseMs))
+    } catch (error) {
+      holder.failed(lease, error)
+    }
+  }
+}
+
+const known = new WeakMap<SessionStore, Map<Clock, Heartbeat>>()
+
+/** That of the leases whose time goes by this clock. */
+export function heartbeatOf(store: SessionStore, clock: Clock): Heartbeat {
+  const origin = originOf(store)
+  const byClock = known.get(origin) ?? new Map<Clock, Heartbeat>()
+  known.set(origin, byClock)
+  const heartbeat = byClock.get(clock) ?? new Heartbeat(store, clock)
+  byClock.set(clock, heartbeat)
+  return heartbeat
+}
