@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fromPromise, setup, toPromise, type AnyActorRef } from 'xstate'
 import { z } from 'zod'
@@ -177,6 +178,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toContain('Nothing did.')
     },
   },
+  'docs/express.md › Express': {
+    turns: [says('Hello, Ann.'), says('Hello again.')],
+    instead: { 'app.listen(3000)': 'app.listen(0)' },
+    shows: ['agent'],
+    expect: ({ values }) => servesBoth(values.server as Server),
+  },
   'docs/guardrails.md › Guardrails': {},
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],
@@ -188,6 +195,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/guardrails.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/guardrails.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/hono.md › Hono': {
+    turns: [says('Hello, Ann.'), says('Hello again.')],
+    instead: { 'port: 3000': 'port: 0' },
+    shows: ['agent'],
+    expect: ({ values }) => servesBoth(values.server as Server),
+  },
   'docs/mcp.md › Tools of MCP servers (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],
     instead: throughNode,
@@ -266,6 +279,27 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) => {
       expect(values.broken).toEqual([])
     },
+  },
+  'docs/next.md › Next': {
+    turns: [says('Hello, Ann.')],
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      const { GET, POST } = values as Record<string, (request: Request) => Promise<Response>>
+      const asked = new Request(
+        'http://next.test/api/chat',
+        said('c1', { parts: [{ type: 'text', text: 'Hi.' }] }),
+      )
+      expect(await (await POST?.(asked))?.text()).toContain('Hello, Ann.')
+      const headers = { 'x-user': 'ann' }
+      const kept = await GET?.(new Request('http://next.test/api/chat/c1', { headers }))
+      expect(await kept?.json()).toHaveLength(2)
+    },
+  },
+  'docs/node-http.md › node:http': {
+    turns: [says('Hello, Ann.'), says('Hello again.')],
+    instead: { 'server.listen(3000)': 'server.listen(0)' },
+    shows: ['agent'],
+    expect: ({ values }) => servesBoth(values.server as Server),
   },
   'docs/rehearsals.md › Rehearsals': {
     shows: ['rehearsal', 'model'],
@@ -543,4 +577,30 @@ async function payTool() {
 
 async function ask(agent: unknown): Promise<RunResult> {
   return (agent as { run(input: string): { result: Promise<RunResult> } }).run('Go.').result
+}
+
+function said(id: string, words: object): RequestInit {
+  return {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-user': 'ann' },
+    body: JSON.stringify({ id, threadId: id, runId: 'r1', messages: [{ id: 'u1', role: 'user', ...words }] }),
+  }
+}
+
+/** Chats and AG-UI over a real connection, for those who may. */
+async function servesBoth(server: Server): Promise<void> {
+  if (!server.listening) await once(server, 'listening')
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`
+  const answerTo = async (path: string, words: object): Promise<string> =>
+    (await fetch(base + path, said('c1', words))).text()
+  try {
+    expect(await answerTo('/chat', { parts: [{ type: 'text', text: 'Hi.' }] })).toContain('Hello, Ann.')
+    const again = said('c2', { content: 'Hi.' })
+    expect(await (await fetch(`${base}/agui`, again)).text()).toContain('RUN_FINISHED')
+    expect((await fetch(`${base}/chat/c1`)).status).toBe(401)
+    expect((await fetch(`${base}/agui/c2`, { headers: { 'x-user': 'ann' } })).status).toBe(200)
+  } finally {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
 }
