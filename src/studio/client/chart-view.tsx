@@ -119,12 +119,12 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     picture.move(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
     const [state] = row?.to ?? []
     const frame = box.current
-    if (state === undefined || !frame) return
+    // All of the overview is there, but on a small page, where it is as wide as its words need.
+    if (state === undefined || !frame || (picture.isOverview && !small.matches)) return
     const [around, at] = [frame.getBoundingClientRect(), picture.boxOf(state)]
     if (!at) return
     frame.scrollBy({
       left: at.left + at.width / 2 - around.left - around.width / 2,
-      // All of the overview's height is there, and of its width as much as a small page has.
       top: picture.isOverview ? 0 : at.top + at.height / 2 - around.top - around.height / 2,
       behavior: ms > 0 ? 'smooth' : 'instant',
     })
@@ -139,6 +139,8 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
   }
   return <div class={picture.isOverview ? 'picture fits' : 'picture'} ref={box} onClick={click} />
 }
+
+const small = matchMedia('(max-width: 1020px)')
 
 /** The smallest sheet that shows a state. */
 function sheetOf(chart: ChartView, state: string | undefined): ChartView['sheets'][number] | undefined {

@@ -1,7 +1,19 @@
 import * as z from 'zod'
 import { damage } from '../../studio/rehearsed.js'
-import { createAgent, defineTool, memoryStore, openaiChat, type SessionStore } from '../../../src/index.js'
-import { type Scenario, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
+import {
+  createAgent,
+  defineTool,
+  memoryStore,
+  openaiChat,
+  type Run,
+  type SessionStore,
+} from '../../../src/index.js'
+import {
+  type RehearsalOptions,
+  type Scenario,
+  startRehearsal,
+  type Turn,
+} from '../../../src/rehearsal/index.js'
 import { exportSession } from '../../../src/studio/export-session.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 
@@ -18,6 +30,8 @@ export interface Stage {
   paid: () => readonly number[]
   /** Plays a further session. */
   play: (session: string, words: string, turns: readonly Turn[]) => Promise<unknown>
+  /** Begins so many sessions at once, `live-0` and so on, attached to the studio. */
+  begin: (count: number, turns: readonly Turn[]) => Promise<Run[]>
   /** Lets the store go away, and come back. */
   setAway: (isAway: boolean) => void
   /** A session as one file. */
@@ -98,9 +112,9 @@ export async function openStage({ records = 60 }: { records?: number } = {}): Pr
       execute: ({ word }) => (word === 'html' ? hostile : `Nothing about ${word}.`),
     }),
   ]
-  const agentOf = async (turns: readonly Turn[]) => {
+  const agentOf = async (turns: readonly Turn[], options: Pick<RehearsalOptions, 'conversation'> = {}) => {
     const scenario: Scenario = { turns: [...turns] }
-    const rehearsal = await startRehearsal({ scenario })
+    const rehearsal = await startRehearsal({ scenario, ...options })
     played.push(rehearsal)
     const model = openaiChat({ model: 'gpt-5-mini', baseURL: rehearsal.url, provider: 'openai' })
     const expert = createAgent({ model, store })
@@ -159,6 +173,17 @@ export async function openStage({ records = 60 }: { records?: number } = {}): Pr
     studio,
     paid: () => paid,
     play,
+    begin: async (count, turns) => {
+      // Each of them plays the turns from the first.
+      const conversation = ({ messages }: { messages: readonly unknown[] }) =>
+        JSON.stringify(messages.slice(0, 2))
+      const agent = await agentOf(turns, { conversation })
+      const runs = Array.from({ length: count }, (_, i) =>
+        agent.run(`Look up what number ${i} says.`, { session: `live-${i}` }),
+      )
+      for (const run of runs) studio.attach(run)
+      return runs as unknown as Run[]
+    },
     setAway,
     exported: (session) => exportSession(store, session),
     close: async () => {

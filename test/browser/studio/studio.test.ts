@@ -112,6 +112,43 @@ describe('the list of sessions', () => {
   })
 })
 
+describe('fifty runs at once', () => {
+  it('are shown as they go, put into the page at most once a frame', async () => {
+    const turns = Array.from({ length: 4 }, (_, at) => ({
+      text: 'Word by word.',
+      chunkSize: 4,
+      chunkDelayMs: 5,
+      toolCalls: [{ id: `c${at}`, name: 'look_up', arguments: { word: `${at}` } }],
+    }))
+    await page.evaluate(() => {
+      const seen = { frames: 0, changes: 0 }
+      const count = (): void => {
+        seen.frames += 1
+        requestAnimationFrame(count)
+      }
+      requestAnimationFrame(count)
+      new MutationObserver(() => {
+        seen.changes += 1
+      }).observe(document.querySelector('.sessions') ?? document.body, { childList: true, subtree: true })
+      Object.assign(globalThis, { seen })
+    })
+    const runs = await stage.begin(50, [...turns, { text: 'That was it.' }])
+    await page.waitForSelector('.group-running')
+    const results = await Promise.all(runs.map(({ result }) => result))
+    expect(new Set(results.map(({ state, error }) => `${state} ${error?.message ?? ''}`))).toEqual(
+      new Set(['COMPLETED ']),
+    )
+    await page.waitForSelector('.group-running', { state: 'detached' })
+    expect(await page.locator('.session:has-text("live-")').count()).toBe(50)
+    const { frames, changes } = await page.evaluate(
+      () => (globalThis as unknown as { seen: { frames: number; changes: number } }).seen,
+    )
+    expect(changes).toBeGreaterThan(1)
+    // One that comes at the end may belong to a frame that is still to come.
+    expect(changes).toBeLessThanOrEqual(frames + 1)
+  })
+})
+
 describe('a run', () => {
   it.each(['expenses', 'paid', 'stuck'])('of %s is lit at every record as it stood then', async (session) => {
     const { rows } = await get<SessionView>(paths.session(session))
