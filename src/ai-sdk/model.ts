@@ -1,3 +1,4 @@
+import { describeError } from '../core/base/describe-error.js'
 import { ConfigError } from '../core/base/errors.js'
 
 /**
@@ -50,7 +51,7 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
   }
   if (typeof model !== 'object' || model === null)
     throw invalid('invalid_model', `it must be a language model of the AI SDK, but is ${String(model)}.`)
-  const given: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = { ...methodsOf(model) }
+  const given: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = readable(model)
   if (given['then'] !== undefined)
     throw invalid('invalid_model', 'this is a promise of a model: await it first.')
   const { specificationVersion: version, provider, modelId, doGenerate, doStream } = given
@@ -83,6 +84,19 @@ export function checkModel(model: unknown): asserts model is AiSdkModel {
   )
 }
 
+/** @throws ConfigError for an object that cannot even be looked at */
+function readable(model: object): Record<string, unknown> {
+  try {
+    return methodsOf(model)
+  } catch (cause) {
+    throw invalid(
+      'invalid_model',
+      `this object cannot be read (${describeError(cause)}). Pass the model as its provider package makes it: languageModel(anthropic('claude-…')).`,
+      cause,
+    )
+  }
+}
+
 /** What is asked about, also where a class keeps it on its prototype. */
 function methodsOf(model: object): Record<string, unknown> {
   const keys = ['specificationVersion', 'provider', 'modelId', 'doGenerate', 'doStream', 'then']
@@ -97,6 +111,6 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? `'${value}'` : typeof value
 }
 
-function invalid(code: string, what: string): ConfigError {
-  return new ConfigError(code, `languageModel: ${what}`, 'model')
+function invalid(code: string, what: string, cause?: unknown): ConfigError {
+  return new ConfigError(code, `languageModel: ${what}`, 'model', cause === undefined ? undefined : { cause })
 }

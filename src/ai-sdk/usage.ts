@@ -56,10 +56,11 @@ function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
   const [input, output] = [count(usage.inputTokens), count(usage.outputTokens)]
   const cachedInputTokens = count(usage.cachedInputTokens)
   const { anthropic, bedrock } = asObject(metadata) ?? {}
-  const leavesOut = /anthropic|bedrock/.test(provider)
+  const isPart = includesCached(input, cachedInputTokens, asObject(anthropic)?.usage)
+  const leavesOut = /anthropic|bedrock/.test(provider) && !isPart
   const written =
     asObject(anthropic)?.cacheCreationInputTokens ?? asObject(asObject(bedrock)?.usage)?.cacheWriteInputTokens
-  const cacheWriteTokens = leavesOut ? count(written) : 0
+  const cacheWriteTokens = leavesOut || isPart ? count(written) : 0
   const inputTokens = leavesOut ? input + cachedInputTokens + cacheWriteTokens : input
   const apart = leavesOut ? 0 : Math.max(0, count(usage.totalTokens) - input - output)
   return whole({
@@ -69,6 +70,12 @@ function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
     cacheWriteTokens,
     reasoningTokens: count(usage.reasoningTokens),
   })
+}
+
+/** Whether a package, or what wraps its model, has put the cached tokens in already: what the provider itself said tells. */
+function includesCached(input: number, cached: number, said: unknown): boolean {
+  const own = asObject(said)?.input_tokens
+  return typeof own === 'number' && cached > 0 && input >= own + cached
 }
 
 function whole(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {

@@ -229,3 +229,30 @@ describe('the limit of tools', () => {
     expect((await run.result).state).toBe('CANCELLED')
   })
 })
+
+it('a server that falls silent behind its finish reason has given its answer, which is not asked for and paid twice', async () => {
+  const finish = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`
+  const spent = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } })}\n\n`
+  await using server = await serve((response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(piece({ content: 'Hi.' }) + finish + spent)
+    // Signs of life are nothing of the answer.
+    const comments = setInterval(() => response.write(comment), 100)
+    response.on('close', () => clearInterval(comments))
+  })
+  const overNode = openaiChat({ model: 'm', baseURL: server.baseURL, apiKey: 'none' })
+  const overFetch = openaiChat({
+    model: 'm',
+    baseURL: server.baseURL,
+    apiKey: 'none',
+    fetch: (...request) => fetch(...request),
+  })
+  const results = await Promise.all(
+    [overNode, overFetch].map((model) => createAgent({ model, streamIdleMs: 30_000 }).run('Go.').result),
+  )
+  for (const result of results) {
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Hi.', steps: 1 })
+    expect(result.usage).toMatchObject({ totalTokens: 5, estimated: false })
+  }
+  expect(server.requests).toHaveLength(2)
+})

@@ -31,6 +31,16 @@ const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
     'invalid_model',
     /e-1 \('mine'\) is of another kind/,
   ],
+  [
+    'what cannot be read',
+    new Proxy(whole, {
+      get: () => {
+        throw new Error('Hands off.')
+      },
+    }),
+    'invalid_model',
+    /cannot be read \(Hands off\.\)\. Pass the model as its provider package makes it/,
+  ],
   ['one without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider and modelId/],
 ]
 

@@ -16,6 +16,8 @@ export interface Fold {
   readonly progress: number
   /** Whether the answer has announced its end: what comes now is no part of it. */
   readonly ended: boolean
+  /** Whether nothing of it is missing, though something may follow: the usage, `[DONE]`. */
+  readonly finished: boolean
   /**
    * Takes one parsed piece of a stream, or a document (`whole`: it is all that comes); returns what it adds to the shown
    * answer. Whatever is neither adds nothing.

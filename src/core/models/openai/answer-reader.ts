@@ -22,6 +22,8 @@ export interface ReadAnswerOptions {
 export interface AnswerReader {
   /** Whether the provider has announced the end: what comes now is no part of the answer. */
   readonly ended: boolean
+  /** Whether nothing is missing of it: what may still come is not waited for long. */
+  readonly finished: boolean
   /** Takes the next piece of the body. @throws ModelError for errors in it, the signal's reason when it aborts. */
   push(text: string): void
   /** The answer, when nothing more comes. @throws like push */
@@ -40,6 +42,9 @@ export function createAnswerReader(url: string, options: ReadAnswerOptions): Ans
   return {
     get ended() {
       return body.ended
+    },
+    get finished() {
+      return fold.finished
     },
     push(text) {
       const before = body.progress

@@ -110,6 +110,10 @@ export function createFold(): Fold {
     // It goes on until `[DONE]`: the usage may come behind the finish reason.
     ended: false,
 
+    get finished() {
+      return finishReason !== null && !lost
+    },
+
     flush: () => add(think.flush()),
 
     partial: () => ({ text, usage }),

@@ -6,6 +6,9 @@ export const maxResponseLength = 64 * 1024 * 1024
 /** How long a connection may take to close after `[DONE]`, in milliseconds, before it is given up. */
 export const closingMs = 1000
 
+/** How long the usage and `[DONE]` may take after the finish reason, in milliseconds: then the answer is taken as it is. */
+export const trailingMs = 1000
+
 export function refuseTooLarge(length: number): void {
   if (length <= maxResponseLength) return
   throw new ModelError({

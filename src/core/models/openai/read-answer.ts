@@ -1,6 +1,6 @@
 import type { ModelResponse } from '../../../../machines/agent/response.js'
 import { createAnswerReader, type ReadAnswerOptions } from './answer-reader.js'
-import { closingMs } from './limits.js'
+import { closingMs, trailingMs } from './limits.js'
 
 /**
  * Reads the answer that fetch has brought.
@@ -16,9 +16,12 @@ export async function readAnswer(
   const reader = response.body.getReader()
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
+  let trailing: ReturnType<typeof setTimeout> | undefined
   try {
     const decoder = new TextDecoder()
     while (!answer.ended) {
+      // Some servers fall silent before they say that they have done.
+      if (answer.finished) trailing ??= setTimeout(cancel, trailingMs)
       const { done, value } = await reader.read()
       // A cancelled reader ends like a finished one.
       signal.throwIfAborted()
@@ -33,6 +36,7 @@ export async function readAnswer(
     if (!signal.aborted) cancel()
     throw answer.failure(error)
   } finally {
+    clearTimeout(trailing)
     signal.removeEventListener('abort', cancel)
   }
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
 import { createAnswerReader, type ReadAnswerOptions } from './answer-reader.js'
-import { closingMs } from './limits.js'
+import { closingMs, trailingMs } from './limits.js'
 import type { NodeHttp } from './node-http.js'
 
 /** The body of a response, decompressed. An unknown coding stays as it is. */
@@ -59,6 +59,14 @@ export function readStream(
         fail(error)
       }
     }
+    let trailing: ReturnType<typeof setTimeout> | undefined
+    /** Some servers fall silent before they say that they have done. */
+    const awaitRest = (): void => {
+      trailing ??= setTimeout(() => {
+        finish()
+        stream.destroy()
+      }, trailingMs)
+    }
     stream.setEncoding('utf8')
     stream.on('data', (text: string) => {
       // What comes after the end is read all the same: so the connection can be used again.
@@ -69,13 +77,15 @@ export function readStream(
         fail(error)
         return
       }
-      if (!answer.ended) return
-      finish()
-      closeSoon(stream)
+      if (answer.ended) {
+        finish()
+        closeSoon(stream)
+      } else if (answer.finished) awaitRest()
     })
     stream.on('end', finish)
     stream.on('error', (error) => fail(new Error('terminated', { cause: error })))
     stream.on('close', () => {
+      clearTimeout(trailing)
       if (!settled) fail(new Error('premature close'))
     })
   })

@@ -94,6 +94,10 @@ export function createResponsesFold(from: string): Fold {
       return ending !== null
     },
 
+    get finished() {
+      return ending !== null
+    },
+
     push(value, whole = false) {
       const event = asObject(value)
       if (event === null) return noDelta
