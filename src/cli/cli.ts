@@ -9,6 +9,7 @@ import { runCommand } from './commands/run.js'
 import { sessionsCommands } from './commands/sessions/index.js'
 import { statelyCommand } from './commands/stately.js'
 import { studioCommand } from './commands/studio.js'
+import { tellCommand } from './commands/tell.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { commandHelp, globalHelp, groupHelp } from './help.js'
 import { inCommands } from './in-commands.js'
@@ -20,6 +21,7 @@ import { watchOutput } from './watch-output.js'
 const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
   resumeCommand,
+  tellCommand,
   sessionsCommands,
   studioCommand,
   guardsCommand,

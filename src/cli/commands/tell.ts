@@ -1,0 +1,139 @@
+import { answerableCalls } from '../../../machines/agent/result-of.js'
+import { systemClock } from '../../core/base/clock.js'
+import { tell } from '../../core/run/tell.js'
+import type { Receipt, SessionMessage } from '../../core/sessions/inbox/message.js'
+import { standingAt } from '../../core/sessions/replay.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+import { badUsage } from '../cli-error.js'
+import type { Command } from '../command.js'
+import { exitCodes } from '../exit-codes.js'
+import { findSession } from '../find-session.js'
+import { withSessionStore } from '../open-session-store.js'
+import { parseOptions } from '../options.js'
+import { namedIn } from '../question-word.js'
+import { shellWord } from '../shell-words.js'
+import { sessionOptionSpecs } from './sessions/options.js'
+
+/** What may be said, and what has to follow it. */
+const words: Record<string, { least: number; most: number; takes: string }> = {
+  cancel: { least: 0, most: 1, takes: '[WHY]' },
+  pause: { least: 0, most: 0, takes: '' },
+  resume: { least: 0, most: 0, takes: '' },
+  steer: { least: 1, most: 1, takes: 'TEXT' },
+  approve: { least: 1, most: 1, takes: 'CALL' },
+  reject: { least: 1, most: 2, takes: 'CALL [REASON]' },
+  reply: { least: 1, most: 1, takes: 'TEXT' },
+  'tool-output': { least: 2, most: 2, takes: 'CALL JSON' },
+}
+
+export const tellCommand: Command = {
+  name: 'tell',
+  about: 'Says something to a session, whichever process runs it.',
+  positional: 'ID MESSAGE',
+  options: sessionOptionSpecs,
+  notes: [
+    `MESSAGE is one of:\n${Object.entries(words)
+      .map(([word, { takes }]) => `  ${`${word} ${takes}`.trimEnd()}`)
+      .join('\n')}`,
+    'A run at work hears it within a second. One that rests, and that no process has, hears it when it is resumed, except\n' +
+      'cancel, which is carried out at once. CALL is the id of a call that waits, or CALL@FP with its fingerprint, as run\n' +
+      'and resume print it: then no other call of this id is answered.',
+    'Examples:\n' +
+      "  statewright tell 6f1c… steer 'Use the newer file.'\n" +
+      "  statewright tell 6f1c… reject call_2 'Not on a Friday.'\n" +
+      '  statewright tell 6f1c… tool-output call_3 \'{"opened":true}\'',
+  ],
+  execute: async (args, io) => {
+    const { positionals, text } = parseOptions(args, sessionOptionSpecs)
+    const [id, word, ...rest] = positionals
+    if (id === undefined) throw badUsage('Say which session: statewright tell ID MESSAGE.', 'ID')
+    checkWord(word, rest)
+    return withSessionStore(text('store'), io, async (store) => {
+      await findSession(store, id)
+      const message = await messageOf(store, id, word, rest)
+      const receipt = await tell({ store, clock: systemClock }, id, message)
+      io.stdout.write(`${inWords(receipt, id)}\n`)
+      return exitCodes.completed
+    })
+  },
+}
+
+function checkWord(word: string | undefined, rest: readonly string[]): asserts word is string {
+  const known = word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
+  if (!known)
+    throw badUsage(
+      `${word === undefined ? 'Say what to tell' : `'${word}' is nothing to tell`}: one of ${Object.keys(words).join(', ')}.`,
+      'MESSAGE',
+    )
+  if (rest.length < known.least || rest.length > known.most)
+    throw badUsage(
+      `It is said like this: statewright tell ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`,
+      'MESSAGE',
+    )
+}
+
+async function messageOf(
+  store: SessionStore,
+  id: string,
+  word: string,
+  [first = '', second]: readonly string[],
+): Promise<SessionMessage> {
+  switch (word) {
+    case 'cancel':
+      return { type: 'cancel', ...(first !== '' && { why: first }) }
+    case 'steer':
+      return { type: 'steer', text: first }
+    case 'reply':
+      return { type: 'reply', input: first }
+    case 'pause':
+    case 'resume':
+      return { type: word }
+    case 'approve':
+      return { type: 'approve', ...(await asked(store, id, first)) }
+    case 'reject':
+      return {
+        type: 'reject',
+        ...(await asked(store, id, first)),
+        ...(second !== undefined && { why: second }),
+      }
+    default:
+      return { type: 'toolOutput', ...(await asked(store, id, first)), value: valueOf(second ?? '') }
+  }
+}
+
+/** The call that is meant. One that nobody asks about is looked for where the others are, and refused there. */
+async function asked(
+  store: SessionStore,
+  id: string,
+  text: string,
+): Promise<{ callId: string; fingerprint?: string }> {
+  const { run } = await standingAt(store, id)
+  const named = namedIn(text, run ? answerableCalls(run.context) : [])
+  if (named === undefined || named.rest !== undefined) return { callId: text }
+  const { callId, fingerprint } = named.call
+  return named.for === 'other'
+    ? { callId, fingerprint: text.slice(callId.length + 1) }
+    : { callId, fingerprint }
+}
+
+function valueOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw badUsage(
+      `The output of a call is JSON; this is none. A text is written so: ${shellWord(JSON.stringify(text))}.`,
+      'JSON',
+    )
+  }
+}
+
+function inWords({ status }: Receipt, id: string): string {
+  switch (status) {
+    case 'sent':
+      return `Told ${id}: whoever runs it hears it within a second.`
+    case 'waiting':
+      return `Left for ${id}, which rests. It goes on with: statewright resume ${id}`
+    default:
+      return `Cancelled ${id}.`
+  }
+}

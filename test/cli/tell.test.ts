@@ -1,0 +1,85 @@
+import { calls, type Kept, kept, toolsModule } from './kept.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+/** A session 'waits' with two calls: one that needs approval, one that the client carries out. */
+async function waiting(): Promise<Kept> {
+  const place = await kept({
+    'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
+    'tools.mjs': toolsModule,
+  })
+  await place.run(['run', '--session', 'waits', '--rehearsal=waits.json', '-t', 'tools.mjs', 'Mail?'])
+  return place
+}
+
+test('an answer waits in the inbox for whoever resumes, and a second one is refused', async () => {
+  const { run, withStore } = await waiting()
+  const told = await run(['tell', 'waits', 'approve', 'm'])
+  expect(told).toMatchObject({ code: 0, err: '' })
+  expect(told.out).toBe('Left for waits, which rests. It goes on with: statewright resume waits\n')
+  const [message] = await withStore((store) => store.inbox.read('waits'))
+  expect(JSON.parse(message?.text ?? '')).toMatchObject({
+    type: 'APPROVE',
+    callId: 'm',
+    fingerprint: expect.stringMatching(/^[0-9a-f]{16,}$/),
+  })
+  const again = await run(['tell', 'waits', 'reject', 'm', 'No.'])
+  expect(again.code).toBe(2)
+  expect(again.err).toContain("Call 'm' has its answer already.")
+})
+
+test('cancel is carried out at once, and nothing can be told afterwards', async () => {
+  const { run } = await waiting()
+  expect(await run(['tell', 'waits', 'cancel', 'Not any more.'])).toMatchObject({
+    code: 0,
+    out: 'Cancelled waits.\n',
+    err: '',
+  })
+  expect((await run(['sessions', 'list'])).out).toMatch(/^waits +CANCELLED/m)
+  const late = await run(['tell', 'waits', 'steer', 'Faster.'])
+  expect(late.code).toBe(2)
+  expect(late.err).toContain("statewright run --session waits 'Your prompt'")
+})
+
+test.each([
+  [[], 'Say which session'],
+  [['waits'], 'one of cancel, pause, resume, steer'],
+  [['waits', 'stop'], "'stop' is nothing to tell"],
+  [['waits', 'steer'], 'statewright tell ID steer TEXT.'],
+  [['waits', 'pause', 'now'], 'statewright tell ID pause.'],
+  [['waits', 'tool-output', 'm', 'plain'], 'The output of a call is JSON'],
+])('%j is no message', async (args, words) => {
+  const { run } = await waiting()
+  const { code, err } = await run(['tell', ...args])
+  expect(code).toBe(2)
+  expect(err).toContain(words)
+})
+
+test('what the session does not wait for is refused, in words of the command line', async () => {
+  const { run } = await waiting()
+  for (const [args, words] of [
+    [['nobody', 'pause'], "There is no session 'nobody' here."],
+    [['waits', 'reply', 'And?'], 'waits for no message'],
+    [['waits', 'approve', 'm@0000000000000000'], 'was meant for other arguments'],
+    [['waits', 'tool-output', 'm', '{"sent":true}'], 'does not wait for this answer'],
+  ] as const) {
+    const { code, err } = await run(['tell', ...args])
+    expect(code).not.toBe(0)
+    expect(err).toContain(words)
+  }
+})
+
+test('--help says what may be said', async () => {
+  const { run } = await kept()
+  const { code, out } = await run(['tell', '--help'])
+  expect(code).toBe(0)
+  for (const words of [
+    'cancel [WHY]',
+    'steer TEXT',
+    'approve CALL',
+    'reject CALL [REASON]',
+    'tool-output CALL JSON',
+  ])
+    expect(out).toContain(words)
+})
