@@ -164,6 +164,7 @@ const rowOfEntryPoint: Rows<string> = {
   './memory': 'no: what memory finds is nobody’s to withhold',
   './studio': 'exit: studio',
   './ui': 'exit: chat',
+  './agui': 'exit: chat',
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',

@@ -31,6 +31,8 @@ import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 import { sessionData } from '../../src/studio/export-session.js'
+import { Fold as AGUIFold } from '../../src/agui/fold.js'
+import { toAGUIMessages } from '../../src/agui/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { cli } from '../cli/support.js'
@@ -181,7 +183,9 @@ class World {
       for (const event of this.#events) fold.take(event)
       fold.end()
     }
-    return { chunks, shown: toUIMessages(messages, run?.pending) }
+    const agui = new AGUIFold({ threadId: 's', runId: 'r', history: [] })
+    const told = [agui.begin(), ...this.#events.map((event) => agui.hear(event)), agui.end()].flat()
+    return { chunks, shown: toUIMessages(messages, run?.pending), told, aguiShown: toAGUIMessages(messages) }
   }
 
   async close(): Promise<void> {
