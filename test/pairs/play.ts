@@ -26,6 +26,7 @@ import { storeOf } from '../chaos/stores.js'
 import { World } from '../chaos/world.js'
 import type { Plan } from '../chaos/plan.js'
 import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
+import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
 
 /** What became of a cell. */
@@ -64,6 +65,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   host.add(id, provider)
   const { store, close } = open(cell, world)
   let run: Run | undefined
+  const recorded = new Recorded()
   const parts = {
     world,
     provider,
@@ -71,7 +73,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     id,
     store,
     run: () => run,
-    options: cell.options,
+    options: { ...cell.options, telemetry: recorded.otel({ captureContent: true }) },
     onExecute: ({ idempotencyKey }: { idempotencyKey: string }) => {
       if (isOver(seen)) broken.push('a tool begins after the cancel')
       worked.push(idempotencyKey)
@@ -87,6 +89,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     const result = await lead(hands, cell, seen, broken, follow, () => agentOf(cell.plan, parts))
     ended = `${result.state} ${result.reason}`
     broken.push(...rulesOf(result, seen.events, cell))
+    broken.push(...unmeasured(recorded, result))
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
     broken.push(...(await sameAsLog(agent, hands, world)))
     seen.cancelled = null

@@ -129,6 +129,13 @@ export class Recorded {
   }
 }
 
+/** What spans say otherwise than the run does, once it has ended; none when all is well. */
+export function unmeasured(recorded: Recorded, { usage }: { usage: Usage }): string[] {
+  const [told, used] = [JSON.stringify(recorded.tokens), JSON.stringify(tokensOf(usage))]
+  const open = recorded.open === 0 ? [] : [`${recorded.open} spans are open`]
+  return told === used ? open : [...open, `the spans tell ${told}, the run ${used}`]
+}
+
 export const isFailed = ({ status }: ReadableSpan): boolean => status.code === SpanStatusCode.ERROR
 
 /** What a run says of its tokens, as `Recorded.tokens` tells them. */

@@ -1,0 +1,101 @@
+// What a step costs that is measured: `otel-worker.mjs CASE` with CASE as JSON, in a process of its own; prints one JSON
+// line. The same loop as in machine-worker.mjs, with an SDK whose exporter does nothing, or without.
+import { context, metrics, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { z } from 'zod'
+import { createAgent, defineTool } from '../dist/src/index.js'
+import { otel } from '../dist/src/otel/index.js'
+
+const { impl, steps, runs, warmup } = JSON.parse(process.argv[2])
+
+class Silent extends MetricReader {
+  async onForceFlush() {
+    // Nobody reads.
+  }
+
+  async onShutdown() {
+    // Nothing is open.
+  }
+}
+
+let exported = 0
+const nowhere = {
+  export: (spans, done) => {
+    exported += spans.length
+    done({ code: 0 })
+  },
+  shutdown: async () => undefined,
+}
+
+if (impl !== 'absent') {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  trace.setGlobalTracerProvider(
+    new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(nowhere)] }),
+  )
+}
+if (impl === 'spans and metrics')
+  metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new Silent()] }))
+
+const usage = {
+  inputTokens: 100,
+  outputTokens: 20,
+  totalTokens: 120,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
+
+const model = {
+  provider: 'localhost',
+  model: 'bench',
+  async request({ messages }) {
+    const step = (messages.length - 1) / 2
+    const isLast = step === steps - 1
+    const call = {
+      id: `call_${step}`,
+      type: 'function',
+      function: { name: 'read', arguments: `{"path":"${step}"}` },
+    }
+    return {
+      text: isLast ? 'All done.' : '',
+      reasoning: '',
+      refusal: null,
+      toolCalls: isLast ? [] : [call],
+      finishReason: isLast ? 'stop' : 'tool_calls',
+      complete: true,
+      usage,
+      model: 'bench',
+    }
+  },
+}
+
+const read = defineTool({
+  name: 'read',
+  description: 'Reads a file.',
+  input: z.object({ path: z.string() }),
+  execute: async ({ path }) => path.repeat(50),
+})
+
+const agent = createAgent({
+  model,
+  tools: [read],
+  limits: { maxSteps: 1000 },
+  ...(impl !== 'absent' && { telemetry: otel({ agentName: 'bench' }) }),
+})
+
+async function run() {
+  const { state, usage: used } = await agent.run('Go.').result
+  if (state !== 'COMPLETED' || used.totalTokens !== steps * usage.totalTokens)
+    throw new Error(`wrong work: ${state} ${used.totalTokens}`)
+}
+
+for (let i = 0; i < warmup; i++) await run()
+exported = 0
+const before = process.cpuUsage()
+for (let i = 0; i < runs; i++) await run()
+const { user, system } = process.cpuUsage(before)
+// A stretch, and in it a request for each step and a call for each but the last.
+if (exported !== (impl === 'absent' ? 0 : runs * 2 * steps)) throw new Error(`wrong work: ${exported} spans`)
+console.log(JSON.stringify({ cpu: (user + system) / (runs * steps) }))
+process.exit(0)

@@ -1,0 +1,38 @@
+// What telemetry costs a step, present and absent, with an exporter that does nothing: in processes of their own, in turn,
+// medians with their spread. Usage: npm run bench:otel [-- --quick] [--write], which writes what was measured to
+// docs/performance.md.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { table, written } from './block.mjs'
+import { runWorker } from './run-worker.mjs'
+import { median, spread } from './statistics.mjs'
+
+const rounds = process.argv.includes('--quick') ? 3 : 9
+const contenders = ['absent', 'spans', 'spans and metrics']
+const options = { steps: 50, runs: 80, warmup: 160 }
+const goal = 30
+
+const measured = Object.fromEntries(contenders.map((impl) => [impl, []]))
+for (let i = 0; i < rounds; i++) {
+  for (const impl of i % 2 === 0 ? contenders : [...contenders].reverse())
+    measured[impl].push(runWorker('./otel-worker.mjs', { ...options, impl }).cpu)
+}
+const us = (values) => `${median(values).toFixed(0)} µs (${spread(values, 0)})`
+const rows = contenders.map((impl) => {
+  const more = measured[impl].map((value, i) => value - measured.absent[i])
+  const isLimited = impl === 'spans'
+  return {
+    telemetry: impl,
+    'CPU a step': us(measured[impl]),
+    more: impl === 'absent' ? '' : us(more),
+    goal: isLimited ? `≤ ${goal} µs` : '',
+    met: isLimited ? (median(more) <= goal ? 'yes' : 'NO') : '',
+  }
+})
+const about = `Node ${process.version}, medians of ${rounds} rounds, ${new Date().toISOString().slice(0, 10)}`
+console.log(about)
+console.table(rows)
+if (process.argv.includes('--write')) {
+  const docs = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
+  writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'otel', `${table(rows)}\n\n${about}.`))
+}
