@@ -15,6 +15,8 @@ interface Asked {
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
+  /** What the span is called by: another model may be asked than was thought at first. */
+  shown: Pick<MeasuredRequest, 'provider' | 'model'>
   endedAt: number | null
   completed: Completed | null
 }
@@ -100,9 +102,8 @@ export class Requests {
     const { tracer } = this.#kit
     const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, place.context)
     const context = trace.setSpan(place.context, span)
-    const asked = { request, span, context, startedAt: moment(), endedAt: null, completed: null }
-    shownNames.set(span, `${provider} ${model}`)
-    return asked
+    const shown = { provider, model }
+    return { request, span, context, startedAt: moment(), shown, endedAt: null, completed: null }
   }
 
   #end(asked: Asked, usage: Usage | null): void {
@@ -146,13 +147,11 @@ export class Requests {
 
 const none: readonly Asked[] = []
 
-/** What each span is called by: another model may be asked than was thought at first. */
-const shownNames = new WeakMap<Span, string>()
-
-function named({ span, request: { provider, model } }: Asked): void {
-  const name = `${provider} ${model}`
-  if (shownNames.get(span) === name) return
-  shownNames.set(span, name)
+function named(asked: Asked): void {
+  const { span, shown } = asked
+  const { provider, model } = asked.request
+  if (shown.provider === provider && shown.model === model) return
+  asked.shown = { provider, model }
   span.updateName(`chat ${model}`)
   span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': providerName(provider) })
 }

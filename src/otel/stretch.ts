@@ -72,6 +72,8 @@ export function eventOf(
   switch (announcement.type) {
     case 'state_changed': {
       const { from, to, reason } = announcement
+      // Between its requests and its calls a run turns with every step: spans of these say so, and a span has room for few events.
+      if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
       return named('state', { ...(from && { from }), to, ...(reason && { reason }) })
     }
     case 'guardrail': {

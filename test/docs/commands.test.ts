@@ -77,6 +77,15 @@ const scripts: Record<string, Script> = {
       'npx statewright sessions export': 'test/cli/studio.test.ts',
     },
   },
+  'docs/telemetry.md › To a collector': {
+    because: {
+      'npm install': 'packages of the SDK',
+      OTEL_SERVICE_NAME: 'it needs a collector',
+    },
+  },
+  'docs/telemetry.md › Langfuse': { because: { OTEL_: 'variables for the program above' } },
+  'docs/telemetry.md › Phoenix': { because: { OTEL_: 'variables for the program above' } },
+  'docs/telemetry.md › Grafana': { because: { OTEL_: 'variables for the program above' } },
   'docs/test-your-own-agent.md › 2. Generate the paths': {
     instead: { 'examples/sign-off.machine.mjs': './machine.mjs', '--emit test/paths': '--emit paths' },
   },

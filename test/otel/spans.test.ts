@@ -34,6 +34,10 @@ describe('the spans of a run', () => {
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
     expect(recorded.open).toBe(0)
     const [stretch] = recorded.named('invoke_agent')
+    expect(stretch?.events.map(({ attributes }) => attributes?.['statewright.state.to'])).toEqual([
+      'RUNNING',
+      'COMPLETED',
+    ])
     expect(stretch?.attributes).toMatchObject({
       'gen_ai.operation.name': 'invoke_agent',
       'gen_ai.agent.name': 'analyst',
