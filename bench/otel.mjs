@@ -1,9 +1,5 @@
 // What telemetry costs a step, present and absent, with an exporter that does nothing: in processes of their own, in turn,
-// medians with their spread. Usage: npm run bench:otel [-- --quick] [--write], which writes what was measured to
-// docs/performance.md.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { table, written } from './block.mjs'
+// medians with their spread. Usage: npm run bench:otel [-- --quick]
 import { runWorker } from './run-worker.mjs'
 import { median, spread } from './statistics.mjs'
 
@@ -32,7 +28,3 @@ const rows = contenders.map((impl) => {
 const about = `Node ${process.version}, medians of ${rounds} rounds, ${new Date().toISOString().slice(0, 10)}`
 console.log(about)
 console.table(rows)
-if (process.argv.includes('--write')) {
-  const docs = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
-  writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'otel', `${table(rows)}\n\n${about}.`))
-}

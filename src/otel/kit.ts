@@ -5,8 +5,8 @@ import type { Names } from './names.js'
 /** What all runs that one `otel()` measures have in common. */
 export interface Kit {
   readonly tracer: Tracer
-  /** Looked up for each run: a provider may be registered late. */
-  readonly metrics: () => Metrics
+  /** Looked up for each run: a provider may be registered late. Null: there is none. */
+  readonly metrics: () => Metrics | null
   readonly names: Names
   readonly agentName: string | undefined
   readonly captureContent: boolean

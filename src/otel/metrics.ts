@@ -1,6 +1,7 @@
 import {
   type Attributes,
   type Counter,
+  createNoopMeter,
   type Histogram,
   metrics,
   type MeterProvider,
@@ -138,11 +139,17 @@ export class Metrics {
 }
 
 /** Made anew where another provider has been registered meanwhile: unlike tracers, meters do not follow. */
-export function metricsOf(given: MeterProvider | undefined, names: Names): () => Metrics {
-  let known: { provider: MeterProvider; metrics: Metrics } | undefined
+export function metricsOf(given: MeterProvider | undefined, names: Names): () => Metrics | null {
+  let known: { provider: MeterProvider; metrics: Metrics | null } | undefined
   return () => {
     const provider = given ?? metrics.getMeterProvider()
-    if (known?.provider !== provider) known = { provider, metrics: new Metrics(provider, names) }
+    if (known?.provider !== provider)
+      known = { provider, metrics: isSilent(provider) ? null : new Metrics(provider, names) }
     return known.metrics
   }
+}
+
+/** As long as nobody is registered, nobody counts. */
+function isSilent(provider: MeterProvider): boolean {
+  return provider.getMeter('statewright').constructor === createNoopMeter().constructor
 }

@@ -28,13 +28,13 @@ interface Asked {
  */
 export class Requests {
   readonly #kit: Kit
-  readonly #metrics: Metrics
+  readonly #metrics: Metrics | null
   /** All models of the attempt at hand, the one that is asked last. */
   #asked: readonly Asked[] = none
   /** What the attempt has cost, where that is told before its end. */
   #spent: Usage | null = null
 
-  constructor(kit: Kit, metrics: Metrics) {
+  constructor(kit: Kit, metrics: Metrics | null) {
     this.#kit = kit
     this.#metrics = metrics
   }
@@ -80,10 +80,18 @@ export class Requests {
   /** Ends the spans of the attempt. */
   settle(): void {
     const all = this.#asked
-    if (all.length === 0) return
-    let left = this.#spent
+    const spent = this.#spent
+    const [only] = all
+    if (only === undefined) return
     this.#asked = none
     this.#spent = null
+    if (all.length === 1) this.#end(only, spent)
+    else this.#share(all, spent)
+  }
+
+  /** What models have used that were given up is known; the rest is what the last has. */
+  #share(all: readonly Asked[], spent: Usage | null): void {
+    let left = spent
     each(all.entries(), ([i, asked]) => {
       const isLast = i === all.length - 1
       const own: Usage | null = left === null ? null : isLast ? left : within(asked.request.usage, left)
@@ -139,6 +147,7 @@ export class Requests {
     } else if (!isAccepted) ended['statewright.cancelled'] = true
     span.setAttributes(ended)
     span.end(endedAt ?? undefined)
+    if (this.#metrics === null) return
     const counted = countedBy(request, error)
     this.#metrics.request(((endedAt ?? moment()) - startedAt) / 1000, firstChunkS, counted)
     if (usage !== null) this.#metrics.usage(usage, counted)

@@ -32,7 +32,7 @@ const ours = createContextKey('statewright.run')
 export class RunSpans implements RunTelemetry {
   readonly #kit: Kit
   readonly #run: MeasuredRun
-  readonly #metrics: Metrics
+  readonly #metrics: Metrics | null
   readonly #requests: Requests
   readonly #works: Works
   readonly #name: string | undefined
@@ -107,11 +107,11 @@ export class RunSpans implements RunTelemetry {
     const { type } = announcement
     const event = eventOf(announcement, this.#kit.captureContent)
     if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
-    if (type === 'guardrail') this.#metrics.guardrail(announcement.guard, announcement.action)
+    if (type === 'guardrail') this.#metrics?.guardrail(announcement.guard, announcement.action)
     if (type === 'run_ended') {
       const { state, reason } = announcement
       this.#end(state, reason)
-      this.#metrics.run(state, reason)
+      this.#metrics?.run(state, reason)
     } else if (
       type === 'state_changed' &&
       (announcement.to === 'PAUSED' || announcement.to === 'WAITING_FOR_INPUT')
@@ -176,7 +176,7 @@ export class RunSpans implements RunTelemetry {
           span.end()
         },
         () => {
-          this.#metrics.stretch((moment() - startedAt) / 1000, requests, calls, counted)
+          this.#metrics?.stretch((moment() - startedAt) / 1000, requests, calls, counted)
         },
       ],
       (act) => {

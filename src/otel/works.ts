@@ -17,11 +17,11 @@ interface OpenWork {
 /** The spans of one run's calls, shields and searches: each lasts as long as its step. */
 export class Works {
   readonly #kit: Kit
-  readonly #metrics: Metrics
+  readonly #metrics: Metrics | null
   readonly #run: MeasuredRun
   #open: Map<string, OpenWork> | undefined
 
-  constructor(kit: Kit, metrics: Metrics, run: MeasuredRun) {
+  constructor(kit: Kit, metrics: Metrics | null, run: MeasuredRun) {
     this.#kit = kit
     this.#metrics = metrics
     this.#run = run
@@ -76,7 +76,7 @@ export class Works {
     }
     span.setAttributes(ended)
     span.end()
-    if (step.stepType !== 'tool_execution') return
+    if (step.stepType !== 'tool_execution' || this.#metrics === null) return
     const name = nameOf(step.name, this.#run.context().tools)
     const counted: Attributes = { 'gen_ai.tool.name': name, 'gen_ai.tool.type': 'function' }
     if (failure !== undefined) counted['error.type'] = failure
