@@ -4,6 +4,7 @@ import Database from 'libsql'
 import { restoreSession } from '../../src/index.js'
 import type { StoredSession } from '../../src/core/sessions/session.js'
 import { calls, type Kept, kept, toolsModule } from './kept.js'
+import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -174,6 +175,32 @@ describe('sessions show', () => {
       expect(out).toContain('abc')
       expect(out).not.toMatch(/[^\P{Cc}\n\t]|[\u202a-\u202e]/u)
     }
+  })
+})
+
+describe('sessions show --json', () => {
+  test('prints each record as a line that the schema of the package takes', async () => {
+    const { run } = await two()
+    const { code, out } = await run(['sessions', 'show', 'waits', '--json'])
+    expect(code).toBe(0)
+    const records = rows(out)
+    expect(records.map(({ seq }) => seq)).toEqual(records.map((_, i) => i + 1))
+    expect(records.slice(0, 2).map(({ type }) => type)).toEqual(['opened', 'start'])
+    expect(records.flatMap(faults)).toEqual([])
+    expect(rows((await run(['sessions', 'show', 'waits', '--json', '--at', '2'])).out)).toEqual(
+      records.slice(0, 2),
+    )
+    expect((await run(['sessions', 'show', 'waits', '--json', '--events'])).code).toBe(2)
+  })
+
+  test('prints those before a damaged one, and says which that is', async () => {
+    const { run, cwd } = await two()
+    const db = new Database(join(cwd, 'kept', 'sessions.db'))
+    db.exec("UPDATE records SET data = '{}' WHERE seq = 3")
+    db.close()
+    const { code, out, err } = await run(['sessions', 'show', 'waits', '--json'])
+    expect(rows(out).map(({ seq }) => seq)).toEqual([1, 2])
+    expect([code, err]).toEqual([2, expect.stringContaining('record 3')])
   })
 })
 

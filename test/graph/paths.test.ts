@@ -2,6 +2,7 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import { agentSpace, anyState, canReach, coverPaths, isFinal, replay } from '../../src/testing/index.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { Recorded, tokensOf } from '../support/spans.js'
+import { faults } from '../support/record-faults.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
 const space = agentSpace()
@@ -36,6 +37,31 @@ test('from every state a final one can be reached, even if nobody cancels and no
   })
   expect(patient.message).toMatch(/^From each of \d+ states there is a way to final\.$/)
   expect(patient.holds).toBe(true)
+})
+
+test('each start and each event on the paths is what the schema of records says', () => {
+  const records = paths.flatMap(({ steps }) =>
+    steps.map(({ event }, i) => {
+      const at = { seq: i + 1, at: 0 }
+      if (i > 0) return { ...at, type: 'event', event }
+      const {
+        messages: _m,
+        usage: _u,
+        guardrails: _g,
+        warnedOfBudget: _w,
+        fit: _f,
+        ...input
+      } = event['input'] as object & Record<string, unknown>
+      return { ...at, type: 'start', input }
+    }),
+  )
+  expect(
+    records.flatMap((record) =>
+      faults(record)
+        .slice(-1)
+        .map((fault) => [fault, record]),
+    ),
+  ).toEqual([])
 })
 
 const sent: string[] = []

@@ -17,7 +17,7 @@ import {
 import { fileStore } from '../../src/stores/file/index.js'
 import { agentOf } from '../chaos/agent.js'
 import { attend, deeds, type Hands } from '../chaos/deeds.js'
-import { faults, type Scene } from '../chaos/faults/index.js'
+import { faults as failings, type Scene } from '../chaos/faults/index.js'
 import { brokenBy, ofHistory } from '../chaos/oracles.js'
 import { allow, sayMore, timed, unlike } from '../chaos/play.js'
 import type { Host, Provider } from '../chaos/provider.js'
@@ -25,6 +25,9 @@ import { answered, type Script } from '../chaos/script.js'
 import { storeOf } from '../chaos/stores.js'
 import { World } from '../chaos/world.js'
 import type { Plan } from '../chaos/plan.js'
+import { openRecord } from '../../src/core/sessions/log/log-record.js'
+import { shownRecords } from '../../src/core/sessions/shown-records.js'
+import { faults } from '../support/record-faults.js'
 import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
 import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
@@ -93,7 +96,10 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
     broken.push(...(await sameAsLog(agent, hands, world)))
     seen.cancelled = null
-    if (isPlayedAgain()) broken.push(...(await playsAgain(agent, cell.plan, world)))
+    if (isPlayedAgain()) {
+      broken.push(...(await playsAgain(agent, cell.plan, world)))
+      broken.push(...(await ofRecords(store, world)))
+    }
     if (cell.isForked) broken.push(...(await forked(agent, world, store)))
     world.calm = true
     if (!limited(cell)) broken.push(...(await sayMore(agent, cell.plan, world)))
@@ -131,9 +137,9 @@ const history: RunInput = [
 ] as unknown as RunInput
 
 function scriptOf(turn: Turn | undefined, scene: Scene): Script {
-  if (typeof turn === 'string') return faults[turn](scene)
+  if (typeof turn === 'string') return failings[turn](scene)
   const calls = turn?.calls.filter((name) => scene.tools.includes(name)) ?? []
-  if (calls.length === 0) return faults['answers well'](scene)
+  if (calls.length === 0) return failings['answers well'](scene)
   return answered(
     { calls: calls.map((name) => ({ id: `call_${scene.world.below(1e9)}`, name, arguments: '{"n":1}' })) },
     scene.stream,
@@ -275,6 +281,21 @@ async function playsAgain(agent: Agent, plan: Plan, world: World): Promise<strin
   if (plan.needsApproval !== null) return []
   const played = await playSession(agent, recording)
   return state === played.state ? [] : [`it plays to ${played.state}, and by its recording alone to ${state}`]
+}
+
+/** Each record is what the package's schema says of records, whole and as it is shown. */
+async function ofRecords(store: SessionStore, world: World): Promise<string[]> {
+  const log = await timed(world, Promise.resolve(store.read('chaos')), true)
+  const whole = log.map((record, i) => ({
+    seq: record.seq,
+    at: record.at,
+    ...openRecord(record, i, 'chaos'),
+  }))
+  return [...whole, ...shownRecords(log, 'chaos').records].flatMap((record) =>
+    faults(record)
+      .slice(-1)
+      .map((fault) => `record ${record.seq} is not what the schema says: ${fault}`),
+  )
 }
 
 /** Something else in place of what a message says: also where that is refused, nothing may break. */

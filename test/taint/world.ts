@@ -24,6 +24,7 @@ import {
 } from '../../src/index.js'
 import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
 import { redacted } from '../../src/inspect/index.js'
+import { recordSession } from '../../src/testing/index.js'
 import { SessionFrames } from '../../src/inspect/session-frames.js'
 import type { StatelyFrame } from '../../src/inspect/viewer.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
@@ -163,6 +164,7 @@ class World {
       inspected: this.#inspected,
       chart: agent.machine.config,
       spans: JSON.parse(this.#recorded.words),
+      recorded: await recordSession(agent, 's'),
       ...(await this.#ofStore(options.store as SessionStore)),
     }
     if (this.#has('forks and replays of every record'))
@@ -489,6 +491,7 @@ class World {
       ['sessions', 'list', '--json'],
       ['sessions', 'show', 's'],
       ['sessions', 'show', 's', '--events'],
+      ['sessions', 'show', 's', '--json'],
       ['sessions', 'export', 's'],
       ['sessions', 'export', 's', '--markdown'],
       ['guards', 's'],

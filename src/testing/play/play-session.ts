@@ -131,7 +131,8 @@ async function play(
 ): Promise<PlayedSession> {
   const { recording, parts, config } = scene
   const present = recordedAgentOf(parts, config)
-  for (const found of compareAgents(recording.agent, present, calledIn(recording)))
+  const called = calledIn(recording)
+  for (const found of compareAgents(recording.agent, present, called))
     differences.push({ ...found, run: null, step: null, record: null, path })
   const player = new Player(scene)
   await player.play()
@@ -149,7 +150,10 @@ async function play(
   const { standing, calls, notes } = player
   const last = recording.records.at(-1)?.seq ?? 0
   const isCut = recording.messages === null && recording.records[0]?.reached !== undefined
+  const { tools: traits = {}, features } = standing.run?.context ?? {}
+  const unseen = [...called.keys()].filter((name) => features?.resultShields && traits[name]?.delegate)
   const unknown = [
+    ...unseen.map((name) => `the runs of the sub-agent '${name}': shields look at what it returns alone`),
     ...(isCut ? [`what came after record ${last}: what shields have withheld decided how it went on`] : []),
     ...(recording.agent.instructions === undefined
       ? ['the prompt: it was not known when this was recorded']

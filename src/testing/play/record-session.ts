@@ -115,7 +115,9 @@ function unshown(
     applyOpened(standing, record, openRecord(record, standing.head, session), session, pure)
     whole.set(record.seq, placeOf(standing))
     const context = standing.run?.context
-    if (context) for (const [id, call] of delegatedIn(context)) below.set(id, call)
+    // What looks at what a sub-agent returns has not looked at what it said on the way.
+    if (!context || context.features.resultShields) continue
+    for (const [id, call] of delegatedIn(context)) below.set(id, call)
   }
   return { whole, below }
 }

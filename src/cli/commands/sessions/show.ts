@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
+import { shownRecords } from '../../../core/sessions/shown-records.js'
 import { replay, type Replayed } from '../../../core/sessions/replay.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { badUsage } from '../../cli-error.js'
@@ -11,6 +12,7 @@ import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, wholeNumber } from '../../options.js'
 import { ago, timestamp } from '../../render/ago.js'
 import { errorLine, type Paint, painter, wantsColor } from '../../render/paint.js'
+import { jsonLine } from '../../render/json.js'
 import { logLine } from '../../render/log-line.js'
 import { summary } from '../../../core/format/summary.js'
 import { transcript } from '../../render/transcript.js'
@@ -21,6 +23,9 @@ import { onlyId, sessionOptionSpecs } from './options.js'
 const options = {
   at: { value: 'N', about: 'as it stood after record N of its log' },
   events: { about: 'list the records of its log: number, time, type and a short content' },
+  json: {
+    about: 'print the records of its log, each as one line of JSON, without what shields have withheld',
+  },
   ...sessionOptionSpecs,
 }
 
@@ -33,22 +38,34 @@ export const showCommand: Command = {
     'Examples:\n' +
       '  statewright sessions show 6f1c…\n' +
       '  statewright sessions show 6f1c… --events\n' +
-      '  statewright sessions show 6f1c… --at 12',
+      '  statewright sessions show 6f1c… --at 12\n' +
+      '  statewright sessions show 6f1c… --json | jq -c \'select(.type == "event") | .event.type\'',
+    'The lines of --json are what statewright/records.schema.json of the package describes.',
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
     const id = onlyId(positionals)
     const at = wholeNumber('--at', text('at'), 1)
+    if (has('events') && has('json'))
+      throw badUsage('--events and --json exclude each other: choose one form.')
     await withSessionStore(text('store'), io, async (store) => {
       const entry = await findSession(store, id)
       if (at !== undefined && at > entry.head) {
         throw badUsage(`--at: session '${id}' has ${entry.head} records; there is no ${at}.`, '--at')
       }
-      if (has('events')) await showEvents(store, id, at, io)
+      if (has('json')) await showJson(store, id, at, io)
+      else if (has('events')) await showEvents(store, id, at, io)
       else showSession(entry, await replay(store, id, at), text('store'), io)
     })
     return exitCodes.completed
   },
+}
+
+/** As `showEvents`, for programs: a record is told by what the whole log says of it, also of its later ones. */
+async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
+  const { records, problem } = shownRecords(await store.read(id), id)
+  for (const record of records) if (to === undefined || record.seq <= to) io.stdout.write(jsonLine(record))
+  if (problem !== null && (to === undefined || to > records.length)) throw problem
 }
 
 /** Those up to a damaged record are shown; then it is said what is wrong with that one. */

@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import { openRecord } from '../../src/core/sessions/log/log-record.js'
+import { shownRecords } from '../../src/core/sessions/shown-records.js'
+import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { faults, schema } from '../support/record-faults.js'
+
+const { $defs: defs } = schema as {
+  $defs: Record<string, { oneOf: { properties: { type: { const: string } } }[] }>
+}
+const described = defs['event']?.oneOf.map(({ properties }) => properties.type.const) ?? []
+
+/** Every event of the machine: one that is new is missing here, and does not compile. */
+const events: Record<AgentMachineEvent['type'], true> = {
+  CANCEL: true,
+  PAUSE: true,
+  RESUME: true,
+  STEER: true,
+  REPLY: true,
+  APPROVE: true,
+  REJECT: true,
+  TOOL_OUTPUT: true,
+  TOOL_RESULT: true,
+  CHILD_USAGE: true,
+  CHILD_RESTS: true,
+  BATCH_DONE: true,
+  DEADLINE: true,
+  RESUMED: true,
+  STORE_FAILED: true,
+  'xstate.done.actor.model': true,
+  'xstate.error.actor.model': true,
+  'xstate.done.actor.conclusion': true,
+  'xstate.error.actor.conclusion': true,
+  'xstate.done.actor.fitting': true,
+  'xstate.done.actor.inputShields': true,
+  'xstate.done.actor.outputShields': true,
+  'xstate.done.actor.callShields': true,
+  'xstate.done.actor.resultShields': true,
+  'xstate.done.actor.retrieval': true,
+  'xstate.done.actor.callGuards': true,
+  'xstate.done.actor.resultGuards': true,
+}
+
+test('the schema describes every event that the machine knows', () => {
+  expect(Object.keys(events).filter((type) => !described.includes(type))).toEqual([])
+})
+
+const folder = new URL('../fixtures/sessions/', import.meta.url)
+const fixtures = readdirSync(folder, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+  .flatMap(({ name }) => readdirSync(new URL(`${name}/`, folder)).map((file) => `${name}/${file}`))
+
+test('the schema takes every record that earlier versions have stored, whole and as it is shown', () => {
+  const wrong: string[] = []
+  let count = 0
+  for (const file of fixtures) {
+    const { sessions } = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as StoredCase
+    for (const [id, records] of Object.entries(sessions)) {
+      const { records: shown, problem } = shownRecords(records, id)
+      expect(problem).toBeNull()
+      const whole = records.map((record, i) => ({
+        seq: record.seq,
+        at: record.at,
+        ...openRecord(record, i, id),
+      }))
+      for (const record of [...shown, ...whole]) {
+        count += 1
+        wrong.push(
+          ...faults(record)
+            .slice(-1)
+            .map((fault) => `${file} ${id} ${record.seq}: ${fault}`),
+        )
+      }
+    }
+  }
+  expect(wrong).toEqual([])
+  expect(count).toBeGreaterThan(400)
+})
+
+test('the schema refuses what no record says', () => {
+  const start = { seq: 2, at: 0, type: 'start' }
+  const event = { seq: 3, at: 0, type: 'event' }
+  for (const record of [
+    start,
+    { ...start, input: {} },
+    event,
+    { ...event, event: { type: 'JUMP' } },
+    { ...event, event: { type: 'STEER' } },
+    { ...event, event: { type: 'STEER', text: 7 } },
+    { ...event, event: { type: 'PAUSE' }, seq: 'three' },
+    { seq: 1, at: 0, type: 'opened', version: 99 },
+  ])
+    expect({ record, isRefused: faults(record).length > 0 }).toEqual({ record, isRefused: true })
+})
