@@ -1,4 +1,5 @@
 import { createAgent, openaiChat, type OpenAIChatOptions } from '../../src/index.js'
+import { startRehearsal } from '../../src/rehearsal/index.js'
 import { stage } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
@@ -55,4 +56,31 @@ describe.each([true, false])('earlier reasoning (stream: %s)', (stream) => {
 it('is refused in a form that no provider reads', () => {
   const options = { model: 'm', echoReasoning: 'thoughts' } as unknown as OpenAIChatOptions
   expect(() => openaiChat(options)).toThrow(/echoReasoning must be true, false or one of reasoning_content/)
+})
+
+it.each([
+  ['deepseek', true],
+  ['openai', false],
+])('thoughts that go back to %s take their room in the window (%s)', async (provider, isEchoed) => {
+  const turn = { reasoning: 'thought '.repeat(40), toolCalls: [{ name: 'look' }] }
+  const rehearsal = await startRehearsal({ scenario: { turns: [turn, turn, turn, { text: 'Done.' }] } })
+  const model = openaiChat({ model: 'm', provider, baseURL: rehearsal.url, apiKey: 'none' })
+  const run = createAgent({
+    model,
+    tools: [tool('look', () => 'seen')],
+    context: { window: 250, strategy: 'sliding_window' },
+    tokenizer: { count: (words) => Math.ceil(words.length / 4) },
+    guardrails: { progress: null },
+  }).run('Go.')
+  let fitted = 0
+  run.events$.subscribe(({ type }) => {
+    if (type === 'context_fitted') fitted += 1
+  })
+  expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(fitted > 0).toBe(isEchoed)
+  const sent = rehearsal.requests.map(
+    ({ body }) => JSON.stringify(body.messages).split('thought ').length - 1,
+  )
+  expect(Math.max(...sent)).toBe(isEchoed ? 80 : 0)
+  await rehearsal.close()
 })

@@ -1,5 +1,11 @@
-import type { ContentPart, Message, ToolCall, UserMessage } from '../../../machines/agent/messages.js'
-import type { ModelRequest, ToolSpec } from '../models/provider.js'
+import type {
+  AssistantMessage,
+  ContentPart,
+  Message,
+  ToolCall,
+  UserMessage,
+} from '../../../machines/agent/messages.js'
+import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.js'
 import { estimateRequestTokens, remembered, sum } from '../prices/estimate.js'
 import type { Tokenizer } from './tokenizer.js'
 
@@ -25,10 +31,17 @@ export interface TokenCounter {
   readonly request: (request: ModelRequest) => number
 }
 
-export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
+/** `echo`: with which answers their reasoning goes back as words. */
+export function createTokenCounter(
+  tokenizer: Tokenizer,
+  echo?: ModelProvider['echoesReasoning'],
+): TokenCounter {
   const text = (words: string | null | undefined): number => (words ? tokenizer.count(words) : 0)
   const call = ({ function: { name, arguments: input }, extra_content: extra }: ToolCall): number =>
     perTool + text(name) + text(input) + (extra === undefined ? 0 : text(JSON.stringify(extra)))
+
+  const isEchoed = ({ tool_calls: calls = [] }: AssistantMessage): boolean =>
+    echo === 'always' || (echo === 'with_calls' && calls.length > 0)
 
   const message = remembered((message: Message): number => {
     switch (message.role) {
@@ -40,6 +53,7 @@ export function createTokenCounter(tokenizer: Tokenizer): TokenCounter {
         return (
           perMessage +
           text(message.content || message.refusal) +
+          (isEchoed(message) ? text(message.reasoning) : 0) +
           sum(message.tool_calls ?? [], call) +
           text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
           mediaTokens(message.media ?? []) +

@@ -18,8 +18,9 @@ import type { AgentParts } from '../live/parts.js'
 import { plainError } from '../base/plain-error.js'
 import { requestOf } from './request-of.js'
 
-export async function counterOf({ tokenizer }: AgentParts): Promise<TokenCounter> {
-  return createTokenCounter(tokenizer ? checkedTokenizer(tokenizer) : await defaultTokenizer())
+export async function counterOf({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
+  const counting = tokenizer ? checkedTokenizer(tokenizer) : await defaultTokenizer()
+  return createTokenCounter(counting, model.echoesReasoning)
 }
 
 /** What each strategy does without asking the model. */

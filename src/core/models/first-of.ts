@@ -41,6 +41,8 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
     return { model, name: before === 0 ? called : `${called}#${before + 1}`, own: new WeakMap() }
   })
   const [first] = all as [ModelProvider]
+  const echoes = all.map((model) => model.echoesReasoning)
+  const echoesReasoning = (['always', 'with_calls'] as const).find((one) => echoes.includes(one))
   const structuredOutput = weakest(all.map((model) => model.structuredOutput))
   /** Who is to be asked about this transcript, after somebody has been silent about it. */
   const instead = new WeakMap<Message, { at: number; failure: ModelFailure }>()
@@ -50,6 +52,7 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
     model: first.model,
     alternatives: all.slice(1).map(({ provider, model }) => ({ provider, model })),
     ...(structuredOutput && { structuredOutput }),
+    ...(echoesReasoning && { echoesReasoning }),
     check() {
       for (const model of all) model.check?.()
     },

@@ -194,6 +194,11 @@ export interface ModelProvider {
    */
   readonly media?: readonly MediaKind[]
   /**
+   * Whether what the model thought goes back with its answers as words, or with those that call tools: it takes its room in the
+   * context window then. Absent: it does not.
+   */
+  readonly echoesReasoning?: 'always' | 'with_calls'
+  /**
    * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as
    * things are, because a key is missing for example. Absent: nothing is looked at.
    */

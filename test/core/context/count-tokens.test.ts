@@ -90,3 +90,18 @@ it('counts only what is new', () => {
   counter.request(request({ instructions: 'Be kind.', tools, messages: more }))
   expect(counted).toEqual(['Three'])
 })
+
+it.each([
+  [undefined, 0, 0],
+  ['with_calls', 11, 0],
+  ['always', 11, 11],
+] as const)('counts reasoning where it goes back (%s)', (echo, beside, alone) => {
+  const counter = createTokenCounter({ count: (text) => text.length }, echo)
+  const call = { id: 'c', type: 'function' as const, function: { name: 'a', arguments: '{}' } }
+  const [calling, saying] = stamped([
+    { role: 'assistant', content: 'Yes', reasoning: 'Hm, hm, hm.', tool_calls: [call] },
+    { role: 'assistant', content: 'Yes', reasoning: 'Hm, hm, hm.' },
+  ]) as [Message, Message]
+  expect(counter.message(calling)).toBe(4 + 3 + 8 + 1 + 2 + beside)
+  expect(counter.message(saying)).toBe(4 + 3 + alone)
+})

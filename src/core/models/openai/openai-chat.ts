@@ -1,4 +1,5 @@
 import type { ModelProvider } from '../provider.js'
+import { reasoningEchoAt } from './echo-reasoning.js'
 import { checkOptions, type OpenAIChatOptions } from './options.js'
 import { providerOver } from './provider-over.js'
 
@@ -17,8 +18,12 @@ export type { OpenAIChatOptions } from './options.js'
  */
 export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   checkOptions(options)
-  return providerOver(options, async (provider) => {
-    const { chatWire } = await import('./chat-wire.js')
-    return chatWire(options, provider)
-  })
+  return providerOver(
+    options,
+    async (provider) => {
+      const { chatWire } = await import('./chat-wire.js')
+      return chatWire(options, provider)
+    },
+    (provider) => reasoningEchoAt(provider, options.echoReasoning),
+  )
 }

@@ -1,6 +1,7 @@
 import { abortable } from '../../base/abort.js'
 import { lazily } from '../../base/load.js'
 import type { ModelProvider } from '../provider.js'
+import type { ReasoningEcho } from './echo-reasoning.js'
 import { baseURLOf, checkCredentials } from './credentials.js'
 import type { OpenAIOptions } from './options.js'
 import { providerName } from './provider-name.js'
@@ -11,6 +12,7 @@ import type { Wire } from './wire.js'
 export function providerOver(
   options: OpenAIOptions,
   wireAt: (provider: string) => Promise<Wire>,
+  echoAt: (provider: string) => ReasoningEcho = () => 'none',
 ): ModelProvider {
   const provider = options.provider ?? providerName(baseURLOf(options))
   const exchange = lazily(async () => {
@@ -18,11 +20,13 @@ export function providerOver(
     return createExchange(options, wire)
   })
   const structuredOutput = structuredOutputAt(provider)
+  const echo = echoAt(provider)
   return {
     provider,
     model: options.model,
     ...(structuredOutput && { structuredOutput }),
     ...(options.media && { media: options.media }),
+    ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),
     request: (request, options) =>
       abortable(options.signal, async (own) => {
