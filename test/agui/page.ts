@@ -2,7 +2,9 @@ import { defaultApplyEvents, HttpAgent, transformChunks, verifyEvents } from '@a
 import type { Message } from '@ag-ui/core'
 import { EventSchemas } from '@ag-ui/core/schemas'
 import { from } from 'rxjs'
+import { Fold } from '../../src/agui/fold.js'
 import type { AGUIEvent, AGUIMessage } from '../../src/agui/index.js'
+import type { AgentEvent } from '../../src/index.js'
 
 /** A page that stands on the packages of AG-UI: what it refuses throws, and what it shows can be looked at. */
 export class AGUIPage {
@@ -47,6 +49,21 @@ export class AGUIPage {
   say(id: string, content: string): void {
     if (!this.messages.some((message) => message.id === id)) this.messages.push({ id, role: 'user', content })
   }
+}
+
+/** What the packages of AG-UI have against a run that is told so; nothing when it is one. */
+export function faultsOf(heard: readonly AgentEvent[]): string[] {
+  const fold = new Fold({ threadId: 't', runId: 'r', history: [] })
+  const events = [fold.begin(), ...heard.map((event) => fold.hear(event)), fold.end()].flat()
+  const faults = events.flatMap((event) => {
+    const read = EventSchemas.safeParse(event)
+    return read.success ? [] : [`AG-UI: ${event.type}: ${read.error.message}`]
+  })
+  const told = from(events) as unknown as Parameters<ReturnType<typeof verifyEvents>>[0]
+  verifyEvents()(transformChunks()(told)).subscribe({
+    error: (error: Error) => faults.push(`AG-UI: ${error.message}`),
+  })
+  return faults
 }
 
 /** Results come in the order in which calls end; the transcript has them in that of the calls. */

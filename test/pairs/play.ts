@@ -15,6 +15,7 @@ import {
   StatewrightError,
 } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
+import { faultsOf } from '../agui/page.js'
 import { agentOf } from '../chaos/agent.js'
 import { attend, deeds, type Hands } from '../chaos/deeds.js'
 import { faults as failings, type Scene } from '../chaos/faults/index.js'
@@ -255,6 +256,7 @@ function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsew
   if (told && told.session.totalTokens !== result.usage.totalTokens)
     broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
   if (!told && result.usage.totalTokens > 0) broken.push('usage was never told')
+  broken.push(...faultsOf(events))
   // A question is asked again of whoever takes the run up; and a call that is taken up is told by its result alone.
   return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
 }
