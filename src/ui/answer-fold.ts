@@ -48,8 +48,10 @@ export class AnswerFold {
   #state: AgentState = 'RUNNING'
   #reason: Reason | null = null
   #error: string | null = null
-  /** Questions that the page knows, or is not to be asked. */
-  readonly #asked: Set<string>
+  /** Questions that the page knows. */
+  readonly #asked = new Set<string>()
+  /** Questions that it is not to be asked. */
+  readonly #answered: ReadonlySet<string>
 
   constructor({ protocol, turn, showsTurn, answered }: FoldOptions, write: (chunk: UIMessageChunk) => void) {
     this.#protocol = protocol
@@ -57,7 +59,7 @@ export class AnswerFold {
     this.#words = new WordsFold(protocol, write)
     this.#children = new ChildFold(write)
     this.#messageId = turn?.messageId ?? null
-    this.#asked = new Set(answered)
+    this.#answered = answered ?? this.#asked
     if (turn) this.#begin()
     if (turn && showsTurn) this.#show(turn)
     else for (const call of turn?.pending ?? []) this.#know(call)
@@ -201,6 +203,9 @@ export class AnswerFold {
   }
 
   #call(toolCallId: string, asked: { name: string; arguments: string }): void {
+    // Ids of calls come again: what is asked about this one is asked anew.
+    for (const id of this.#asked)
+      if (/^[~/]/.test(id.slice(toolCallId.length)) && id.startsWith(toolCallId)) this.#asked.delete(id)
     const { input, isJson } = inputOf(asked.arguments)
     const named = { toolCallId, toolName: asked.name, input }
     if (isJson) this.#write({ type: 'tool-input-available', ...named })
@@ -226,7 +231,7 @@ export class AnswerFold {
   /** A sub-agent's call is in no message of ours: it is shown for the sake of the question. */
   #ask(call: CallInQuestion): void {
     const approvalId = approvalIdOf(call)
-    if (this.#asked.has(approvalId)) return
+    if (this.#asked.has(approvalId) || this.#answered.has(approvalId)) return
     this.#asked.add(approvalId)
     if (call.path) this.#children.show(call)
     this.#write({ type: 'tool-approval-request', toolCallId: call.callId, approvalId })

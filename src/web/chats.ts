@@ -18,7 +18,7 @@ import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
  * @example
  * const served: ChatAgent = createAgent({ model, store: memoryStore() })
  */
-export type ChatAgent = Pick<Agent, 'config' | 'replay'> & {
+export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell'> & {
   /** What they want as options depends on what its tools want as `context`. */
   run(input: RunInput, options: never): AnyRun
   resume(sessionId: string, options: never): Promise<AnyRun>
@@ -143,11 +143,16 @@ export class Chats {
       const why = 'The user has stopped it.'
       const live = this.#live.get(sessionId)
       if (live) return live.run.cancel(why)
-      const stood = await this.#stand(sessionId)
-      if (!stood || isOver(stood.state)) return
-      const run = await this.#resume(sessionId, context)
-      run.cancel(why)
-      await run.result
+      try {
+        await this.#agent.tell(sessionId, { type: 'cancel', why })
+      } catch (error) {
+        if (isCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return
+        if (!isCode(error, 'no_inbox')) throw error
+        // A store of one's own, in which nobody can be told anything: the run is taken up, and ended.
+        const run = await this.#resume(sessionId, context)
+        run.cancel(why)
+        await run.result
+      }
     })
   }
 
@@ -329,10 +334,6 @@ function textOf({ content }: { content: string | readonly { type: string; text?:
 
 function isAtWork(state: AgentState | null): boolean {
   return state === null || state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
-}
-
-function isOver(state: AgentState | null): boolean {
-  return !isAtWork(state) && state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED'
 }
 
 const isCode = (error: unknown, ...codes: string[]): boolean =>

@@ -3,7 +3,10 @@ export function partsOf(message: { parts: readonly object[] } | undefined): obje
   return (message?.parts ?? []).filter(isInBoth).map((part) => {
     const { state, approval: _, providerMetadata: _p, rawInput, ...rest } = part as Record<string, unknown>
     const isText = rest['type'] === 'text' || rest['type'] === 'reasoning'
-    const known = isText ? { ...rest, id: undefined } : { ...rest, state, input: rawInput ?? rest['input'] }
+    // Edited arguments that a shield has refused are withheld in the log; the page has what was asked.
+    const isRefused = String(rest['errorText']).startsWith('The user changed the arguments before')
+    const input = isRefused ? undefined : (rawInput ?? rest['input'])
+    const known = isText ? { ...rest, id: undefined } : { ...rest, state, input }
     return JSON.parse(JSON.stringify(known)) as object
   })
 }

@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+
+const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
+
+test('the page and the server of chat-react are short, and bring nothing into a clone that does not start them', () => {
+  const own = ['src/main.tsx', 'server.mjs', 'index.html'].map((file) => read(`examples/chat-react/${file}`))
+  expect(own.join('').split('\n').length - 1).toBeLessThanOrEqual(120)
+  const { dependencies, devDependencies, scripts } = JSON.parse(read('package.json')) as Record<
+    string,
+    object
+  >
+  expect(Object.keys({ ...dependencies, ...devDependencies })).not.toContain('react')
+  expect(scripts).toHaveProperty(
+    'chat',
+    expect.stringContaining('npm ci --silent --prefix examples/chat-react'),
+  )
+})
