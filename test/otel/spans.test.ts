@@ -1,5 +1,15 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { trace } from '@opentelemetry/api'
-import { defineShield, firstOf, memoryStore, openaiChat, type Tool } from '../../src/index.js'
+import {
+  createAgent,
+  defineShield,
+  firstOf,
+  memoryStore,
+  openaiChat,
+  openaiResponses,
+  type Tool,
+} from '../../src/index.js'
+import { languageModel } from '../../src/ai-sdk/index.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { again, latch, played, stage, tick, until } from '../support/play.js'
 import { isFailed, Recorded, tokensOf, withContextManager } from '../support/spans.js'
@@ -199,6 +209,65 @@ describe('the spans of a run', () => {
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
     expect(recorded.tokens.inputTokens).toBe(40)
     expect(recorded.open).toBe(0)
+  })
+})
+
+describe('every provider and transport', () => {
+  const speaks = {
+    openaiChat: (baseURL: string) => openaiChat({ model: 'gpt-test', baseURL, apiKey: 'none' }),
+    'openaiChat over fetch': (baseURL: string) =>
+      openaiChat({ model: 'gpt-test', baseURL, apiKey: 'none', fetch: globalThis.fetch }),
+    openaiResponses: (baseURL: string) => openaiResponses({ model: 'gpt-test', baseURL, apiKey: 'none' }),
+    languageModel: (baseURL: string) =>
+      languageModel(
+        createOpenAICompatible({ name: 'openai', baseURL, apiKey: 'none', includeUsage: true })('gpt-test'),
+      ),
+  }
+
+  it.each(
+    Object.keys(speaks).flatMap((name) =>
+      [true, false].map((stream) => [name as keyof typeof speaks, stream] as const),
+    ),
+  )('tell the same tokens as the run: %s, streamed: %s', async (name, stream) => {
+    const recorded = new Recorded()
+    const counted = { input: 100, output: 20, cached: 40, reasoning: 5 }
+    const theatre = await stage([call('look', {}, { usage: counted }), text('Done.', { usage: counted })])
+    const model = speaks[name](theatre.rehearsal.url)
+    const agent = again(theatre, { model, stream, tools: [tool('look')], telemetry: recorded.otel() })
+    const result = await agent.run('Go.').result
+    expect(result.state).toBe('COMPLETED')
+    expect(recorded.tokens).toEqual({
+      inputTokens: 200,
+      outputTokens: 40,
+      cachedInputTokens: 80,
+      reasoningTokens: 10,
+    })
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
+    expect(recorded.named('chat').map(({ attributes }) => attributes['gen_ai.request.stream'])).toEqual([
+      stream,
+      stream,
+    ])
+  })
+
+  it('may say what it calls an answer', async () => {
+    const recorded = new Recorded()
+    const answer = {
+      text: 'Hi.',
+      reasoning: '',
+      refusal: null,
+      toolCalls: [],
+      finishReason: 'stop',
+      complete: true,
+    }
+    const model = {
+      provider: 'mine',
+      model: 'parrot-1',
+      request: async () => ({ ...answer, usage: null, model: 'parrot-1', id: 'answer-7' }),
+    }
+    const result = await createAgent({ model, telemetry: recorded.otel() }).run('Hi.').result
+    expect(recorded.named('chat')[0]?.attributes['gen_ai.response.id']).toBe('answer-7')
+    expect(JSON.stringify(result)).not.toContain('answer-7')
+    expect(recorded.tokens).toEqual(tokensOf(result.usage))
   })
 })
 
