@@ -32,6 +32,8 @@ await build({
     'src/ai-sdk/index.ts',
     'src/agui/index.ts',
     'src/otel/index.ts',
+    'src/dbos/index.ts',
+    'src/restate/index.ts',
     'src/stores/index.ts',
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',

@@ -81,6 +81,7 @@ export {
 } from './core/drive/define-agents.js'
 export type { DriveAnswer } from './core/drive/answers.js'
 export { drive } from './core/drive/drive.js'
+export { driver, type Driver, type DriverOptions } from './core/drive/driver.js'
 export type { DriveOptions } from './core/drive/options.js'
 export type { DriveRest } from './core/drive/rest.js'
 export { strandedSessions, type StrandedSession } from './core/drive/stranded.js'

@@ -7,7 +7,9 @@ export const entries: Record<string, string> = {
   'statewright/inspect/node': 'src/inspect/node.ts',
   'statewright/mcp': 'src/mcp/index.ts',
   'statewright/memory': 'src/memory/index.ts',
+  'statewright/dbos': 'src/dbos/index.ts',
   'statewright/otel': 'src/otel/index.ts',
+  'statewright/restate': 'src/restate/index.ts',
   'statewright/rehearsal': 'src/rehearsal/index.ts',
   'statewright/stores': 'src/stores/index.ts',
   'statewright/stores/file': 'src/stores/file/index.ts',
@@ -34,6 +36,21 @@ type ToolExecution<Context> = sw.ToolExecution<Context>
 
 var agent: sw.Agent
 var store: sw.SessionStore
+var agents: sw.Agents
+var Context: { current(): { cancellationSignal: AbortSignal; heartbeat(details: unknown): void } }
+interface InngestStep {
+  run(id: string, work: () => Promise<sw.DriveRest>): Promise<sw.DriveRest>
+  sleep(id: string, ms: number): Promise<void>
+  waitForEvent(id: string, options: object): Promise<{ data: { answers: sw.DriveAnswer[] } } | null>
+}
+var inngest: {
+  createFunction(
+    config: object,
+    trigger: object,
+    work: (given: { event: { data: { session: string; input: string } }; step: InngestStep }) => Promise<unknown>,
+  ): unknown
+}
+function createHook(options: { token: string }): PromiseLike<sw.DriveAnswer[]>
 var model: sw.ModelProvider
 var tools: sw.Tool[]
 var search: sw.Tool

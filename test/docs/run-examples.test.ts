@@ -12,7 +12,9 @@ import * as inspect from '../../src/inspect/index.js'
 import * as inspectNode from '../../src/inspect/node.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
+import * as dbos from '../../src/dbos/index.js'
 import * as otel from '../../src/otel/index.js'
+import * as restate from '../../src/restate/index.js'
 import * as rehearsing from '../../src/rehearsal/index.js'
 import * as stores from '../../src/stores/index.js'
 import * as fileStores from '../../src/stores/file/index.js'
@@ -34,7 +36,9 @@ const modules = {
   'statewright/inspect/node': inspectNode,
   'statewright/mcp': mcp,
   'statewright/memory': memory,
+  'statewright/dbos': dbos,
   'statewright/otel': otel,
+  'statewright/restate': restate,
   'statewright/rehearsal': rehearsing,
   'statewright/stores': stores,
   'statewright/stores/file': fileStores,

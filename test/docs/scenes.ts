@@ -375,6 +375,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.agents).toMatchObject({ names: ['support', 'billing'] })
     },
   },
+  'docs/scale.md › A process that ends': { because: 'test/scenarios/drive.test.ts' },
+  'docs/scale.md › DBOS': { partOf: 'examples/hosts/dbos.mjs', because: 'test/hosts/main.mjs' },
+  'docs/scale.md › Restate': { partOf: 'examples/hosts/restate.mjs', because: 'test/hosts/main.mjs' },
+  'docs/scale.md › Recipes': { because: 'the server of Temporal is not here' },
+  'docs/scale.md › Recipes (2)': { because: 'the server of Inngest is not here' },
+  'docs/scale.md › Recipes (3)': { because: 'the runtime of Workflow DevKit is not here' },
   'docs/sessions.md › Sessions': {
     turns: [says('Noted.'), says('Ada.')],
     shows: ['second'],

@@ -5,7 +5,9 @@ import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as core from '../../src/index.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
+import * as dbos from '../../src/dbos/index.js'
 import * as otel from '../../src/otel/index.js'
+import * as restate from '../../src/restate/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import * as fileStore from '../../src/stores/file/index.js'
 import * as studio from '../../src/studio/index.js'
@@ -24,7 +26,9 @@ const modules = {
   'statewright/ai-sdk': aiSdk,
   'statewright/mcp': mcp,
   'statewright/memory': memory,
+  'statewright/dbos': dbos,
   'statewright/otel': otel,
+  'statewright/restate': restate,
   'statewright/rehearsal': rehearsal,
   'statewright/stores/file': fileStore,
   'statewright/studio': studio,

@@ -38,6 +38,7 @@ const passing: ReadonlySet<string> = new Set([
   'out_of_turn',
   'stopped',
   'stranded',
+  'draining',
 ])
 
 /**

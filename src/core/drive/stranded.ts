@@ -1,3 +1,4 @@
+import type { AgentState } from '../../../machines/agent/outcome.js'
 import { UsageError } from '../base/errors.js'
 import type { AgentDefinition } from '../sessions/definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -18,17 +19,22 @@ export interface StrandedSession {
 }
 
 /** A run that can still go on, whoever does. */
-const open: ReadonlySet<unknown> = new Set([
-  'RUNNING',
-  'WAITING_FOR_TOOL',
-  'WAITING_FOR_INPUT',
-  'PAUSED',
-  null,
-])
+const open = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
+const pageSize = 500
 
-/** The sessions of a store whose latest run has not ended, the one written last first. */
-export async function* openSessions(store: SessionStore): AsyncGenerator<ListedSession> {
-  for (const listed of await store.list()) if (open.has(listed.summary?.state ?? null)) yield listed
+/** The sessions of a store whose latest run is in one of these states, the one written last first, page by page. */
+export async function* openSessions(
+  store: SessionStore,
+  state: readonly AgentState[] = open,
+): AsyncGenerator<ListedSession> {
+  let cursor: ListedSession | undefined
+  do {
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    const page = await store.list({ state, limit: pageSize, ...(cursor && { cursor }) })
+    // A store of one's own may know nothing of pages, and gives all at once.
+    yield* page.filter(({ summary }) => summary?.state && state.includes(summary.state))
+    cursor = page.length === pageSize ? page.at(-1) : undefined
+  } while (cursor)
 }
 
 /**

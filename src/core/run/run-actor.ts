@@ -107,7 +107,7 @@ export class RunActor {
   }
 
   start(): void {
-    this.#actor?.start()
+    if (!this.#isLeft) this.#actor?.start()
   }
 
   /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */

@@ -1,0 +1,82 @@
+import { ConfigError, UsageError } from '../base/errors.js'
+import { type Agents, type AnyAgent } from './define-agents.js'
+import { drive } from './drive.js'
+import type { DriveOptions } from './options.js'
+import type { DriveRest } from './rest.js'
+
+/**
+ * How a process drives its sessions, and leaves them.
+ *
+ * @example
+ * const options: DriverOptions = { drainMs: 25_000 }
+ */
+export interface DriverOptions {
+  /** How long drives go on once `drain` was called, in milliseconds; then they stop where another can go on. Default: 20,000. */
+  drainMs?: number
+}
+
+/**
+ * The drives of one process: what an engine calls, and what a signal stops.
+ *
+ * @example
+ * const own: Driver = driver(createAgent({ model, store: memoryStore() }), { drainMs: 25_000 })
+ * const rest = await own.drive({ session: 'ann', input: 'Go.' })
+ */
+export interface Driver {
+  /** As `drive`, with this process's agents. While it drains, nothing is begun: `draining`, which is `retryable`. */
+  drive: (options: DriveOptions) => Promise<DriveRest>
+  /**
+   * Begins nothing more. What is under way goes on for `drainMs`, then stops at its next durable point. Settles when
+   * nothing is left.
+   */
+  drain: () => Promise<void>
+  /** How many sessions are being driven. */
+  readonly active: number
+}
+
+/**
+ * Drives sessions for an engine until the process is told to end.
+ *
+ * @example
+ * const { drain } = driver(createAgent({ model, store: memoryStore() }))
+ * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
+ * @throws {ConfigError} `invalid_config` for a `drainMs` that is no number from 0
+ */
+export function driver(agents: AnyAgent | Agents, { drainMs = 20_000 }: DriverOptions = {}): Driver {
+  if (!(Number.isFinite(drainMs) && drainMs >= 0))
+    throw new ConfigError('invalid_config', 'drainMs is a number of milliseconds from 0.', 'drainMs')
+  const stop = new AbortController()
+  const active = new Set<Promise<unknown>>()
+  let drained: Promise<void> | undefined
+
+  const wait = async (): Promise<void> => {
+    const timer = setTimeout(() => stop.abort(), drainMs)
+    while (active.size > 0)
+      // oxlint-disable-next-line no-await-in-loop -- nothing begins meanwhile
+      await Promise.allSettled(active)
+    clearTimeout(timer)
+  }
+
+  return {
+    drive: async (options) => {
+      if (drained)
+        throw new UsageError(
+          'draining',
+          'This process is about to end, and begins nothing: drive elsewhere.',
+          'drive',
+        )
+      const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
+      const driving = drive(agents, { ...options, signal })
+      active.add(driving)
+      try {
+        return await driving
+      } finally {
+        active.delete(driving)
+      }
+    },
+    drain: () => (drained ??= wait()),
+    get active() {
+      return active.size
+    },
+  }
+}

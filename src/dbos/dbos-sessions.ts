@@ -1,0 +1,195 @@
+import { newId } from '../core/base/new-id.js'
+import { StatewrightError } from '../core/base/errors.js'
+import type { DriveAnswer } from '../core/drive/answers.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import { driver, type DriverOptions } from '../core/drive/driver.js'
+import type { DriveRest } from '../core/drive/rest.js'
+import { storeOf } from '../core/drive/store-of.js'
+import { sweep } from './sweep.js'
+import type { DbosLike, DbosQueueOptions } from './sdk.js'
+
+/**
+ * How sessions are driven by DBOS.
+ *
+ * @example
+ * const options: DbosSessionsOptions = { queue: { workerConcurrency: 100 }, drainMs: 25_000, patienceMs: 86_400_000 }
+ */
+export interface DbosSessionsOptions extends DriverOptions {
+  /** Default: 50 sessions at once in each process. */
+  queue?: DbosQueueOptions
+  /** How long a rest waits for people, in milliseconds; then the session is cancelled. Default: for ever. */
+  patienceMs?: number
+  /** How often a process looks for sessions that nobody drives any more, in milliseconds. Default: 10,000. */
+  sweepMs?: number
+  /** `applicationVersion` of the configuration of DBOS, if one is set there: it has to stay the same over deploys. */
+  appVersion?: string
+}
+
+/**
+ * One drive, as it stands in the queue: at most 1,000 bytes with whatever it says.
+ *
+ * @example
+ * const first: DbosDrive = { session: 'order-17', agent: 'billing', input: 'Write the invoice.', priority: 1 }
+ */
+export interface DbosDrive {
+  session: string
+  /** What its run begins with. A longer one stays with you: pass its id, and look it up in a tool, or in `memory`. */
+  input?: string
+  /** Which run of the session; see `drive`. Default: the first. */
+  turn?: number
+  agent?: string
+  /** 0 is first. Default: 10, and 5 for what has begun. */
+  priority?: number
+}
+
+/**
+ * What a process has of its sessions in DBOS.
+ *
+ * @example
+ * const begin = (own: DbosSessions) => own.enqueue({ session: 'order-17', input: 'Write the invoice.' })
+ */
+export interface DbosSessions {
+  /** Registers the queue and begins to look for sessions that nobody drives: after `DBOS.launch()`. */
+  start(): Promise<void>
+  /** Has a session driven, by any process. A second time, for the same turn, is the first time. */
+  enqueue(drive: DbosDrive): Promise<void>
+  /** Answers a session that rests, and has it driven on. Twice with one `id` is once. */
+  answer(
+    session: string,
+    answers: readonly DriveAnswer[],
+    options?: { at?: number; id?: string },
+  ): Promise<void>
+  /** Begins nothing more; see `Driver`. `DBOS.shutdown()` comes after it. */
+  drain: () => Promise<void>
+}
+
+/** A drive in the queue, with what was added to it. */
+interface Queued extends DbosDrive {
+  answers?: readonly DriveAnswer[]
+  at?: number
+  /** The id of the first attempt, and how many there have been. */
+  base: string
+  attempt: number
+}
+
+const workflowName = 'statewright.drive'
+const queueName = 'statewright.sessions'
+const longWaitMs = 10_000
+const mostBytes = 1000
+
+/**
+ * Sessions driven by a queue of DBOS: each drive is a workflow with one step, and whatever has to wait (for people, for a
+ * provider, for a session that another process has) is no workflow at all, but a later one. What a process leaves behind
+ * when it dies is found by its lease, and queued again.
+ *
+ * @example
+ * const host = (DBOS: DbosLike) => dbosSessions(DBOS, defineAgents({ support: createAgent({ model, store: memoryStore() }) }))
+ * @throws {ConfigError} `invalid_config`
+ */
+export function dbosSessions(
+  DBOS: DbosLike,
+  agents: Agents,
+  {
+    queue = { workerConcurrency: 50 },
+    patienceMs,
+    sweepMs = 10_000,
+    drainMs,
+    appVersion,
+  }: DbosSessionsOptions = {},
+): DbosSessions {
+  const own = driver(agents, drainMs === undefined ? {} : { drainMs })
+  const store = storeOf(agents)
+  let timer: ReturnType<typeof setInterval> | undefined
+
+  const put = async (queued: Queued, delayMs = 0): Promise<void> => {
+    const size = new TextEncoder().encode(JSON.stringify(queued)).length
+    if (size > mostBytes)
+      throw new StatewrightError(
+        'payload_too_large',
+        `A drive of session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${mostBytes}. Pass an id, ` +
+          'and look up what is behind it in a tool.',
+        'input',
+      )
+    await DBOS.enqueueWorkflowWithOptions(
+      {
+        queueName,
+        workflowName,
+        workflowID: `${queued.base}.${queued.attempt}`,
+        ...(delayMs > 0 && { delaySeconds: delayMs / 1000 }),
+        // What has begun comes before what has not.
+        priority: queued.priority ?? (queued.input === undefined || queued.attempt > 0 ? 5 : 10),
+        ...(appVersion !== undefined && { appVersion }),
+      },
+      queued,
+    )
+  }
+
+  const workflow = async (queued: Queued): Promise<DriveRest | { later: number }> => {
+    const outcome = await DBOS.runStep(() => attempt(queued), { name: 'drive' })
+    if ('later' in outcome) await put({ ...queued, attempt: queued.attempt + 1 }, outcome.later)
+    else if (patienceMs !== undefined && isWaiting(outcome)) {
+      const { session, head } = outcome
+      const answers: DriveAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
+      await put({ session, answers, at: head, base: `late:${session}:${head}`, attempt: 0 }, patienceMs)
+    }
+    return outcome
+  }
+
+  const attempt = async ({ session, input, turn, agent, answers, at, attempt: n }: Queued) => {
+    try {
+      const rest = await own.drive({
+        session,
+        longWaitMs,
+        ...(input !== undefined && { input }),
+        ...(turn !== undefined && { turn }),
+        ...(agent !== undefined && { agent }),
+        ...(answers && { answers }),
+        ...(at !== undefined && { at }),
+      })
+      if (!rest.stopped) return rest
+      return { later: Math.max(0, (rest.waitUntil ?? 0) - Date.now()) }
+    } catch (error) {
+      if (!(error instanceof StatewrightError) || !error.retryable) throw error
+      return { later: pauseAfter(error.code, n) }
+    }
+  }
+
+  DBOS.registerWorkflow(workflow, { name: workflowName })
+
+  return {
+    start: async () => {
+      await DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue })
+      const look = (): Promise<void> =>
+        sweep(DBOS, agents, store, {
+          workflowName,
+          queueName,
+          now: Date.now(),
+          found: (session, head) =>
+            put({
+              session,
+              base: `found:${session}:${head}:${Math.floor(Date.now() / sweepMs)}`,
+              attempt: 0,
+            }),
+        })
+      timer = setInterval(() => void look().catch(() => undefined), sweepMs)
+      timer.unref()
+    },
+    enqueue: (drive) =>
+      put({ turn: 1, ...drive, base: `drive:${drive.session}:${drive.turn ?? 1}`, attempt: 0 }),
+    answer: (session, answers, { at, id = newId() } = {}) =>
+      put({ session, answers, ...(at !== undefined && { at }), base: `answer:${session}:${id}`, attempt: 0 }),
+    drain: () => {
+      clearInterval(timer)
+      return own.drain()
+    },
+  }
+}
+
+function isWaiting({ state }: DriveRest): boolean {
+  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
+}
+
+/** A drive that was refused comes again soon, and ever later. */
+function pauseAfter(code: string, attempt: number): number {
+  return code === 'draining' ? 100 : Math.min(30_000, 500 * 2 ** Math.min(attempt, 10))
+}

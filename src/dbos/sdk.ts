@@ -1,0 +1,58 @@
+/**
+ * What is used of `DBOS`, the class of the package `@dbos-inc/dbos-sdk` from version 5: it is handed over, not imported.
+ *
+ * @example
+ * const own = (DBOS: DbosLike) => DBOS.executorID // which process this is
+ */
+export interface DbosLike {
+  readonly executorID: string
+  readonly workflowID: string | undefined
+  registerWorkflow<Args extends unknown[], Result>(
+    work: (...args: Args) => Promise<Result>,
+    config: { name: string },
+  ): (...args: Args) => Promise<Result>
+  registerQueue(name: string, options: DbosQueueOptions): Promise<unknown>
+  runStep<Result>(step: () => Promise<Result>, config: { name: string }): Promise<Result>
+  enqueueWorkflowWithOptions(options: DbosEnqueueOptions, ...args: unknown[]): Promise<unknown>
+  listWorkflows(asked: {
+    workflowName: string
+    status: 'PENDING'
+    limit: number
+    loadInput: true
+  }): Promise<readonly DbosWorkflow[]>
+  resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
+}
+
+/**
+ * How many sessions are driven at once, and how fast they are begun: DBOS sees to both.
+ *
+ * @example
+ * const options: DbosQueueOptions = { workerConcurrency: 100, rateLimit: { limitPerPeriod: 500, periodSec: 60 } }
+ */
+export interface DbosQueueOptions {
+  /** By each process. */
+  workerConcurrency?: number
+  /** By all together. */
+  globalConcurrency?: number
+  /** Drives that begin in so many seconds. */
+  rateLimit?: { limitPerPeriod: number; periodSec: number }
+  /** How often an idle queue is asked for work, in milliseconds. */
+  minPollingIntervalMs?: number
+}
+
+interface DbosEnqueueOptions {
+  queueName: string
+  workflowName: string
+  workflowID: string
+  delaySeconds?: number
+  priority?: number
+  appVersion?: string
+}
+
+interface DbosWorkflow {
+  readonly workflowID: string
+  readonly executorId?: string
+  readonly input?: unknown[]
+  readonly updatedAt?: number
+  readonly dequeuedAt?: number
+}

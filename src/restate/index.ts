@@ -1,0 +1,8 @@
+/** Sessions driven by Restate, one virtual object each. Needs the optional package `@restatedev/restate-sdk`, and Node 22. */
+export {
+  restateSessions,
+  type RestateSessions,
+  type RestateSessionsOptions,
+  type RestateTurn,
+} from './restate-sessions.js'
+export type { RestateLike } from './sdk.js'

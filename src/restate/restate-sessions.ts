@@ -1,0 +1,191 @@
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { systemClock } from '../core/base/clock.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import { driver, type DriverOptions } from '../core/drive/driver.js'
+import type { DriveOptions } from '../core/drive/options.js'
+import type { DriveRest } from '../core/drive/rest.js'
+import { storeOf } from '../core/drive/store-of.js'
+import { tell } from '../core/run/tell.js'
+import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
+import type { RestateContext, RestateLike } from './sdk.js'
+
+/**
+ * How sessions are driven by Restate.
+ *
+ * @example
+ * const options: RestateSessionsOptions = { name: 'session', drainMs: 25_000, patienceMs: 86_400_000 }
+ */
+export interface RestateSessionsOptions extends DriverOptions {
+  /** The name of the virtual object. Default: `session`. */
+  name?: string
+  /** How long a rest waits for people, in milliseconds; then the session is cancelled. Default: for ever. */
+  patienceMs?: number
+}
+
+/**
+ * What `run` of the virtual object is called with; its key is the id of the session.
+ *
+ * @example
+ * const turn: RestateTurn = { input: 'Write the invoice.', agent: 'billing' }
+ */
+export interface RestateTurn {
+  /** What the run begins with, at most 800 bytes: Restate keeps it. A longer one stays with you: pass its id. */
+  input?: string
+  /** Which run of the session; see `drive`. Default: the first, or whichever is the latest. */
+  turn?: number
+  agent?: string
+}
+
+/**
+ * What a process serves, and how it ends.
+ *
+ * @example
+ * const end = ({ drain }: RestateSessions) => process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
+ */
+export interface RestateSessions {
+  /** For `restate.serve({ services: [object] })`. Its handlers: `run`, and `tell`, which may be called at any time. */
+  object: object
+  /** Begins nothing more; see `Driver`. */
+  drain: () => Promise<void>
+}
+
+const longWaitMs = 10_000
+const mostBytes = 800
+/** Restate tries again until it is told not to: soon, and ever later. */
+const retrying = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
+
+/**
+ * Sessions driven by Restate: a virtual object each. `run` settles when its run has ended, whatever happens to processes
+ * meanwhile; while the session waits for people, or for a provider, it is suspended and costs nothing. `tell` reaches a
+ * session at work, too.
+ *
+ * @example
+ * const host = (restate: RestateLike) =>
+ *   restateSessions(restate, defineAgents({ support: createAgent({ model, store: memoryStore() }) }))
+ * @throws {ConfigError} `invalid_config`
+ */
+export function restateSessions(
+  restate: RestateLike,
+  agents: Agents,
+  { name = 'session', patienceMs, drainMs }: RestateSessionsOptions = {},
+): RestateSessions {
+  const own = driver(agents, drainMs === undefined ? {} : { drainMs })
+  const parts = { store: storeOf(agents), clock: systemClock }
+
+  /** What can never succeed is not tried again. */
+  const terminal = (error: unknown): unknown => {
+    if (!(error instanceof StatewrightError) || error.retryable) return error
+    return new restate.TerminalError(`${error.code}: ${error.message}`, { errorCode: 422 })
+  }
+
+  const driven = async (options: DriveOptions): Promise<DriveRest> => {
+    try {
+      const rest = await own.drive({ longWaitMs, ...options })
+      // Another process goes on with it.
+      if (rest.stopped && rest.waitUntil === undefined)
+        throw new UsageError('draining', 'This process is about to end: drive elsewhere.', 'drive')
+      return rest
+    } catch (error) {
+      throw terminal(error)
+    }
+  }
+
+  const run = async (context: RestateContext, given: RestateTurn | undefined): Promise<DriveRest> => {
+    const { input, turn, agent } = checked(given, restate)
+    const session = context.key
+    const begin: DriveOptions = {
+      session,
+      ...(input !== undefined && { input }),
+      ...(turn !== undefined && { turn }),
+      ...(agent !== undefined && { agent }),
+    }
+    const step = (label: string, options: DriveOptions): Promise<DriveRest> =>
+      context.run(label, () => driven(options), retrying)
+    let rest = await step('drive', begin)
+    /* oxlint-disable no-await-in-loop -- one rest after the other */
+    for (;;) {
+      if (rest.waitUntil !== undefined) {
+        const left = await context.run('wait', () => Promise.resolve((rest.waitUntil ?? 0) - Date.now()))
+        await context.sleep(Math.max(0, left))
+      } else if (!isWaiting(rest)) return rest
+      else {
+        const { id, promise } = context.awakeable<null>()
+        context.set('waiting', id)
+        // Whoever told it something right before has seen nobody waiting.
+        const now = await step('look', { session })
+        if (now.head === rest.head) await answered(context, promise)
+        context.clear('waiting')
+      }
+      rest = await step('drive', { session })
+    }
+    /* oxlint-enable no-await-in-loop */
+  }
+
+  const answered = async (
+    context: RestateContext,
+    promise: ReturnType<typeof context.awakeable<null>>['promise'],
+  ): Promise<void> => {
+    if (patienceMs === undefined) {
+      await promise
+      return
+    }
+    try {
+      await promise.orTimeout(patienceMs)
+    } catch (error) {
+      if ((error as { name?: unknown }).name !== 'TimeoutError') throw error
+      await context.run(
+        'late',
+        () => told(context.key, { type: 'cancel', why: 'Nobody answered in time.' }),
+        retrying,
+      )
+    }
+  }
+
+  const told = async (session: string, message: SessionMessage): Promise<Receipt> => {
+    try {
+      return await tell(parts, session, message)
+    } catch (error) {
+      throw terminal(error)
+    }
+  }
+
+  const tellHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
+    const receipt = await context.run('tell', () => told(context.key, message), retrying)
+    const waiting = await context.get<string>('waiting')
+    if (waiting !== null) context.resolveAwakeable(waiting, null)
+    return receipt
+  }
+
+  return {
+    object: restate.object({
+      name,
+      handlers: {
+        run: restate.handlers.object.exclusive({}, run as never),
+        // What `run` has set may be younger than the call: it is asked for when it is needed.
+        tell: restate.handlers.object.shared({ enableLazyState: true }, tellHandler as never),
+      },
+      // A drive may take long; nobody else goes on with it meanwhile.
+      // Processes come back within seconds; nobody should wait longer because several have gone.
+      options: {
+        abortTimeout: { hours: 1 },
+        retryPolicy: { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5000 },
+      },
+    }),
+    drain: () => own.drain(),
+  }
+}
+
+function checked(given: RestateTurn | undefined, { TerminalError }: RestateLike): RestateTurn {
+  const turn = given ?? {}
+  const size = new TextEncoder().encode(JSON.stringify(turn)).length
+  if (typeof turn === 'object' && size <= mostBytes) return turn
+  throw new TerminalError(
+    `payload_too_large: a turn is an object of at most ${mostBytes} bytes, because Restate keeps it (${size} here). Pass an ` +
+      'id, and look up what is behind it in a tool.',
+    { errorCode: 413 },
+  )
+}
+
+function isWaiting({ state }: DriveRest): boolean {
+  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
+}

@@ -1,0 +1,29 @@
+// The side of DBOS outside of the host processes: what puts sessions into its queue. Its server is Postgres itself.
+import { DBOS } from '@dbos-inc/dbos-sdk'
+import { dbosSessions } from '../../dist/src/dbos/index.js'
+
+export async function dbosEngine({ postgres, agents, server }) {
+  DBOS.setConfig({
+    name: 'hosts',
+    systemDatabaseUrl: postgres,
+    applicationVersion: 'hosts',
+    executorID: 'outside',
+    listenQueues: ['nothing'],
+    logLevel: 'error',
+  })
+  const sessions = dbosSessions(DBOS, agents, { appVersion: 'hosts' })
+  await DBOS.launch()
+  return {
+    file: new URL('./dbos-host.mjs', import.meta.url),
+    execPath: process.execPath,
+    settings: {},
+    begin: (session) => sessions.enqueue({ session, input: session, agent: 'payer' }),
+    answer: (session, { callId, fingerprint }, at) =>
+      sessions.answer(session, [{ type: 'approve', callId, fingerprint }], { at, id: `${at}` }),
+    restart: async () => {
+      await server.kill()
+      await server.start()
+    },
+    close: () => DBOS.shutdown(),
+  }
+}

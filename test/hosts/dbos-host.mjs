@@ -1,0 +1,31 @@
+// One process that drives sessions by DBOS, until it is killed or told to end.
+import { DBOS } from '@dbos-inc/dbos-sdk'
+import { dbosSessions } from '../../dist/src/dbos/index.js'
+import { agentsOf } from './cast.mjs'
+
+const settings = JSON.parse(process.argv[2])
+const { postgres, id, drainMs } = settings
+const { agents } = agentsOf(settings)
+DBOS.setConfig({
+  name: 'hosts',
+  systemDatabaseUrl: postgres,
+  applicationVersion: 'hosts',
+  executorID: id,
+  logLevel: 'error',
+})
+const sessions = dbosSessions(DBOS, agents, {
+  queue: { workerConcurrency: 25, minPollingIntervalMs: 200 },
+  drainMs,
+  sweepMs: 2000,
+  appVersion: 'hosts',
+})
+await DBOS.launch()
+await sessions.start()
+process.once('SIGTERM', () => {
+  process.once('SIGTERM', () => process.exit(143))
+  void sessions
+    .drain()
+    .then(() => DBOS.shutdown())
+    .then(() => process.exit(0))
+})
+process.send?.('ready')

@@ -1,0 +1,59 @@
+// The host processes: each is started again as soon as it is gone, killed at random, and told to end at random.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+
+export class Processes {
+  #file
+  #execPath
+  #settings
+  #children = new Map()
+  #started = 0
+  #isOver = false
+  counts = { kills: 0, terms: 0 }
+
+  constructor(file, execPath, settings) {
+    this.#file = file
+    this.#execPath = execPath
+    this.#settings = settings
+  }
+
+  async start(slot) {
+    const settings = { ...this.#settings, slot, id: `host-${slot}-${(this.#started += 1)}` }
+    const child = fork(this.#file, [JSON.stringify(settings)], {
+      execPath: this.#execPath,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    this.#children.set(slot, child)
+    child.once('exit', () => {
+      if (this.#isOver || this.#children.get(slot) !== child) return
+      this.#children.delete(slot)
+      void this.start(slot)
+    })
+    await Promise.race([once(child, 'message').then(() => (child.isReady = true)), once(child, 'exit')])
+  }
+
+  /** One that is up: on a busy machine none would ever be, otherwise. */
+  #one() {
+    const up = [...this.#children.values()].filter((child) => child.isReady && child.exitCode === null)
+    return up[Math.floor(Math.random() * up.length)]
+  }
+
+  kill() {
+    if (this.#one()?.kill('SIGKILL')) this.counts.kills += 1
+  }
+
+  /** As a supervisor does it: with some time to end in, and then the other way. */
+  term() {
+    const child = this.#one()
+    if (!child?.kill('SIGTERM')) return
+    this.counts.terms += 1
+    setTimeout(() => child.kill('SIGKILL'), 4000).unref()
+  }
+
+  async stop() {
+    this.#isOver = true
+    const children = [...this.#children.values()]
+    for (const child of children) child.kill('SIGKILL')
+    await Promise.all(children.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
+  }
+}

@@ -1,0 +1,98 @@
+// A Restate server of one's own, in a temporary folder, and what calls it from outside.
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../scripts/own-postgres.mjs'
+import { openBalancer } from './balancer.mjs'
+
+const require = createRequire(import.meta.url)
+const platform = `${process.platform}-${process.arch}`
+const binary = require.resolve(`@restatedev/restate-server-${platform}/bin/restate-server`)
+const newerNode = require.resolve(`node-${platform}/bin/node`)
+
+async function openServer() {
+  const folder = mkdtempSync(join(tmpdir(), 'statewright-restate-'))
+  const [admin, ingress, fabric] = [await freePort(), await freePort(), await freePort()]
+  const at = (port) => `127.0.0.1:${port}`
+  const env = {
+    PATH: process.env.PATH,
+    RESTATE_ADMIN__BIND_ADDRESS: at(admin),
+    RESTATE_INGRESS__BIND_ADDRESS: at(ingress),
+    RESTATE_BIND_ADDRESS: at(fabric),
+    RESTATE_ADVERTISED_ADDRESS: `http://${at(fabric)}`,
+    RESTATE_NODE_NAME: 'hosts',
+    RESTATE_LOG_FILTER: 'error',
+    RESTATE_DISABLE_TELEMETRY: 'true',
+    RESTATE_DEFAULT_RETRY_POLICY__MAX_INTERVAL: '3s',
+    DO_NOT_TRACK: '1',
+  }
+  let server
+  const start = async () => {
+    server = spawn(binary, ['--base-dir', folder], { env, stdio: 'ignore' })
+    const isUp = (port, path) =>
+      fetch(`http://${at(port)}${path}`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    while (!((await isUp(admin, '/health')) && (await isUp(ingress, '/restate/health')))) await sleep(100)
+  }
+  const kill = async () => {
+    const ended = new Promise((resolve) => server.once('exit', resolve))
+    server.kill('SIGKILL')
+    await ended
+  }
+  await start()
+  return {
+    admin: `http://${at(admin)}`,
+    ingress: `http://${at(ingress)}`,
+    restart: async () => {
+      await kill()
+      await start()
+    },
+    stop: async () => {
+      await kill()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function post(url, body, headers = {}) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)
+  return response.json()
+}
+
+export async function restateEngine({ processes = 3 } = {}) {
+  const server = await openServer()
+  const ports = []
+  // oxlint-disable-next-line no-await-in-loop -- each has to be taken before the next is looked for
+  while (ports.length < processes) ports.push(await freePort())
+  const balancer = await openBalancer(ports)
+  return {
+    file: new URL('./restate-host.mjs', import.meta.url),
+    execPath: newerNode,
+    settings: { ports },
+    /** Once a process answers. */
+    ready: () => post(`${server.admin}/deployments`, { uri: balancer.url }),
+    begin: (session) =>
+      post(
+        `${server.ingress}/session/${session}/run/send`,
+        { input: session, agent: 'payer' },
+        { 'idempotency-key': session },
+      ),
+    answer: (session, { callId, fingerprint }) =>
+      post(`${server.ingress}/session/${session}/tell`, { type: 'approve', callId, fingerprint }),
+    restart: server.restart,
+    close: async () => {
+      balancer.close()
+      await server.stop()
+    },
+  }
+}

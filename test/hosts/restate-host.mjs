@@ -1,0 +1,14 @@
+// One process that serves sessions to Restate, until it is killed or told to end.
+import * as restate from '@restatedev/restate-sdk'
+import { restateSessions } from '../../dist/src/restate/index.js'
+import { agentsOf } from './cast.mjs'
+
+const settings = JSON.parse(process.argv[2])
+const { agents } = agentsOf(settings)
+const { object, drain } = restateSessions(restate, agents, { drainMs: settings.drainMs })
+await restate.serve({ services: [object], port: settings.ports[settings.slot], logger: () => undefined })
+process.once('SIGTERM', () => {
+  process.once('SIGTERM', () => process.exit(143))
+  void drain().then(() => process.exit(0))
+})
+process.send?.('ready')
