@@ -66,6 +66,7 @@ describeRecordings('recorded answers of real providers', () => {
   test('are read as expected, over both transports and under any chunking of their bytes', async () => {
     const random = seeded(20240817)
     const wrong: string[] = []
+    const hosts = new Map<string, [right: number, all: number]>()
     for (const recording of answers) {
       const bytes = new TextEncoder().encode(recording.body)
       const outcome = await fetchIt(recording)
@@ -81,8 +82,11 @@ describeRecordings('recorded answers of real providers', () => {
         }
       }
       if (differing.length > 0) wrong.push(`${recording.name}\n  ${differing.join('\n  ')}`)
+      const [right, all] = hosts.get(recording.host) ?? [0, 0]
+      hosts.set(recording.host, [right + (differing.length === 0 ? 1 : 0), all + 1])
     }
-    console.log(`recordings: ${answers.length - wrong.length} of ${answers.length}`)
+    const table = Array.from(hosts, ([host, [right, all]]) => `  ${host}: ${right} of ${all}`)
+    console.log(`recordings: ${answers.length - wrong.length} of ${answers.length}\n${table.join('\n')}`)
     expect(wrong).toEqual([])
     expect(answers.length).toBeGreaterThan(90)
   }, 120_000)
