@@ -16,7 +16,12 @@ if (server === null) {
 
 const jest = join(root, 'node_modules/jest/bin/jest.js')
 const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
-const suite = spawn(process.execPath, [...flags, jest, 'test/postgres', ...process.argv.slice(2)], {
+// A program instead of the suite: node scripts/postgres.mjs bench/postgres.mjs
+const [program, ...rest] = process.argv.slice(2)
+const what = program?.endsWith('.mjs')
+  ? [join(root, program), ...rest]
+  : [...flags, jest, 'test/postgres', ...process.argv.slice(2)]
+const suite = spawn(process.execPath, what, {
   cwd: root,
   stdio: 'inherit',
   // A group of its own: Ctrl-C reaches this script, which ends things in order.

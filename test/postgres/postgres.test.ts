@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { jest } from '@jest/globals'
 import pg from 'pg'
 import { thisProcess } from '../../src/core/sessions/store/holder.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
@@ -68,6 +69,63 @@ describe('the store in Postgres', () => {
     expect(await store.append(lease, [record(2)])).toEqual({ inbox: 0 })
     await store.close()
     await at.close()
+  })
+
+  test('writes what many sessions append at once together, and refuses what is wrong with one to it alone', async () => {
+    const pool = new pg.Pool({ connectionString: url, max: 4 })
+    const asking = jest.spyOn(pool, 'query')
+    const store = postgresStore({ pool, schema: place.schema })
+    const ids = Array.from({ length: 80 }, (_, n) => `s${n}`)
+    const leases = await Promise.all(ids.map(async (id) => store.acquire(id, asked)))
+    const [first, second, third] = leases
+    if (!first || !second || !third) throw new Error('no leases')
+    await store.release(first)
+    await store.acquire('s0', asked)
+    asking.mockClear()
+    const outcomes = await Promise.allSettled(
+      leases.map(async (lease) =>
+        // A number that no column takes is refused by the server itself.
+        store.append(lease, lease === second ? [{ ...record(1), at: 2 ** 70 }] : [record(1)]),
+      ),
+    )
+    const failed = outcomes.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
+    )
+    expect(failed).toEqual([
+      expect.objectContaining({ code: 'lease_lost' }),
+      expect.objectContaining({ code: 'invalid_record' }),
+    ])
+    for (const id of ids.slice(2)) expect(await store.read(id)).toEqual([record(1)])
+    asking.mockClear()
+    await Promise.all(leases.slice(2).map(async (lease) => store.append(lease, [record(2)], summary('s'))))
+    expect(asking).toHaveBeenCalledTimes(1)
+    // Of one session each comes after the other, in the order in which they were asked for.
+    await Promise.all([3, 4, 5].map(async (seq) => store.append(third, [record(seq)])))
+    expect(await store.read('s2')).toEqual(records(1, 5))
+    await store.close()
+    await pool.end()
+  })
+
+  test('says what is wrong when the server gives up on a statement, or no connection is free, and goes on later', async () => {
+    const options = { connectionString: url, max: 1, connectionTimeoutMillis: 2500, statement_timeout: 2500 }
+    const pool = new pg.Pool(options)
+    const store = postgresStore({ pool, schema: place.schema })
+    const lease = await store.acquire('s', asked)
+    await store.append(lease, [record(1)])
+    const other = new pg.Client({ connectionString: url })
+    await other.connect()
+    await other.query('BEGIN')
+    await other.query(`SELECT FROM "${place.schema}".sessions WHERE id = 's' FOR UPDATE`)
+    await refusal('store_unavailable', () => store.append(lease, [record(2)]))
+    await other.query('ROLLBACK')
+    await other.end()
+    const taken = await pool.connect()
+    await refusal('store_unavailable', () => store.append(lease, [record(2)]))
+    taken.release()
+    expect(await store.append(lease, [record(2)])).toEqual({ inbox: 0 })
+    expect(await store.read('s')).toEqual(records(1, 2))
+    await store.close()
+    await pool.end()
   })
 
   test('measures leases by the clock of the server', async () => {

@@ -56,3 +56,8 @@ function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }
   return typeof code === 'string' ? code : ''
 }
+
+/** Whether the server has looked at a statement and refused it for what is in it, so that nothing of it was kept. */
+export function isRefusal(error: unknown): boolean {
+  return /^(22|23|54)/.test(codeOf(error instanceof StatewrightError ? error.cause : error))
+}

@@ -15,10 +15,10 @@ import {
 } from '../../core/sessions/store/refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { summaryText } from '../../core/sessions/store/summary-text.js'
-import { placeOf, postgresError } from './postgres-error.js'
+import { type Append, AppendGroups } from './append-groups.js'
+import { isRefusal, placeOf, postgresError } from './postgres-error.js'
 import {
-  columnsOf,
+  appendValues,
   type EntryRow,
   logRecord,
   type PutRow,
@@ -95,6 +95,31 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const time = () => (now ? Math.floor(now()) : null)
   const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
 
+  const write = async (group: readonly Append[]): Promise<void> => {
+    const rows = await query<{ id: string; inbox: string }>(sql.append, appendValues(group, time()))
+    const told = new Map(rows.map(({ id, inbox }) => [id, { inbox: Number(inbox) }]))
+    for (const one of group) one.settle(told.get(one.lease.sessionId) ?? null)
+  }
+
+  const alone = async (append: Append): Promise<void> => {
+    try {
+      await write([append])
+    } catch (error) {
+      append.fail(error)
+    }
+  }
+
+  const groups = new AppendGroups(async (group) => {
+    try {
+      await write(group)
+    } catch (error) {
+      // Nothing of a statement that the server refuses is kept: what is wrong with one is not the others' fault.
+      const isRefused = group.length > 1 && isRefusal(error)
+      if (isRefused) await Promise.all(group.map(alone))
+      else for (const one of group) one.fail(error)
+    }
+  })
+
   return {
     async acquire(id, { holder: words, ttlMs }) {
       const sessionId = checkedSessionId(id)
@@ -143,11 +168,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     async append(lease, records, summary) {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
-      const [first] = records
-      const values = [sessionId, time(), token, first ? first.seq - 1 : null, summaryText(summary)]
-      const more = [...columnsOf(records), summary?.state ?? null, summary?.agent ?? null]
-      const [appended] = await query<{ inbox: string }>(sql.append, [...values, ...more])
-      if (appended) return { inbox: Number(appended.inbox) }
+      const appended = await groups.add(lease, records, summary)
+      if (appended) return appended
       const row = await sessionOf(sessionId)
       if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
       throw lost(lease)

@@ -1,6 +1,7 @@
 import { isGone } from '../../core/sessions/store/holder.js'
 import type { LogRecord, ListedSession } from '../../core/sessions/store/store.js'
-import { summaryOf } from '../../core/sessions/store/summary-text.js'
+import { summaryOf, summaryText } from '../../core/sessions/store/summary-text.js'
+import type { Append } from './append-groups.js'
 
 export interface SessionRow {
   token: string | null
@@ -23,14 +24,28 @@ export function logRecord({ seq, at, type, data, checksum }: RecordRow): LogReco
   return { seq: Number(seq), at: Number(at), type, data, check: checksum }
 }
 
-/** One array a column, as `unnest` takes them. */
-export const columnsOf = (records: readonly LogRecord[]): unknown[][] => [
-  records.map(({ seq }) => seq),
-  records.map(({ at }) => at),
-  records.map(({ type }) => type),
-  records.map(({ data }) => data),
-  records.map(({ check }) => check),
-]
+/** What a group of appends is written with: one array a column, as `unnest` takes them. */
+export function appendValues(group: readonly Append[], time: number | null): unknown[] {
+  const records = group.flatMap(({ lease, records: own }) =>
+    own.map((record) => ({ sessionId: lease.sessionId, ...record })),
+  )
+  return [
+    group.map(({ lease }) => lease.sessionId),
+    time,
+    group.map(({ lease }) => lease.token),
+    group.map(({ records: [first] }) => (first ? first.seq - 1 : null)),
+    group.map(({ records: own }) => own.length),
+    group.map(({ summary }) => summaryText(summary)),
+    group.map(({ summary }) => summary?.state ?? null),
+    group.map(({ summary }) => summary?.agent ?? null),
+    records.map(({ sessionId }) => sessionId),
+    records.map(({ seq }) => seq),
+    records.map(({ at }) => at),
+    records.map(({ type }) => type),
+    records.map(({ data }) => data),
+    records.map(({ check }) => check),
+  ]
+}
 
 export interface PutRow extends Pick<SessionRow, 'holder' | 'process' | 'held'> {
   told: string

@@ -50,25 +50,34 @@ export function statements(schema: string) {
       RETURNING inbox`,
 
     /**
-     * $3 token, $4 the head that the records follow, or null without records, $5 the new summary, or null; $11 and $12 its
-     * state and agent.
+     * Of many sessions at once, each by itself all or none. $1 sessions, $3 tokens, $4 the heads that the records follow, or
+     * null without records, $5 how many there are, $6 new summaries, or null, $7 and $8 their states and agents; $9 the
+     * records' sessions, then their columns. Rows are locked in one order, whoever else locks several.
      */
     append: `
-      WITH advanced AS (
+      WITH asked AS (
+        SELECT * FROM unnest($1::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
+          AS a (id, token, follows, added, summary, state, agent)
+      ), locked AS MATERIALIZED (
+        SELECT s.id FROM ${sessions} s JOIN asked a ON s.id = a.id ORDER BY s.id FOR UPDATE OF s
+      ), advanced AS (
         UPDATE ${sessions} s SET
-          head = head + cardinality($6::bigint[]),
+          head = s.head + a.added,
           updated_at = ${now},
-          created_at = CASE WHEN head = 0 THEN ${now} ELSE created_at END,
-          summary = coalesce($5, summary),
-          state = CASE WHEN $5 IS NULL THEN state ELSE $11 END,
-          agent = CASE WHEN $5 IS NULL THEN agent ELSE $12 END
-        WHERE id = $1 AND token = $3 AND ${isHeld} AND ($4::bigint IS NULL OR head = $4)
-        RETURNING id, inbox
+          created_at = CASE WHEN s.head = 0 THEN ${now} ELSE s.created_at END,
+          summary = coalesce(a.summary, s.summary),
+          state = CASE WHEN a.summary IS NULL THEN s.state ELSE a.state END,
+          agent = CASE WHEN a.summary IS NULL THEN s.agent ELSE a.agent END
+        FROM asked a JOIN locked l ON l.id = a.id
+        WHERE s.id = a.id AND s.token = a.token AND ${isHeld} AND (a.follows IS NULL OR s.head = a.follows)
+        RETURNING s.id, s.inbox
       ), added AS (
         INSERT INTO ${records} (session_id, seq, at, type, data, checksum)
-        SELECT id, r.* FROM advanced, unnest($6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::text[]) r
+        SELECT r.* FROM unnest($9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[])
+          AS r (session_id, seq, at, type, data, checksum)
+        WHERE r.session_id IN (SELECT id FROM advanced)
       )
-      SELECT inbox FROM advanced`,
+      SELECT id, inbox FROM advanced`,
 
     /** $1 session, $2 from, or null for the last snapshot, $3 to. */
     read: `

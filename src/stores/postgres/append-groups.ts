@@ -1,0 +1,80 @@
+import type { Inboxed } from '../../core/sessions/store/inbox.js'
+import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
+
+/** One append, and what whoever waits for it is told. */
+export interface Append {
+  lease: Lease
+  records: readonly LogRecord[]
+  summary: SessionSummary | undefined
+  /** Null: the store did not take it, and why has to be looked for. */
+  settle(answer: Inboxed | null): void
+  fail(error: unknown): void
+}
+
+/** How many groups are under way at once: while one is written, the next gathers. */
+const mostUnderWay = 2
+
+/** How many appends go into one statement. */
+const largest = 100
+
+/**
+ * Gathers the appends that come while others are written, and writes them as one: two hundred sessions of a process are
+ * not two hundred round trips. Of one session one append is under way at a time: what overlaps comes after it.
+ */
+export class AppendGroups {
+  #waiting: Append[] = []
+  #underWay = 0
+  /** Sessions of the groups that are under way. */
+  readonly #written = new Set<string>()
+  #isDue = false
+  readonly #write: (group: readonly Append[]) => Promise<void>
+
+  /** `write` settles every append of the group, and never rejects. */
+  constructor(write: (group: readonly Append[]) => Promise<void>) {
+    this.#write = write
+  }
+
+  add(
+    lease: Lease,
+    records: readonly LogRecord[],
+    summary: SessionSummary | undefined,
+  ): Promise<Inboxed | null> {
+    return new Promise((settle, fail) => {
+      this.#waiting.push({ lease, records, summary, settle, fail })
+      if (this.#isDue) return
+      this.#isDue = true
+      queueMicrotask(() => {
+        this.#isDue = false
+        this.#next()
+      })
+    })
+  }
+
+  #next(): void {
+    while (this.#underWay < mostUnderWay && this.#waiting.length > 0) {
+      const group = this.#take()
+      if (group.length === 0) return
+      this.#underWay += 1
+      void this.#write(group).finally(() => {
+        this.#underWay -= 1
+        for (const { lease } of group) this.#written.delete(lease.sessionId)
+        this.#next()
+      })
+    }
+  }
+
+  #take(): Append[] {
+    const group: Append[] = []
+    const rest: Append[] = []
+    for (const append of this.#waiting) {
+      const { sessionId } = append.lease
+      if (group.length >= largest || this.#written.has(sessionId)) rest.push(append)
+      else {
+        this.#written.add(sessionId)
+        group.push(append)
+      }
+    }
+    this.#waiting = rest
+    return group
+  }
+}
