@@ -79,7 +79,6 @@ const scripts: Record<string, Script> = {
   },
   'docs/telemetry.md › To a collector': {
     because: {
-      'npm install': 'packages of the SDK',
       OTEL_SERVICE_NAME: 'it needs a collector',
     },
   },
