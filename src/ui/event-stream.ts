@@ -70,16 +70,16 @@ function seqIn(run: AnyRun, id: string | null): number | 'beginning' {
 }
 
 function framesFrom(reader: FeedReader, first: AgentEvent[]): Frames {
-  let events: AgentEvent[] | null = first
+  let taken: AgentEvent[] | null = first
   return {
     next: async () => {
-      while (events !== null && events.length === 0) {
-        await reader.news()
-        events = reader.take()
+      while (taken !== null && taken.length === 0) {
+        taken = reader.take()
+        if (taken?.length === 0) await reader.news()
       }
-      if (events === null) return null
-      const frames = events.map(frameOf).join('')
-      events = reader.take()
+      if (taken === null) return null
+      const frames = taken.map(frameOf).join('')
+      taken = []
       return frames
     },
   }

@@ -1,6 +1,9 @@
 /** What is sent now and then while there is nothing to say, in milliseconds: whatever stands in between closes what is silent. */
 const silenceMs = 15_000
 
+/** Between two frames, in milliseconds: what comes faster than anybody reads is sent together. */
+const betweenMs = 5
+
 /** Frames as they come: null at the end. A source that is cancelled is not asked again. */
 export interface Frames {
   /** What there is to send, at once or once there is something; null: there is nothing more. */
@@ -28,6 +31,7 @@ export function sseResponse(frames: Frames, headers: Record<string, string> = {}
 export function sseBody(frames: Frames): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let timer: ReturnType<typeof setInterval> | undefined
+  let sentAt = Number.NEGATIVE_INFINITY
   const stop = (): void => {
     clearInterval(timer)
     timer = undefined
@@ -44,8 +48,11 @@ export function sseBody(frames: Frames): ReadableStream<Uint8Array> {
       },
       pull: async (controller) => {
         try {
+          const early = sentAt + betweenMs - performance.now()
+          if (early > 0) await new Promise((resolve) => setTimeout(resolve, early))
           const frame = await frames.next()
           if (frame !== null) {
+            sentAt = performance.now()
             controller.enqueue(encoder.encode(frame))
             return
           }

@@ -11,7 +11,7 @@ test('the page and the server of chat-react are short, and bring nothing into a 
   >
   expect(Object.keys({ ...dependencies, ...devDependencies })).not.toContain('react')
   expect(scripts).toHaveProperty(
-    'chat',
+    ['chat:react'],
     expect.stringContaining('npm ci --silent --prefix examples/chat-react'),
   )
 })
