@@ -12,7 +12,7 @@ import { makeAgents } from './agents.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'statewright-restate-'))
 const binary = `@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`
-const server = spawn(createRequire(import.meta.url).resolve(binary), ['--base-dir', folder], {
+const server = spawn(createRequire(import.meta.url).resolve(binary), ['--base-dir', join(folder, 'server')], {
   stdio: 'ignore',
 })
 process.once('exit', () => server.kill())
