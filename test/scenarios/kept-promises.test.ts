@@ -42,7 +42,7 @@ test('a wait before a retry is waited out by the process that goes on: until the
 /** A session whose log has snapshots. */
 async function longSession() {
   const store = memoryStore()
-  const work = tool('work', ({ n }) => `${String(n)}${'x'.repeat(20_000)}`, { readOnly: true })
+  const work = tool('work', ({ n }) => `${String(n)}${'x'.repeat(21_000)}`, { readOnly: true })
   const turns = Array.from({ length: 8 }, (_, n) => call('work', { n }))
   const play = await stage([...turns, text('Done.')], { store, tools: [work] })
   await play.run('Go.', { session: 's' }).end(9)
