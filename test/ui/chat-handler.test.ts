@@ -288,6 +288,15 @@ it('the history that a page sends is not read', async () => {
   expect(theatre.requests).toHaveLength(2)
 })
 
+it('a run that another agent holds is stopped, too', async () => {
+  const { handler, theatre, store } = await opened([text('Never', { hang: 1 })])
+  const answer = await handler(said('c1', 'u1', 'Hi.'))
+  const other = chatHandler({ agent: again(theatre, { store }), authorize: 'none' })
+  expect((await other(at('/c1/stop', { method: 'POST' }))).status).toBe(204)
+  expect((await chunksOf(answer)).at(-1)).toMatchObject({ type: 'abort' })
+  expect((await other(at('/nobody/stop', { method: 'POST' }))).status).toBe(204)
+})
+
 it('a message that comes while an answer is under way is refused', async () => {
   const { handler } = await opened([text('Never', { hang: 1 })])
   const first = await handler(said('c1', 'u1', 'Hi.'))
