@@ -10,7 +10,7 @@ import { openLedger } from './ledger.mjs'
 import { Processes } from './processes.mjs'
 
 const { values } = parseArgs({
-  options: { host: { type: 'string' }, sessions: { type: 'string', default: '60' } },
+  options: { host: { type: 'string' }, sessions: { type: 'string', default: '300' } },
 })
 const engines = {
   dbos: async (given) => (await import('./dbos-engine.mjs')).dbosEngine(given),
