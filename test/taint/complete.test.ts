@@ -5,7 +5,13 @@ import type { AgentMachineEvent } from '../../machines/agent/events.js'
 import type { ContentPart } from '../../machines/agent/messages.js'
 import { agentSchema } from '../../src/core/config/sections.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
-import { type AgentOptions, defineTool, type RunOptions } from '../../src/index.js'
+import {
+  type Agent,
+  type AgentOptions,
+  defineTool,
+  type RunOptions,
+  type SessionMessage,
+} from '../../src/index.js'
 import { checkedRunOptions } from '../../src/core/agent/checked-run-options.js'
 import type { ExecutedToolDefinition } from '../../src/core/tools/define-tool.js'
 import { cli } from '../cli/support.js'
@@ -168,6 +174,9 @@ const rowOfEntryPoint: Rows<string> = {
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',
+  './restate': 'no: it drives sessions as an agent does, by their ids',
+  './dbos': 'no: it drives sessions as an agent does, by their ids',
+  './records.schema.json': 'no: it says what records are',
   './package.json': 'no words',
 }
 
@@ -178,8 +187,36 @@ const rowOfCommand: Rows<string> = {
   guards: 'other: the command line',
   diagram: 'exit: chart',
   paths: 'no: it explores the bare machine',
+  tell: 'other: the command line',
   studio: 'exit: studio',
   stately: 'exit: stately',
+}
+
+/** What may be said to a session from anywhere; `World` says each by `tell` where that is on. */
+const rowOfMessage: Rows<SessionMessage['type']> = {
+  cancel: 'other: told from another process',
+  pause: 'no words',
+  resume: 'other: told from another process',
+  steer: 'entrance: steering',
+  reply: 'entrance: a reply',
+  approve: 'entrance: edited arguments',
+  reject: 'no: what a person says no with is looked at by no shield',
+  toolOutput: 'entrance: what a client hands in',
+}
+
+const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
+  run: 'exit: results',
+  resume: 'other: another process at each rest',
+  tell: 'other: told from another process',
+  watch: 'exit: watched',
+  replay: 'exit: replayed',
+  fork: 'other: forks and replays of every record',
+  readSession: 'exit: read',
+  forget: 'no words',
+  input: 'no: it is for the bare machine, which has no exits of its own',
+  config: 'no words',
+  asTool: 'other: a sub-agent',
+  withObject: 'exit: results',
 }
 
 /** What `World.exits` looks through; `records` are those of the store. */
@@ -190,6 +227,7 @@ const exits = [
   'formatted',
   'requests',
   'replayed',
+  'read',
   'listed',
   'inspected',
   'chart',
@@ -198,6 +236,8 @@ const exits = [
   'studio',
   'stately',
   'chat',
+  'watched',
+  'inbox',
 ]
 
 const tables: Record<string, Rows<string>> = {
@@ -211,6 +251,8 @@ const tables: Record<string, Rows<string>> = {
   rowOfRunOption,
   rowOfEntryPoint,
   rowOfCommand,
+  rowOfMessage,
+  rowOfMethod,
 }
 
 const rows = Object.entries(tables).flatMap(([table, each]) =>

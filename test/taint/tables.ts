@@ -53,6 +53,7 @@ export const others = [
   'an interactive run',
   'a store that answers later',
   'another process at each rest',
+  'told from another process',
   'forks and replays of every record',
   'an inspector',
   'the command line',

@@ -18,6 +18,7 @@ import {
   patternShield,
   type Replayed,
   type Run,
+  type SessionMessage,
   type Shield,
   ToolError,
   type UserInput,
@@ -104,6 +105,10 @@ class World {
   readonly #recorded = new Recorded()
   readonly #printed: string[] = []
   readonly #asked: string[] = []
+  readonly #watched: unknown[] = []
+  readonly #unwatch = new AbortController()
+  #teller: Agent | undefined
+  #left: unknown
   #current: Run | undefined
   #rehearsal: Rehearsal | undefined
   #childModel: Rehearsal | undefined
@@ -140,8 +145,12 @@ class World {
     this.#near = this.#folder ? fileStore({ dir: this.#folder }) : memoryStore()
     const options = await this.#options()
     const agent = createAgent(options)
+    this.#teller = createAgent(options)
     await this.#run(agent.run(this.#input(), this.#runOptions()), options)
     if (this.#scene === 'credentials') return
+    // The next run drops what is left there.
+    for (let i = 0; i < 20; i += 1) await tick()
+    this.#left = await this.#near.inbox?.read('s')
     // What the session keeps goes out with its next run.
     this.#turns = [{ text: this.#final }]
     await this.#run(agent.run('And now?', { session: 's', ...this.#inspecting() }), options, 'the last')
@@ -165,6 +174,8 @@ class World {
       chart: agent.machine.config,
       spans: JSON.parse(this.#recorded.words),
       recorded: await recordSession(agent, 's'),
+      watched: [this.#watched, await watchedIn(agent)],
+      inbox: this.#left,
       ...(await this.#ofStore(options.store as SessionStore)),
     }
     if (this.#has('forks and replays of every record'))
@@ -192,6 +203,7 @@ class World {
 
   async close(): Promise<void> {
     this.#silence()
+    this.#unwatch.abort()
     await Promise.all([this.#rehearsal?.close(), this.#childModel?.close()])
     await this.#near?.close()
     if (this.#folder) await rm(this.#folder, { recursive: true })
@@ -217,10 +229,14 @@ class World {
       }
       const { context } = run.snapshot() as { context: AgentContext }
       const moves = this.#moves
-      if (context.state === 'PAUSED') run.resume()
-      else if (context.reason === 'message' && replies-- > 0) run.reply(this.#slots.reply)
-      else if (context.reason === 'message') run.cancel()
-      for (const { callId, needs } of pendingCalls(context)) this.#answer(run, callId, needs)
+      const due = this.#due(context, () => replies-- > 0)
+      if (this.#has('told from another process')) {
+        const isLeft = await this.#tell(due)
+        if (isLeft) {
+          run = await this.#resumed(options)
+          this.#follow(run)
+        }
+      } else for (const message of due) say(run, message)
       await until(() => this.#moves > moves)
     }
     throw new Error(`The run did not come to an end: ${run.state}`)
@@ -243,13 +259,26 @@ class World {
     return this.#events.filter(({ type }) => type === 'state_changed').length
   }
 
-  #answer(run: Run, callId: string, needs: string): void {
-    if (needs === 'approval') {
-      run.approve(callId, this.#has('an edit') ? { text: this.#slots.edit } : undefined)
-    } else {
-      const { clientOutput } = this.#slots
-      run.toolOutput(callId, this.#scene === 'client fails' ? new Error(clientOutput) : clientOutput)
-    }
+  /** What the run waits for. */
+  #due(context: AgentContext, replies: () => boolean): SessionMessage[] {
+    const { reply, edit, clientOutput } = this.#slots
+    if (context.state === 'PAUSED') return [{ type: 'resume' }]
+    if (context.reason === 'message')
+      return replies() ? [{ type: 'reply', input: reply }] : [{ type: 'cancel' }]
+    return pendingCalls(context).map(({ callId, needs }): SessionMessage => {
+      if (needs === 'approval')
+        return { type: 'approve', callId, ...(this.#has('an edit') && { editedInput: { text: edit } }) }
+      const value = this.#scene === 'client fails' ? new Error(clientOutput) : clientOutput
+      return { type: 'toolOutput', callId, value }
+    })
+  }
+
+  /** Whether somebody has to resume the session, so that it hears what it was told. */
+  async #tell(messages: readonly SessionMessage[]): Promise<boolean> {
+    const statuses: (string | undefined)[] = []
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    for (const message of messages) statuses.push((await this.#teller?.tell('s', message))?.status)
+    return statuses.some((status) => status !== 'sent')
   }
 
   /** As the shields begin to look: nothing has been cleared then. */
@@ -262,7 +291,17 @@ class World {
 
   #follow(run: Run): void {
     this.#current = run
-    run.events$.subscribe({ next: (event) => void this.#events.push(event), error: () => undefined })
+    const next = (event: AgentEvent): void => {
+      this.#events.push(event)
+      if (event.type === 'run_started') void this.#watch()
+    }
+    run.events$.subscribe({ next, error: () => undefined })
+  }
+
+  /** As somebody does who is told of it while it runs. */
+  async #watch(): Promise<void> {
+    const events = this.#teller?.watch('s', { until: 'end', signal: this.#unwatch.signal }) ?? []
+    for await (const event of events) this.#watched.push(event)
   }
 
   // What it is made of.
@@ -414,9 +453,13 @@ class World {
       name: 'echo',
       ...described,
       needsApproval: this.#has('approval'),
-      execute: (_input, { progress }) => {
+      execute: async (_input, { progress }) => {
         progress({ [slots.progress]: slots.progress })
-        if (entrances[this.#cell.entrance]?.plant.steering) this.#current?.steer(slots.steering)
+        if (entrances[this.#cell.entrance]?.plant.steering) {
+          const steer = { type: 'steer', text: slots.steering } as const
+          if (this.#has('told from another process')) await this.#tell([steer])
+          else this.#current?.steer(slots.steering)
+        }
         if (slots.toolError !== '') throw new ToolError('failed', slots.toolError)
         return slots.toolResult
       },
@@ -495,6 +538,8 @@ class World {
       ['sessions', 'export', 's'],
       ['sessions', 'export', 's', '--markdown'],
       ['guards', 's'],
+      ['tell', 's', 'cancel'],
+      ['tell', 's', 'steer', 'Hurry.'],
       at(Math.max(1, Math.floor(last / 4))),
       at(Math.ceil(last / 2)),
     ]
@@ -524,6 +569,22 @@ class World {
 }
 
 type Agent = ReturnType<typeof createAgent>
+
+/** On the run's own handle. */
+function say(run: Run, message: SessionMessage): void {
+  if (message.type === 'resume') run.resume()
+  else if (message.type === 'cancel') run.cancel()
+  else if (message.type === 'reply') run.reply(message.input)
+  else if (message.type === 'approve') run.approve(message.callId, message.editedInput)
+  else if (message.type === 'toolOutput') run.toolOutput(message.callId, message.value)
+}
+
+/** Told from the log alone, after the end. */
+async function watchedIn(agent: Agent): Promise<unknown[]> {
+  const told: unknown[] = []
+  for await (const event of agent.watch('s')) told.push(event)
+  return told
+}
 
 const atRest =
   /^(COMPLETED|CANCELLED|TIMED_OUT|MAX_STEPS|BUDGET_EXCEEDED|BLOCKED|ERROR|PAUSED|WAITING_FOR_INPUT)$/
