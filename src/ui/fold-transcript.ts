@@ -7,7 +7,10 @@ import type { ResultStatus } from '../../machines/agent/results.js'
  * What a page shows of a run: plain JSON, and never changed in place.
  *
  * @example
- * const { items, state }: Transcript = events.reduce(foldTranscript, undefined)
+ * const told: AgentEvent[] = []
+ * for await (const event of run) told.push(event)
+ * const shown: Transcript | undefined = told.reduce<Transcript | undefined>(foldTranscript, undefined)
+ * console.log(shown?.items, shown?.state)
  */
 export interface Transcript {
   state: AgentState

@@ -77,7 +77,7 @@ import { createActor, createMachine, initialTransition, SimulatedClock, toPromis
 import * as z from 'zod'
 const { model, store, log, shows, write, expect, readFile, writeFile, OpenAI, AzureOpenAI, createBrowserInspector } = globalThis.stage
 const console = { log }
-const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0 }
+const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0, once: () => undefined }
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
 const tools = [add]
 const agent = createAgent({ model, tools, ...(store && { store }) })

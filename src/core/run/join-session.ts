@@ -1,6 +1,5 @@
 import type { PublicEvent } from '../../../machines/agent/events.js'
 import { describeError } from '../base/describe-error.js'
-import { readMessage } from '../sessions/inbox/message.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { refuseUnfit } from './fits.js'
 import { type RunAtWork, showSession } from './live-sessions.js'
@@ -18,8 +17,7 @@ export function joinSession(
   if (!log) return
   const { actor } = run
   showSession(log, run)
-  log.inbox.onMessage(({ message, text }) => {
-    const event = readMessage(text)
+  log.inbox.onMessage((message, event) => {
     try {
       const standing = actor.ahead
       if (event === null || standing === undefined) return log.inbox.refuse(message)

@@ -1,7 +1,12 @@
+import type { PublicEvent } from '../../../../machines/agent/events.js'
 import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, Inboxed } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type Holder, holdersOf } from './holders.js'
+import { readMessage } from './message.js'
+
+/** Told of a message by its number; what it says is null where nobody of us has put it there. */
+type Listener = (message: number, event: PublicEvent | null) => void
 
 /**
  * The inbox of one session, read by whoever holds it: each message is handed over once, in order, and removed once what
@@ -25,7 +30,7 @@ export class InboxReader implements Holder {
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
   #waiting: InboxMessage[] = []
-  #listener: ((message: InboxMessage) => void) | undefined
+  #listener: Listener | undefined
 
   /** `found`: what the store has told when the session was acquired. */
   constructor(
@@ -64,7 +69,7 @@ export class InboxReader implements Holder {
   }
 
   /** Each message from now on, and those that were read before. */
-  onMessage(listener: (message: InboxMessage) => void): void {
+  onMessage(listener: Listener): void {
     this.#listener = listener
     for (const message of this.#waiting.splice(0)) this.#hand(message)
   }
@@ -123,8 +128,8 @@ export class InboxReader implements Holder {
     }
   }
 
-  #hand(message: InboxMessage): void {
-    this.#listener?.(message)
+  #hand({ message, text }: InboxMessage): void {
+    this.#listener?.(message, readMessage(text))
   }
 
   /** The log has it, though perhaps not durably yet. */
