@@ -8,6 +8,7 @@ import { mediaWords, toBase64, toContentPart } from '../core/models/media.js'
 import { plainExtra } from '../core/models/plain-extra.js'
 import { ModelError } from '../core/models/provider.js'
 import { type EchoPart, fingerprintOf, itemsOf } from './echo.js'
+import { createHostedCalls } from './hosted.js'
 import { finishOf, usageOf } from './usage.js'
 
 /** A piece of the answer, as far as it has come. */
@@ -42,6 +43,7 @@ export function createFold(provider: string, version: string): Fold {
   const blocks: Block[] = []
   const media: MediaPart[] = []
   const annotations: Annotation[] = []
+  const hosted = createHostedCalls()
   let model: string | null = null
   let end: JsonObject | null = null
   let size = 0
@@ -100,6 +102,23 @@ export function createFold(provider: string, version: string): Fold {
     return noDelta
   }
 
+  /** What a piece of a call adds: nothing, unless the provider itself begins to carry it out. */
+  function called({ key, name, hosted: isHosted }: Block & { type: 'call' }): Delta {
+    const begins = isHosted ? hosted.begin(key, name) : []
+    return begins.length === 0 ? noDelta : { ...noDelta, hosted: begins }
+  }
+
+  /** Only calls of its own does a provider answer, whether it had said so or not. */
+  function answeredCall(part: JsonObject): Delta {
+    const id = asText(part['toolCallId'])
+    const call = blocks.findLast(
+      (block): block is Block & { type: 'call' } => block.type === 'call' && block.key === id,
+    )
+    if (call) call.hosted = true
+    keep(resultPart(part))
+    return { ...noDelta, hosted: hosted.end(part, call && parsed(call.input)) }
+  }
+
   function grow(length: number): void {
     size += length
     progress += length
@@ -123,8 +142,7 @@ export function createFold(provider: string, version: string): Fold {
         return write(part['type'] as 'text' | 'reasoning', `${blocks.length}`, asText(part['text']), part)
       case 'tool-input-start':
       case 'tool-input-end':
-        callBlock(part, id)
-        return noDelta
+        return called(callBlock(part, id))
       case 'tool-input-delta': {
         const delta = asText(part['delta'])
         callBlock(part, id).input += delta
@@ -138,10 +156,10 @@ export function createFold(provider: string, version: string): Fold {
         grow(Math.max(0, text.length - block.input.length))
         block.input = text
         block.whole = true
-        return noDelta
+        return called(block)
       }
       case 'tool-result':
-        return part['preliminary'] === true ? noDelta : keep(resultPart(part))
+        return part['preliminary'] === true ? noDelta : answeredCall(part)
       case 'file':
         media.push(mediaPart(part))
         return keep({ type: 'file', index: media.length - 1, ...optionsFrom(part['providerMetadata']) })

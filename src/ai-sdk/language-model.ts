@@ -82,7 +82,7 @@ async function readStream(
   fold: Fold,
   callbacks: ModelRequestOptions,
 ): Promise<void> {
-  const { signal, onDelta, onActivity } = callbacks
+  const { signal, onActivity } = callbacks
   const answer: unknown = await model.doStream(call as never)
   onActivity('keep_alive')
   const reader = streamOf(answer, model).getReader()
@@ -95,7 +95,7 @@ async function readStream(
       signal.throwIfAborted()
       if (done) return
       const before = fold.progress
-      takePart(value, fold, callbacks, onDelta)
+      takePart(value, fold, callbacks)
       onActivity(fold.progress > before ? 'content' : 'keep_alive')
       if (!fold.ended) continue
       void drain(reader)
@@ -132,12 +132,7 @@ async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void
   }
 }
 
-function takePart(
-  part: unknown,
-  fold: Fold,
-  { onWarning }: ModelRequestOptions,
-  onDelta: ModelRequestOptions['onDelta'],
-): void {
+function takePart(part: unknown, fold: Fold, { onWarning, onDelta, onHosted }: ModelRequestOptions): void {
   const given = asObject(part)
   switch (asText(given?.type)) {
     case 'stream-start':
@@ -149,8 +144,9 @@ function takePart(
     case 'error':
       throw given?.error
     default: {
-      const { text, reasoning } = fold.push(part)
+      const { text, reasoning, hosted = [] } = fold.push(part)
       if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+      for (const call of hosted) onHosted?.(call)
     }
   }
 }
@@ -159,12 +155,12 @@ async function readWhole(
   model: AiSdkModel,
   call: CallOptions,
   fold: Fold,
-  { onActivity, onWarning }: ModelRequestOptions,
+  { onActivity, onWarning, onHosted }: ModelRequestOptions,
 ): Promise<void> {
   const result = await model.doGenerate(call as never)
   onActivity()
   warn(asObject(result)?.warnings, onWarning)
-  for (const part of contentOf(result)) fold.push(part)
+  for (const part of contentOf(result)) for (const call of fold.push(part).hosted ?? []) onHosted?.(call)
   fold.finish(result)
 }
 

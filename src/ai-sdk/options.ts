@@ -20,7 +20,8 @@ export interface LanguageModelOptions {
   providerOptions?: Record<string, JsonObject> | undefined
   /**
    * Tools that the provider carries out itself, by name: `{ web_search: anthropic.tools.webSearch_20250305() }`. Their calls
-   * and results stay with the answer and go back with it; the agent's own tools, guards and approvals see none of them.
+   * and results are told as `hosted` steps, stay with the answer and go back with it; the agent's own tools, guards and
+   * approvals see none of them.
    */
   providerTools?: Record<string, object> | undefined
   /** Sent with every request. */

@@ -15,6 +15,7 @@ import { wellFormed } from '../core/models/well-formed.js'
 import { marked, type CacheMark } from './cache.js'
 import { type Echo, echoOf, fingerprintOf, optionsOf } from './echo.js'
 import { filePart, type FileTarget } from './files.js'
+import { answered, canGoBack } from './hosted.js'
 import type { FileData, PromptMessage, PromptPart, ToolOutput } from './spec.js'
 
 /** Whom a prompt is for. */
@@ -167,7 +168,7 @@ const nothingSaid: Said = { text: '', calls: [], media: [] }
 function retold({ parts }: Echo, said: Said, target: PromptTarget): PromptPart[] {
   const { text } = said
   let at = 0
-  return parts.flatMap((part): PromptPart[] => {
+  return answered(parts).flatMap((part): PromptPart[] => {
     if (part.type === 'text') {
       const piece = text.slice(at, at + part.length)
       at += part.length
@@ -204,7 +205,7 @@ function changed(
 }
 
 function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarget): PromptPart[] {
-  const { version, callId } = target
+  const { version, origin } = target
   const options = optionsOf(part)
   switch (part['type']) {
     case 'reasoning':
@@ -213,11 +214,13 @@ function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarge
       const call = calls[Number(part['index'])]
       return call === undefined ? [] : [{ ...call, ...options }]
     }
+    // Under the ids that the provider gave them, by which it may look them up.
     case 'tool-call':
+      if (!canGoBack(origin, options.providerOptions)) return []
       return [
         {
           type: 'tool-call',
-          toolCallId: callId(asText(part['toolCallId'])),
+          toolCallId: asText(part['toolCallId']),
           toolName: asText(part['toolName']),
           input: part['input'] ?? {},
           providerExecuted: true,
@@ -225,10 +228,11 @@ function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarge
         },
       ]
     case 'tool-result':
+      if (!canGoBack(origin, options.providerOptions)) return []
       return [
         {
           type: 'tool-result',
-          toolCallId: callId(asText(part['toolCallId'])),
+          toolCallId: asText(part['toolCallId']),
           toolName: asText(part['toolName']),
           output: part['output'] ?? null,
           ...options,

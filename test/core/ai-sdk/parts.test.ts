@@ -84,6 +84,57 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     })
   })
 
+  it.each([true, false])('what the provider does itself is told once each (stream: %s)', async (stream) => {
+    const result = { type: 'tool-result', toolCallId: 's1', toolName: 'web_search', result: 'none' }
+    const unannounced = { ...result, toolCallId: 's2', toolName: 'fetch', isError: true }
+    const parts = [
+      ...hosted.slice(0, 4),
+      { ...result, preliminary: true, result: 'searching' },
+      result,
+      result,
+      // What is answered by the provider is its own call, although it did not say so.
+      { type: 'tool-call', toolCallId: 's2', toolName: 'fetch', input: '{}' },
+      unannounced,
+      // Its call was in an earlier answer.
+      { ...result, toolCallId: 's3' },
+      { type: 'tool-result', toolCallId: 's4', result: 'of nobody knows what' },
+      { type: 'tool-call', toolCallId: 's5', toolName: 'later', input: '{}', providerExecuted: true },
+    ]
+    const model = sdkModel(parts, { version })
+    const { response, hosted: told } = await askOnce(languageModel(model), { stream })
+    expect(response.toolCalls).toEqual([])
+    const item = { type: 'tool-result', toolName: 'web_search', result: 'none' }
+    expect(told).toEqual([
+      { id: 's1', name: 'web_search', item: null },
+      { id: 's1', name: 'web_search', item: { ...item, input: { query: 'herons' } } },
+      { id: 's2', name: 'fetch', item: null },
+      { id: 's2', name: 'fetch', item: { ...item, toolName: 'fetch', input: {}, isError: true } },
+      { id: 's3', name: 'web_search', item: null },
+      { id: 's3', name: 'web_search', item },
+      { id: 's5', name: 'later', item: null },
+    ])
+  })
+
+  it('a call of the provider’s own that waits for one of ours goes back without its result, and else not at all', async () => {
+    const begun = { ...hosted[3], toolCallId: 's'.repeat(60) }
+    const own = { type: 'tool-call', toolCallId: 'c1', toolName: 'look', input: '{}' }
+    for (const parts of [[begun, own], [begun]]) {
+      const sent: CallOptions[] = []
+      const provider = languageModel(sdkModel(parts, { version, sent }))
+      const { response } = await askOnce(provider, { stream: false })
+      const said = message('assistant', {
+        content: null,
+        ...(response.toolCalls.length > 0 && { tool_calls: response.toolCalls }),
+        ...(response.providerItems && { provider_items: response.providerItems }),
+      })
+      await askOnce(provider, { messages: [user, said] })
+      const back = sent[1]?.prompt.find(({ role }) => role === 'assistant')?.content
+      const ids = parts.length === 2 ? [begun.toolCallId, 'c1'].map((toolCallId) => ({ toolCallId })) : []
+      expect(back ?? []).toMatchObject(ids)
+      expect(back ?? []).toHaveLength(ids.length)
+    }
+  })
+
   it('an answer that was changed is written out where the provider would look up what it was', async () => {
     const sent: CallOptions[] = []
     const metadata = { providerMetadata: { mine: { itemId: 'a' } } }

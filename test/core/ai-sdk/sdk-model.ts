@@ -2,7 +2,7 @@ import { ReadableStream } from 'node:stream/web'
 import type { AiSdkModel, SpecificationVersion } from '../../../src/ai-sdk/index.js'
 import type { CallOptions } from '../../../src/ai-sdk/spec.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import type { ModelProvider, ModelRequest } from '../../../src/core/models/provider.js'
+import type { HostedCall, ModelProvider, ModelRequest } from '../../../src/core/models/provider.js'
 
 interface Given {
   version?: SpecificationVersion
@@ -42,6 +42,7 @@ export async function askOnce(provider: ModelProvider, request: Partial<ModelReq
   const deltas: [text: string, reasoning: string][] = []
   const warnings: string[] = []
   const activity: string[] = []
+  const hosted: HostedCall[] = []
   const response = await provider.request(
     { ...emptyRequest, ...request },
     {
@@ -49,9 +50,10 @@ export async function askOnce(provider: ModelProvider, request: Partial<ModelReq
       onDelta: (...delta) => deltas.push(delta),
       onActivity: (kind = 'content') => activity.push(kind),
       onWarning: (code, message) => warnings.push(`${code}: ${message}`),
+      onHosted: (call) => hosted.push(call),
     },
   )
-  return { response, deltas, warnings, activity }
+  return { response, deltas, warnings, activity, hosted }
 }
 
 const emptyRequest: ModelRequest = {
