@@ -45,6 +45,7 @@ export function createFold(provider: string, version: string): Fold {
   const annotations: Annotation[] = []
   const hosted = createHostedCalls()
   let model: string | null = null
+  let responseId = ''
   let end: JsonObject | null = null
   let size = 0
   let progress = 0
@@ -173,6 +174,7 @@ export function createFold(provider: string, version: string): Fold {
       case 'tool-approval-request':
         throw unsupportedApproval(asText(part['toolCallId']))
       case 'response-metadata':
+        responseId = id || responseId
         model = asText(part['modelId']) || model
         return noDelta
       default:
@@ -197,7 +199,9 @@ export function createFold(provider: string, version: string): Fold {
     finish(given) {
       end = asObject(given)
       progress += 1
-      model = asText(asObject(end?.['response'])?.modelId) || model
+      const response = asObject(end?.['response'])
+      responseId = asText(response?.id) || responseId
+      model = asText(response?.modelId) || model
     },
 
     response() {
@@ -219,6 +223,7 @@ export function createFold(provider: string, version: string): Fold {
         ...(media.length > 0 && { media: [...media] }),
         ...(annotations.length > 0 && { annotations: [...annotations] }),
         ...(items && { providerItems: items }),
+        ...(responseId !== '' && { id: responseId }),
       }
     },
   }

@@ -10,8 +10,10 @@ import {
   type Tool,
 } from '../../src/index.js'
 import { languageModel } from '../../src/ai-sdk/index.js'
+import { shownRecords } from '../../src/core/sessions/shown-records.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { again, latch, played, stage, tick, until } from '../support/play.js'
+import { faults } from '../support/record-faults.js'
 import { isFailed, Recorded, tokensOf, withContextManager } from '../support/spans.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
 
@@ -248,6 +250,39 @@ describe('every provider and transport', () => {
       stream,
     ])
   })
+
+  it.each(
+    Object.keys(speaks).flatMap((name) =>
+      [true, false].map((stream) => [name as keyof typeof speaks, stream] as const),
+    ),
+  )(
+    'tell what the provider calls an answer, which is kept nowhere: %s, streamed: %s',
+    async (name, stream) => {
+      const recorded = new Recorded()
+      const theatre = await stage([call('look'), text('Done.')])
+      const store = memoryStore()
+      const model = speaks[name](theatre.rehearsal.url)
+      const agent = again(theatre, {
+        model,
+        stream,
+        store,
+        tools: [tool('look')],
+        telemetry: recorded.otel(),
+      })
+      const run = agent.run('Go.', { session: 'kept' })
+      const told: unknown[] = []
+      run.events$.subscribe((event) => told.push(event))
+      const result = await run.result
+      const ids = recorded.named('chat').map(({ attributes }) => attributes['gen_ai.response.id'])
+      expect(new Set(ids).size).toBe(2)
+      expect(ids.every((id) => typeof id === 'string' && id !== '')).toBe(true)
+      const { records } = shownRecords(store.read('kept'), 'kept')
+      const written = JSON.stringify([result, told, records])
+      expect(ids.filter((id) => written.includes(JSON.stringify(id)))).toEqual([])
+      expect(records.flatMap((record) => faults(record))).toEqual([])
+      expect(records.some((record) => 'link' in record)).toBe(true)
+    },
+  )
 
   it('may say what it calls an answer', async () => {
     const recorded = new Recorded()

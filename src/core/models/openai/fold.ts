@@ -28,6 +28,7 @@ export function createFold(): Fold {
   let finishReason: string | null = null
   let usage: TokenUsage | null = null
   let model: string | null = null
+  let id = ''
   let lost = false
   let progress = 0
   let size = 0
@@ -91,6 +92,7 @@ export function createFold(): Fold {
       if (chunk === null) return noDelta
       const choice = firstChoice(chunk.choices)
       model ??= asText(chunk.model) || null
+      id ||= asText(chunk.id)
       usage =
         readUsage(chunk.usage) ??
         readUsage(choice?.usage) ??
@@ -131,6 +133,7 @@ export function createFold(): Fold {
         usage,
         model,
         ...(reasoningDetails.length > 0 && { reasoningDetails }),
+        ...(id !== '' && { id }),
       }
     },
   }

@@ -135,6 +135,7 @@ export function createResponsesFold(from: string): Fold {
         complete: ending !== null && (!lost || output !== null),
         usage,
         model: asText(response.model) || null,
+        ...(asText(response.id) !== '' && { id: asText(response.id) }),
       }),
   }
 }

@@ -6,7 +6,7 @@ import { callsIn } from './calls.js'
 import { betweenMessages, keptItems, wordsOf } from './kept-items.js'
 
 /** An answer's items, and what was said of it as a whole. */
-interface Answer extends Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model'> {
+interface Answer extends Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model' | 'id'> {
   items: readonly JsonObject[]
   from: string
 }
