@@ -29,6 +29,7 @@ export function aguiResponse(
       const next = await events.next()
       return next === null ? null : next.map((event) => sseFrame(event)).join('')
     },
+    cancel: () => joined.leave?.(),
   })
 }
 

@@ -64,6 +64,7 @@ export function chatResponse(answer: Joined, options: UIStreamOptions): Response
       isOver = true
       return 'data: [DONE]\n\n'
     },
+    cancel: () => answer.leave?.(),
   }
   return sseResponse(frames, { 'x-vercel-ai-ui-message-stream': 'v1' })
 }

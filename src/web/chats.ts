@@ -3,11 +3,12 @@ import type { AgentState, PendingCall } from '../../machines/agent/outcome.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { madeOf } from '../core/agent/made-of.js'
+import { type MadeOf, madeOf } from '../core/agent/made-of.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import type { RunInput } from '../core/sessions/history.js'
 import type { UserInputMessage } from '../core/sessions/input.js'
 import { answerAll, type CallAnswer, checkAnswers } from './call-answers.js'
+import { joinedElsewhere, type Stood } from './elsewhere.js'
 import { finished, type Joined, joinedNow, joinedWhole } from './joined.js'
 import { type AnyRun, LiveRuns } from './live-runs.js'
 import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
@@ -18,7 +19,7 @@ import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
  * @example
  * const served: ChatAgent = createAgent({ model, store: memoryStore() })
  */
-export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell'> & {
+export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
   /** What they want as options depends on what its tools want as `context`. */
   run(input: RunInput, options: never): AnyRun
   resume(sessionId: string, options: never): Promise<AnyRun>
@@ -54,26 +55,29 @@ export function chatsOf(agent: ChatAgent): Chats {
   if (there) return there
   if (typeof agent?.run !== 'function')
     throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
-  if (madeOf.get(agent)?.store === undefined) {
+  const made = madeOf.get(agent)
+  if (made?.store === undefined) {
     throw new ConfigError(
       'invalid_config',
       'The agent has no store, and what a page is shown comes from there: createAgent({ store: fileStore({ dir }) }).',
       'agent',
     )
   }
-  const chats = new Chats(agent)
+  const chats = new Chats(agent, made)
   known.set(agent, chats)
   return chats
 }
 
 export class Chats {
   readonly #agent: ChatAgent
+  readonly #made: MadeOf
   readonly #live = new LiveRuns()
   /** What is being done with a session now: one thing after the other. */
   readonly #doing = new Map<string, Promise<unknown>>()
 
-  constructor(agent: ChatAgent) {
+  constructor(agent: ChatAgent, made: MadeOf) {
     this.#agent = agent
+    this.#made = made
   }
 
   /**
@@ -95,7 +99,10 @@ export class Chats {
     return this.#inTurn(sessionId, () => this.#answer(sessionId, answers, context))
   }
 
-  /** The answer that is under way, from its beginning; null where none is. One whose process has died goes on here. */
+  /**
+   * The answer that is under way, from its beginning; null where none is. One whose process has died goes on here; of one
+   * that another process gives it is what the log says.
+   */
   attach(sessionId: string, context: unknown): Promise<Joined | null> {
     return this.#inTurn(sessionId, async () => {
       const live = this.#live.get(sessionId)
@@ -271,8 +278,34 @@ export class Chats {
     return turn === null ? joinedWhole(live) : joinedNow(live, { isContinued: true })
   }
 
-  /** Brings back a run that was at work when its process ended. */
+  /** A run that is at work: it goes on here, unless somebody else has it. */
   async #goOn(sessionId: string, context: unknown): Promise<Joined> {
+    try {
+      return await this.#bringBack(sessionId, context)
+    } catch (error) {
+      const stood = isCode(error, 'session_busy') ? await this.#standAt(sessionId) : null
+      if (stood === null) throw error
+      return isAtWork(stood.context.state)
+        ? this.#look(sessionId, stood, context)
+        : finished(turnOf(stood.context))
+    }
+  }
+
+  #look(sessionId: string, stood: Stood, context: unknown): Joined {
+    return joinedElsewhere(stood, {
+      clock: this.#made.parts.clock,
+      watch: (options) => this.#agent.watch(sessionId, options),
+      takeUp: () =>
+        this.#inTurn(sessionId, async () => {
+          if (this.#live.get(sessionId) || (await this.#made.store?.get(sessionId))?.holder !== null) return
+          const stood = await this.#stand(sessionId)
+          if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, context)
+        }),
+    })
+  }
+
+  /** Brings back a run that was at work when its process ended. */
+  async #bringBack(sessionId: string, context: unknown): Promise<Joined> {
     const run = await this.#resume(sessionId, context)
     const turn = turnHere(run)
     if (turn && !isAtWork(turn.state)) return finished(turn)
@@ -291,9 +324,13 @@ export class Chats {
   }
 
   async #stand(sessionId: string): Promise<AgentContext | null> {
+    return (await this.#standAt(sessionId))?.context ?? null
+  }
+
+  async #standAt(sessionId: string): Promise<Stood | null> {
     try {
-      const { snapshot } = await this.#agent.replay(sessionId)
-      return (snapshot?.context as AgentContext | undefined) ?? null
+      const { seq, snapshot } = await this.#agent.replay(sessionId)
+      return snapshot && { seq, context: snapshot.context as AgentContext }
     } catch (error) {
       if (isUnknown(error)) return null
       throw error

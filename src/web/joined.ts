@@ -18,6 +18,8 @@ export interface Joined {
   answered: ReadonlySet<string>
   /** What is told from here on; its end is the run's next rest. */
   reader: FeedReader
+  /** Nobody looks any more. Absent where that makes no difference. */
+  leave?(): void
 }
 
 const none: ReadonlySet<string> = new Set()

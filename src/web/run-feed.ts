@@ -31,6 +31,8 @@ const atOnce = 64_000
 export class RunFeed {
   readonly entries: Entry[] = []
   #isOver = false
+  /** What whoever reads up to the end is told. */
+  #failure: { error: unknown } | null = null
   /** Where the chunks of the present step are: a reset takes them back. */
   #shown: { stepId: string; at: number[] } = { stepId: '', at: [] }
   /** The last progress of each call, and the words of each sub-agent. */
@@ -53,6 +55,17 @@ export class RunFeed {
     this.#isOver = true
     this.#close()
     this.#wake()
+  }
+
+  /** Nothing can be heard any more: whoever has read it all is told why. */
+  fail(error: unknown): void {
+    this.#failure = { error }
+    this.end()
+  }
+
+  /** @throws what it has failed with */
+  checkEnd(): void {
+    if (this.#failure) throw this.#failure.error
   }
 
   /** From the beginning, from what comes next, or after an event of it. */
@@ -151,7 +164,9 @@ export class FeedReader {
       this.#pieces = 0
       this.#chars = 0
     }
-    return taken.length === 0 && isOver && this.#at >= entries.length ? null : taken
+    if (taken.length > 0 || !isOver || this.#at < entries.length) return taken
+    this.#feed.checkEnd()
+    return null
   }
 
   /** Settles when there may be more to take. */

@@ -1,4 +1,5 @@
 import { HttpAgent } from '@ag-ui/client'
+import { SimulatedClock } from 'xstate'
 import {
   type AGUIEvent,
   aguiHandler,
@@ -7,6 +8,7 @@ import {
 } from '../../src/agui/index.js'
 import { defineShield, memoryStore, type SessionStore } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
+import { passing } from '../support/passing.js'
 import { again, latch, type Stage, stage, type StageOptions, until } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
 import { AGUIPage } from './page.js'
@@ -293,6 +295,38 @@ describe('aguiHandler', () => {
     const page = new AGUIPage()
     await page.take(await events(await elsewhere(new Request(`${base}/ann/stream`))))
     expect(page.messages).toMatchObject([{ content: 'Go.' }, { content: 'It is a heron.' }])
+  })
+
+  it('shows what another process answers, as its log grows', async () => {
+    const [began, gate] = [latch(), latch()]
+    const wait = tool('wait', () => {
+      began.open()
+      return gate.opened
+    })
+    const chat = await served([call('wait', {}, { text: 'A moment.' }), text('A heron.')], { tools: [wait] })
+    const first = events(await chat.handler(post(input())))
+    await began.opened
+    // Another object for the same store: nothing of one process is known in the other.
+    const clock = new SimulatedClock()
+    const agent = again(chat.opened, { store: { ...chat.store }, clock, tools: [wait] })
+    const elsewhere = aguiHandler({ agent, authorize: 'none' })
+    const shown = [await elsewhere(new Request(`${base}/ann/stream`)), await elsewhere(post(input()))]
+    expect(shown.map(({ status }) => status)).toEqual([200, 200])
+    const reading = Promise.all(shown.map(events))
+    gate.open()
+    await first
+    for (const told of await passing(clock, reading)) {
+      const page = new AGUIPage()
+      await page.take(told)
+      expect(page.messages).toMatchObject([
+        { content: 'Go.' },
+        { content: 'A moment.' },
+        { role: 'tool' },
+        { content: 'A heron.' },
+      ])
+      expect(told.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } })
+    }
+    expect(wait.inputs).toHaveLength(1)
   })
 
   it('takes an answer where another process has asked', async () => {

@@ -1,0 +1,15 @@
+import type { SimulatedClock } from 'xstate'
+
+/** Lets time go by, half a second after the other, until something is there. */
+export async function passing<Value>(clock: SimulatedClock, awaited: Promise<Value>): Promise<Value> {
+  const seen = { isThere: false }
+  const over = (): void => {
+    seen.isThere = true
+  }
+  awaited.then(over, over)
+  while (!seen.isThere) {
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.increment(500)
+  }
+  return awaited
+}
