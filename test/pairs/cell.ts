@@ -1,7 +1,8 @@
-import type { AgentOptions } from '../../src/index.js'
+import type { AgentOptions, SessionMessage } from '../../src/index.js'
 import type { Moment, Plan } from '../chaos/plan.js'
 import type { FaultName } from '../chaos/faults/index.js'
 import { chance } from '../chaos/world.js'
+import { tellings } from './elsewhere.js'
 import { type Feature, type FeatureName, features } from './features.js'
 
 /** Where the session of a cell is kept. */
@@ -20,6 +21,9 @@ export interface Cell {
   options: Partial<AgentOptions>
   turns: Turn[]
   goesOnElsewhere: boolean
+  /** What is said to the session from elsewhere, and when. */
+  told: { at: Moment['at']; count: number; message: SessionMessage }[]
+  isAnsweredElsewhere: boolean
   isForked: boolean
   hasHistory: boolean
 }
@@ -69,6 +73,12 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
       below,
     ),
     goesOnElsewhere: both.some(({ fate }) => fate === 'goes on elsewhere'),
+    told: both.flatMap(({ told }) =>
+      told === undefined || told === 'answers'
+        ? []
+        : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), message: tellings[told] }],
+    ),
+    isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
     hasHistory: both.some(({ history }) => history === true),
   }

@@ -3,6 +3,7 @@ import type { DeedName, Manner } from '../chaos/deeds.js'
 import type { FaultName } from '../chaos/faults/index.js'
 import type { Plan } from '../chaos/plan.js'
 import type { ToolName } from '../chaos/tools.js'
+import type { tellings } from './elsewhere.js'
 
 /** What one feature brings into a run. */
 export interface Feature {
@@ -21,6 +22,8 @@ export interface Feature {
   manner?: Manner
   /** What happens to the session besides. */
   fate?: 'goes on elsewhere' | 'is forked'
+  /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
+  told?: keyof typeof tellings | 'answers'
   /** What the run begins with, instead of a text. */
   history?: true
   /** What shows that it took part. One run of its row at least has to show it. */
@@ -193,6 +196,19 @@ export const features = {
   'an abort': {
     shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
     deed: 'aborts',
+  },
+  'steering from elsewhere': {
+    shows: (event) => event.type === 'user_message' && JSON.stringify(event).includes('Told from elsewhere.'),
+    told: 'steer',
+  },
+  'a cancel from elsewhere': {
+    shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
+    told: 'cancel',
+  },
+  'answers from elsewhere': {
+    shows: ({ type }) => type === 'approval_requested',
+    calls: ['pay', 'pick'],
+    told: 'answers',
   },
   'a history of the app': { history: true },
   // An interactive run keeps its session while it waits.

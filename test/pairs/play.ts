@@ -11,6 +11,7 @@ import {
   type Run,
   type RunInput,
   type RunResult,
+  type SessionMessage,
   type SessionStore,
   StatewrightError,
 } from '../../src/index.js'
@@ -32,6 +33,7 @@ import { faults } from '../support/record-faults.js'
 import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
 import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
+import { answerFrom, tellFrom } from './elsewhere.js'
 
 /** What became of a cell. */
 export interface Outcome {
@@ -92,7 +94,10 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     const follow = (next: Run): void => void (run = hands.run = next)
     const result = await lead(hands, cell, seen, broken, follow, () => agentOf(cell.plan, parts))
     ended = `${result.state} ${result.reason}`
-    broken.push(...rulesOf(result, seen.events, cell))
+    // Of what happens as a session is taken up, who has the handle is told too late.
+    const isTold = cell.isAnsweredElsewhere || cell.told.length > 0
+    const events = isTold ? await timed(world, inLog(agent), true) : seen.events
+    broken.push(...rulesOf(result, events, cell))
     broken.push(...unmeasured(recorded, result))
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
     broken.push(...(await sameAsLog(agent, hands, world)))
@@ -166,7 +171,7 @@ function open({ place }: Cell, world: World): { store: SessionStore; close: () =
 /** Leads a run to its end; at its rests somebody answers, perhaps in another process. */
 async function lead(
   hands: Hands,
-  { plan, goesOnElsewhere }: Cell,
+  { plan, goesOnElsewhere, told, isAnsweredElsewhere }: Cell,
   seen: Seen,
   broken: string[],
   follow: (run: Run) => void,
@@ -181,7 +186,25 @@ async function lead(
         seen.cancelled = seen.events.length
       void allow(deed, () => deeds[deed](hands), broken)
     }
-    return due.length > 0
+    const said = told.filter((one) => one.at === at && one.count === now)
+    for (const { message } of said) telling = tell(message)
+    return due.length + said.length > 0
+  }
+  const teller = elsewhere()
+  let telling: Promise<void> | undefined
+  let isEndedElsewhere = false
+  const tell = async (message: SessionMessage): Promise<void> => {
+    const status = await tellFrom(teller, world, message, broken)
+    if (message.type !== 'cancel' || status === undefined) return
+    seen.cancelled = seen.events.length
+    isEndedElsewhere = status === 'applied'
+  }
+  /** Another process finds the session in the store. */
+  const takeUp = async (): Promise<void> => {
+    const next = await timed(world, elsewhere().resume('chaos'), true)
+    follow(next)
+    settled = watch(next, world, seen, (count) => perform('event', count))
+    await world.quiet(true)
   }
   let settled = watch(hands.run, world, seen, (count) => perform('event', count))
   let moved = 0
@@ -190,6 +213,17 @@ async function lead(
     if (settled.result) return settled.result
     if (settled.error !== undefined) throw settled.error
     if (perform('still', still)) continue
+    if (telling !== undefined) {
+      const ours = telling
+      telling = undefined
+      await ours
+      continue
+    }
+    if (isEndedElsewhere) {
+      isEndedElsewhere = false
+      await takeUp()
+      continue
+    }
     const isResting = hands.run.state === 'WAITING_FOR_INPUT' || hands.run.state === 'PAUSED'
     if (!isResting) {
       if (jumps++ > 2 * mostJumps) throw new Error(`It does not end in ${hands.run.state}.`)
@@ -212,11 +246,12 @@ async function lead(
     }
     if (goesOnElsewhere) {
       // The process has ended; another one finds the session in the store.
-      const rest = await timed(world, hands.run.result, true)
-      const next = await timed(world, elsewhere().resume(rest.sessionId), true)
-      follow(next)
-      settled = watch(next, world, seen, (count) => perform('event', count))
-      await world.quiet(true)
+      await timed(world, hands.run.result, true)
+      await takeUp()
+    }
+    if (isAnsweredElsewhere) {
+      if (await answerFrom(teller, hands, plan.manner, broken)) await takeUp()
+      continue
     }
     await allow('attend', () => attend(hands, plan.manner), broken)
   }
@@ -259,6 +294,13 @@ function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsew
   broken.push(...faultsOf(events))
   // A question is asked again of whoever takes the run up; and a call that is taken up is told by its result alone.
   return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
+}
+
+/** What whoever watches the session is told of it. */
+async function inLog(agent: Agent): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = []
+  for await (const event of agent.watch('chaos')) events.push(event)
+  return events
 }
 
 /** What the log leads to is what the run has come to. */

@@ -1,0 +1,54 @@
+import { answerableCalls } from '../../machines/agent/result-of.js'
+import { type Agent, type AgentContext, type SessionMessage, StatewrightError } from '../../src/index.js'
+import type { Hands, Manner } from '../chaos/deeds.js'
+import { timed } from '../chaos/play.js'
+import type { World } from '../chaos/world.js'
+
+/** What is said at some moment, by whoever has no handle of the run. */
+export const tellings = {
+  steer: { type: 'steer', text: 'Told from elsewhere.' },
+  cancel: { type: 'cancel', why: 'Enough.' },
+} as const satisfies Record<string, SessionMessage>
+
+/** Says it to the session. Undefined: it was refused, as it is where the run cannot take it. */
+export async function tellFrom(elsewhere: Agent, world: World, message: SessionMessage, broken: string[]) {
+  try {
+    return (await timed(world, elsewhere.tell('chaos', message), true)).status
+  } catch (error) {
+    if (error instanceof StatewrightError && error.code !== '' && error.message !== '') return undefined
+    broken.push(`tell ${message.type} threw ${String(error instanceof Error ? error.stack : error)}`)
+    return undefined
+  }
+}
+
+/** Answers what the run waits for, as `attend` does on its handle. True: somebody has to resume the session now. */
+export async function answerFrom(
+  elsewhere: Agent,
+  { world, run }: Hands,
+  manner: Manner,
+  broken: string[],
+): Promise<boolean> {
+  const statuses: unknown[] = []
+  for (const message of dueIn(run.snapshot() as Standing, manner, world)) {
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    statuses.push(await tellFrom(elsewhere, world, message, broken))
+  }
+  return statuses.some((status) => status === 'waiting' || status === 'applied')
+}
+
+interface Standing {
+  context: AgentContext
+  value: unknown
+}
+
+function dueIn({ context, value }: Standing, manner: Manner, world: World): SessionMessage[] {
+  if (context.state === 'PAUSED') return [{ type: 'resume' }]
+  if (JSON.stringify(value).includes('message'))
+    return [world.below(2) === 0 ? { type: 'reply', input: 'And?' } : { type: 'cancel' }]
+  return answerableCalls(context).flatMap(({ callId, needs }): SessionMessage[] => {
+    if (needs === 'client') return [{ type: 'toolOutput', callId, value: 'from the client' }]
+    if (manner === 'reject') return [{ type: 'reject', callId, why: 'No.' }]
+    const answer = { type: 'approve', callId, ...(manner === 'edit' && { editedInput: { n: 3 } }) } as const
+    return manner === 'answer twice' ? [answer, answer] : [answer]
+  })
+}
