@@ -16,7 +16,7 @@ interface Asked {
   readonly context: Context
   readonly startedAt: number
   /** What the span is called by: another model may be asked than was thought at first. */
-  shown: Pick<MeasuredRequest, 'provider' | 'model'>
+  shown: Pick<MeasuredRequest, 'provider' | 'model' | 'endpoint'>
   endedAt: number | null
   completed: Completed | null
 }
@@ -101,7 +101,7 @@ export class Requests {
   }
 
   #begin(request: MeasuredRequest, place: Place): Asked {
-    const { provider, model } = request
+    const { provider, model, endpoint } = request
     const attributes = attributesOf(request, place)
     if (this.#kit.captureContent) {
       attributes['gen_ai.input.messages'] = inputMessages(request.request)
@@ -110,7 +110,7 @@ export class Requests {
     const { tracer } = this.#kit
     const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, place.context)
     const context = trace.setSpan(place.context, span)
-    const shown = { provider, model }
+    const shown = { provider, model, endpoint }
     return { request, span, context, startedAt: moment(), shown, endedAt: null, completed: null }
   }
 
@@ -158,15 +158,18 @@ const none: readonly Asked[] = []
 
 function named(asked: Asked): void {
   const { span, shown } = asked
-  const { provider, model } = asked.request
-  if (shown.provider === provider && shown.model === model) return
-  asked.shown = { provider, model }
+  const { provider, model, endpoint } = asked.request
+  if (shown.provider === provider && shown.model === model && shown.endpoint === endpoint) return
+  asked.shown = { provider, model, endpoint }
   span.updateName(`chat ${model}`)
   span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': providerName(provider) })
+  // A span forgets no attribute, so that of a server which nobody knows has to be said that it is none.
+  const server = endpoint ?? (shown.endpoint && { host: '', port: 0 })
+  if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
 }
 
 function attributesOf(request: MeasuredRequest, { agentName, sessionId }: Place): Attributes {
-  const { purpose, step, attempt, fallback, provider, model } = request
+  const { purpose, step, attempt, fallback, provider, model, endpoint } = request
   const { sampling, stream, responseFormat } = request.request
   const attributes: Attributes = {
     'gen_ai.operation.name': 'chat',
@@ -177,6 +180,10 @@ function attributesOf(request: MeasuredRequest, { agentName, sessionId }: Place)
     'statewright.step': step,
     'statewright.attempt': attempt,
     'statewright.purpose': purpose,
+  }
+  if (endpoint !== null) {
+    attributes['server.address'] = endpoint.host
+    attributes['server.port'] = endpoint.port
   }
   if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
   if (fallback > 0) attributes['statewright.fallback'] = fallback

@@ -1,10 +1,13 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { trace } from '@opentelemetry/api'
+import { type Attributes, trace } from '@opentelemetry/api'
+import { OpenAI } from 'openai'
 import {
   createAgent,
   defineShield,
   firstOf,
   memoryStore,
+  ModelError,
+  type ModelProvider,
   openaiChat,
   openaiResponses,
   type Tool,
@@ -20,6 +23,27 @@ import { call, calls, clientTool, text, tool } from '../support/tools.js'
 withContextManager()
 
 const usage = { input: 10, output: 5 }
+
+const answer = {
+  text: 'Hi.',
+  reasoning: '',
+  refusal: null,
+  toolCalls: [],
+  finishReason: 'stop',
+  complete: true,
+  usage: null,
+  model: 'parrot-1',
+}
+
+const serverOf = ({ attributes }: { attributes: Attributes }) => [
+  attributes['server.address'],
+  attributes['server.port'],
+]
+
+function addressOf(url: string): [string, number] {
+  const { hostname, port } = new URL(url)
+  return [hostname, Number(port)]
+}
 
 describe('the spans of a run', () => {
   it('are a tree: the stretch, its requests, its calls, and what the tools do below them', async () => {
@@ -136,6 +160,7 @@ describe('the spans of a run', () => {
     expect(chats.map(({ name }) => name)).toEqual(['chat model-1', 'chat model-2'])
     expect(chats.map(({ attributes }) => attributes['statewright.accepted'])).toEqual([false, true])
     expect(chats[1]?.attributes).toMatchObject({ 'statewright.attempt': 1, 'statewright.fallback': 1 })
+    expect(chats.map(serverOf)).toEqual([first, second].map(({ rehearsal }) => addressOf(rehearsal.url)))
     expect(chats[0]?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
     expect(recorded.tokens).toEqual(tokensOf(result.usage))
   })
@@ -273,6 +298,8 @@ describe('every provider and transport', () => {
       const told: unknown[] = []
       run.events$.subscribe((event) => told.push(event))
       const result = await run.result
+      const server = name === 'languageModel' ? [undefined, undefined] : addressOf(theatre.rehearsal.url)
+      expect(recorded.named('chat').map(serverOf)).toEqual([server, server])
       const ids = recorded.named('chat').map(({ attributes }) => attributes['gen_ai.response.id'])
       expect(new Set(ids).size).toBe(2)
       expect(ids.every((id) => typeof id === 'string' && id !== '')).toBe(true)
@@ -284,20 +311,69 @@ describe('every provider and transport', () => {
     },
   )
 
+  it('may say which server it asks: its name and port, and nothing else of where that is', async () => {
+    const ask = async (model: ModelProvider) => {
+      const recorded = new Recorded()
+      await createAgent({ model, telemetry: recorded.otel() }).run('Hi.').result
+      expect(recorded.words).not.toMatch(/hush/)
+      return recorded.named('chat').map(serverOf)
+    }
+    const parrot = (endpoint?: unknown): ModelProvider =>
+      ({ provider: 'mine', model: 'parrot-1', request: async () => answer, endpoint }) as ModelProvider
+    expect(await ask(parrot({ host: 'models.example', port: 8443 }))).toEqual([['models.example', 8443]])
+    for (const odd of [
+      undefined,
+      null,
+      7,
+      'https://hush@models.example/hush',
+      { host: 'ann:hush@models.example', port: 443 },
+      { host: 'models.example/hush', port: 443 },
+      { host: 'models.example', port: 'hush' },
+    ])
+      expect(await ask(parrot(odd))).toEqual([[undefined, undefined]])
+    const at = (baseURL: string) => openaiChat({ model: 'm', baseURL, query: { key: 'hush' } }).endpoint
+    expect(at('https://models.example/hush/v1?key=hush')).toEqual({ host: 'models.example', port: 443 })
+    expect(at('http://models.example/v1')).toEqual({ host: 'models.example', port: 80 })
+    expect(at('http://[::1]:8080/v1')).toEqual({ host: '::1', port: 8080 })
+    const own = (baseURL: unknown) =>
+      openaiChat({ model: 'm', client: Object.assign(new OpenAI({ apiKey: 'hush' }), { baseURL }) }).endpoint
+    expect(own('https://ann:hush@models.example:9/v1')).toEqual({ host: 'models.example', port: 9 })
+    expect(own(undefined)).toBeUndefined()
+  })
+
+  it('that is asked in place of another, from the start, is told with its own server or none', async () => {
+    const recorded = new Recorded()
+    const asked: string[] = []
+    const model = (name: string, fails: boolean, endpoint?: ModelProvider['endpoint']): ModelProvider => ({
+      provider: 'mine',
+      model: name,
+      ...(endpoint && { endpoint }),
+      request: async () => {
+        asked.push(name)
+        if (fails)
+          throw new ModelError({ kind: 'transient', code: 'overloaded', message: 'Busy.', status: 503 })
+        return asked.length === 2 ? { ...answer, text: '', toolCalls: [look] } : answer
+      },
+    })
+    const look = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } }
+    const models = [model('first', true, { host: 'first.example', port: 443 }), model('second', false)]
+    const agent = createAgent({ model: firstOf(models), tools: [tool('look')], telemetry: recorded.otel() })
+    const result = await agent.run('Hi.').result
+    expect(result.state).toBe('COMPLETED')
+    expect(asked).toEqual(['first', 'second', 'second'])
+    expect(recorded.named('chat').map(serverOf)).toEqual([
+      ['first.example', 443],
+      [undefined, undefined],
+      ['', 0],
+    ])
+  })
+
   it('may say what it calls an answer', async () => {
     const recorded = new Recorded()
-    const answer = {
-      text: 'Hi.',
-      reasoning: '',
-      refusal: null,
-      toolCalls: [],
-      finishReason: 'stop',
-      complete: true,
-    }
     const model = {
       provider: 'mine',
       model: 'parrot-1',
-      request: async () => ({ ...answer, usage: null, model: 'parrot-1', id: 'answer-7' }),
+      request: async () => ({ ...answer, id: 'answer-7' }),
     }
     const result = await createAgent({ model, telemetry: recorded.otel() }).run('Hi.').result
     expect(recorded.named('chat')[0]?.attributes['gen_ai.response.id']).toBe('answer-7')

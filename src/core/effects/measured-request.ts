@@ -6,11 +6,11 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelProvider, ModelRequest } from '../models/provider.js'
 import type { MeasuredRequest } from '../telemetry/telemetry.js'
 
-type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
+type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
 /** A request as telemetry sees it, when it is sent. */
 export function measuredRequest(
-  { provider, model }: NamedModel,
+  { provider, model, endpoint }: NamedModel,
   request: ModelRequest,
   purpose: MeasuredRequest['purpose'],
   { steps, attempt }: AgentContext,
@@ -25,6 +25,7 @@ export function measuredRequest(
     request,
     provider,
     model,
+    endpoint: checkedEndpoint(endpoint),
     sentAt,
     firstChunkAt: null,
     response: null,
@@ -37,16 +38,27 @@ export function measuredRequest(
 /** The same request to another model: in place of one that is given up, or of the one that was thought of first. */
 export function turned(
   given: MeasuredRequest,
-  { provider, model }: NamedModel,
+  next: NamedModel,
   givenUp: { failure: ModelFailure; spent: Usage | null } | null,
   sentAt: number,
 ): MeasuredRequest {
-  if (givenUp === null) return Object.assign(given, { provider, model })
+  const { provider, model } = next
+  const endpoint = checkedEndpoint(next.endpoint)
+  if (givenUp === null) return Object.assign(given, { provider, model, endpoint })
   given.failure = givenUp.failure
   given.usage = givenUp.spent
   const { fallback } = given
   const unknown = { firstChunkAt: null, response: null, responseId: null, failure: null, usage: null }
-  return { ...given, ...unknown, fallback: fallback + 1, provider, model, sentAt }
+  return { ...given, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt }
+}
+
+/** As whoever wrote the provider says it: a name or an address, and a port. What is more, or less, is told to nobody. */
+function checkedEndpoint(given: NamedModel['endpoint']): MeasuredRequest['endpoint'] {
+  const { host, port }: { host?: unknown; port?: unknown } = given ?? {}
+  if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null
+  return typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536
+    ? { host, port }
+    : null
 }
 
 /** What has come of it. The id is the provider's own: nobody but telemetry is told of it. */

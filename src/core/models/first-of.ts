@@ -51,6 +51,7 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
     provider: first.provider,
     model: first.model,
     alternatives: all.slice(1).map(({ provider, model }) => ({ provider, model })),
+    ...(first.endpoint && { endpoint: first.endpoint }),
     ...(structuredOutput && { structuredOutput }),
     ...(echoesReasoning && { echoesReasoning }),
     check() {
@@ -144,8 +145,10 @@ function inTurn(candidates: readonly Candidate[], from: number): Candidate[] {
   return [start, ...candidates.filter((other) => other !== start)]
 }
 
-function nameOf({ model: { provider, model } }: Candidate): Pick<ModelProvider, 'provider' | 'model'> {
-  return { provider, model }
+function nameOf({
+  model: { provider, model, endpoint },
+}: Candidate): Pick<ModelProvider, 'provider' | 'model' | 'endpoint'> {
+  return { provider, model, ...(endpoint && { endpoint }) }
 }
 
 function ask(

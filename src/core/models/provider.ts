@@ -152,7 +152,7 @@ export interface ModelRequestOptions {
    * Call it before a model is asked that is not the provider's own `provider` and `model`: what is used from here on is
    * priced as its. `after`: why the one before was given up; what that had said is taken back. Never throws.
    */
-  onModel?: (next: Pick<ModelProvider, 'provider' | 'model'>, after: ModelFailure | null) => void
+  onModel?: (next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>, after: ModelFailure | null) => void
   /** Ask the model that `onModel` has told of in it: what measures the run puts its request there. Returns what it returns. */
   around?: <T>(work: () => T) => T
 }
@@ -198,6 +198,8 @@ export interface ModelProvider {
    * context window then. Absent: it does not.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
+  /** The server that is asked, for telemetry: a name or an address, and nothing of paths or keys. Absent: nobody knows. */
+  readonly endpoint?: { readonly host: string; readonly port: number }
   /**
    * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as
    * things are, because a key is missing for example. Absent: nothing is looked at.

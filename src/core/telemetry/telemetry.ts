@@ -122,6 +122,8 @@ export interface MeasuredRequest {
   /** Of the model that is asked. */
   provider: string
   model: string
+  /** The server that is asked; null where the provider does not say. */
+  endpoint: { readonly host: string; readonly port: number } | null
   /** Milliseconds since the epoch. */
   readonly sentAt: number
   firstChunkAt: number | null

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.js'
+import type { ModelProvider } from '../provider.js'
 import { isHttp, namesUser, noUser, type OpenAIOptions } from './options.js'
 
 export const officialURL = 'https://api.openai.com/v1'
@@ -43,6 +44,15 @@ export function baseURLOf({ client, baseURL }: OpenAIOptions): string {
   }
   if (!isHttp(fromEnvironment)) return refuse('must be an http(s) URL.')
   return namesUser(fromEnvironment) ? refuse(noUser) : fromEnvironment
+}
+
+/** The server behind the base URL; undefined for a client that does not say where it asks. */
+export function endpointOf(options: OpenAIOptions): ModelProvider['endpoint'] {
+  const { client } = options
+  if (client !== undefined && !isHttp(client.baseURL)) return undefined
+  const { hostname, port, protocol } = new URL(baseURLOf(options))
+  const usual = protocol === 'http:' ? 80 : 443
+  return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
 }
 
 /** OpenAI wants a key; a server of one's own may need none. */

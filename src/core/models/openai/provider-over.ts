@@ -2,7 +2,7 @@ import { abortable } from '../../base/abort.js'
 import { lazily } from '../../base/load.js'
 import type { ModelProvider } from '../provider.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
-import { baseURLOf, checkCredentials } from './credentials.js'
+import { baseURLOf, checkCredentials, endpointOf } from './credentials.js'
 import type { OpenAIOptions } from './options.js'
 import { providerName } from './provider-name.js'
 import { structuredOutputAt } from './structured-output-at.js'
@@ -21,9 +21,11 @@ export function providerOver(
   })
   const structuredOutput = structuredOutputAt(provider)
   const echo = echoAt(provider)
+  const endpoint = endpointOf(options)
   return {
     provider,
     model: options.model,
+    ...(endpoint && { endpoint }),
     ...(structuredOutput && { structuredOutput }),
     ...(options.media && { media: options.media }),
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
