@@ -42,6 +42,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
     provider,
     model: modelId,
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
+    ...(forbidsCalls(optionsKey(origin), options) && { forbidsCalls: true }),
     ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
       abortable(callbacks.signal, (own) =>
@@ -196,6 +197,11 @@ function priceName(origin: string): string {
 function structuredOutputAt(name: string): StructuredOutputSupport | undefined {
   if (name === 'openai' || name === 'azure' || name === 'xai') return 'beside_tools'
   return name === 'google' || name === 'mistral' ? 'alone' : undefined
+}
+
+/** Those whose packages keep the tools where none may be called; Anthropic's leave them out. Gemini's own tools are not forbidden. */
+function forbidsCalls(name: string, { providerTools }: LanguageModelOptions): boolean {
+  return ['openai', 'azure', 'xai'].includes(name) || (name === 'google' && providerTools === undefined)
 }
 
 function ignore(): void {}

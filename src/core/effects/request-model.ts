@@ -19,7 +19,7 @@ import { requestOf } from './request-of.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */
 export interface RequestScope {
-  /** Whether this is the last request, without tools. */
+  /** Whether this is the last request, in which no tool can be called. */
   conclude: boolean
   abort: CallAbort
   self: AnyActorRef

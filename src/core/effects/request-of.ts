@@ -3,21 +3,34 @@ import { fittedMessages } from '../context/fitted-messages.js'
 import type { AgentParts } from '../live/parts.js'
 import { retrievedText } from '../memory/as-data.js'
 import type { ModelRequest } from '../models/provider.js'
-import { demandOutput } from '../structured/demand-output.js'
+import { demandOutput, takesFormat } from '../structured/demand-output.js'
 
-/** What the model is asked next; to conclude is to ask for a last answer, without tools. */
+/** What the model is asked next; to conclude is to ask for a last answer, in which no tool can be called. */
 export function requestOf(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
+  const forbids = conclude && context.fit === null && canForbidCalls(parts)
+  const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
   const request: ModelRequest = {
     instructions: parts.instructions,
     messages: fittedMessages(context.messages, context.fit),
     nudges: [...remembered(context), ...context.nudges, ...(conclude ? [lastAnswer] : [])],
-    tools: conclude ? [] : parts.tools.specs,
-    ...(parts.toolChoice !== undefined && !conclude && { toolChoice: parts.toolChoice }),
+    tools: conclude && !forbids ? [] : parts.tools.specs,
+    ...(toolChoice !== undefined && { toolChoice }),
     sampling: parts.sampling,
     extraBody: parts.extraBody,
     stream: context.config.stream,
   }
   return parts.output ? demandOutput(parts.output, request, parts.model, conclude) : request
+}
+
+/**
+ * Tools come first in what providers keep in their caches: a request without them would be paid for in full. They stay where
+ * the model is known to heed that none may be called, and where the answer itself is no call; not where the transcript had to
+ * be fitted, whose room is scarce.
+ */
+function canForbidCalls({ model, tools: { specs: tools }, output, extraBody }: AgentParts): boolean {
+  if (model.forbidsCalls !== true || tools.length === 0) return false
+  if (Object.hasOwn(extraBody, 'tools') || Object.hasOwn(extraBody, 'tool_choice')) return false
+  return output === undefined || takesFormat(output, { tools }, model)
 }
 
 /** What memory found rides along as data; the transcript does not keep it. */

@@ -53,6 +53,7 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
     alternatives: all.slice(1).map(({ provider, model }) => ({ provider, model })),
     ...(first.endpoint && { endpoint: first.endpoint }),
     ...(structuredOutput && { structuredOutput }),
+    ...(all.every((model) => model.forbidsCalls) && { forbidsCalls: true }),
     ...(echoesReasoning && { echoesReasoning }),
     check() {
       for (const model of all) model.check?.()

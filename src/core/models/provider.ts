@@ -189,6 +189,11 @@ export interface ModelProvider {
    */
   readonly structuredOutput?: StructuredOutputSupport
   /**
+   * Whether `toolChoice: 'none'` is heeded in a request that has tools: a last request (`limits.onLimit: 'conclude'`) keeps them
+   * then, and with them what the provider's cache has of it. Absent: nobody knows, and such a request has no tools.
+   */
+  readonly forbidsCalls?: boolean
+  /**
    * What its model takes besides text: a message with anything else is refused before it is sent, `unsupported_content`.
    * Absent: nobody knows, and what the provider says of it is the error.
    */

@@ -28,7 +28,12 @@ export function finalToolOf({ schema }: StructuredOutput, { tools }: ModelReques
   return tools.find(({ parameters }) => parameters === schema)?.name
 }
 
-function takesFormat({ mode }: StructuredOutput, { tools }: ModelRequest, model: ModelProvider): boolean {
+/** Whether the answer can be asked for as a format of the response, beside the tools that there are. */
+export function takesFormat(
+  { mode }: StructuredOutput,
+  { tools }: Pick<ModelRequest, 'tools'>,
+  model: ModelProvider,
+): boolean {
   if (mode !== 'auto') return mode === 'response_format'
   return (
     model.structuredOutput === 'beside_tools' || (model.structuredOutput === 'alone' && tools.length === 0)

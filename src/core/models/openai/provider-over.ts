@@ -5,7 +5,7 @@ import type { ReasoningEcho } from './echo-reasoning.js'
 import { baseURLOf, checkCredentials, endpointOf } from './credentials.js'
 import type { OpenAIOptions } from './options.js'
 import { providerName } from './provider-name.js'
-import { structuredOutputAt } from './structured-output-at.js'
+import { forbidsCallsAt, structuredOutputAt } from './structured-output-at.js'
 import type { Wire } from './wire.js'
 
 /** A provider that speaks one of the APIs. What it speaks with is loaded when the first request is made. */
@@ -27,6 +27,7 @@ export function providerOver(
     model: options.model,
     ...(endpoint && { endpoint }),
     ...(structuredOutput && { structuredOutput }),
+    ...(forbidsCallsAt(provider) && { forbidsCalls: true }),
     ...(options.media && { media: options.media }),
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),

@@ -20,6 +20,14 @@ const support: Readonly<Record<string, StructuredOutputSupport>> = {
   vllm: 'alone',
 }
 
+/** Providers whose models call nothing where `tool_choice` is `none`, and whose caches begin with the tools. */
+const forbidding: readonly string[] = ['openai', 'azure', 'x-ai']
+
+/** Whether `tool_choice: 'none'` is known to be heeded, by the name that its prices have. */
+export function forbidsCallsAt(provider: string): boolean {
+  return forbidding.includes(provider)
+}
+
 /** What is known of a provider, by the name that its prices have. */
 export function structuredOutputAt(provider: string): StructuredOutputSupport | undefined {
   return Object.hasOwn(support, provider) ? support[provider] : undefined
