@@ -1,12 +1,16 @@
-// One process of a session: resumes it, or begins it when the log has nothing yet, and approves what is asked of it.
+// One process of a session: resumes it, or begins it when the log has nothing yet, and approves what is asked of it, unless
+// it `rests`. Or it `tells` the session something, and no more; `tellsAt` has another process do so in the middle of a call.
 // What it is to do comes as JSON in the first argument, what became of it goes back as messages.
+import { spawnSync } from 'node:child_process'
 import { fileStore } from 'statewright/stores/file'
 import { createCrashAgent } from './agent.mjs'
 import { doomed, freeDisk, striker } from './faults.mjs'
 import { look } from './look.mjs'
 import { prompt } from './script.mjs'
 
-const { dir, baseURL, fault, isSlow, withoutRights, tryAgain } = JSON.parse(process.argv[2])
+const { dir, baseURL, fault, isSlow, withoutRights, tryAgain, tells, tellsAt, rests } = JSON.parse(
+  process.argv[2],
+)
 
 /** A session that nobody has written to yet has no run. */
 const isNew = (error) => ['unknown_session', 'nothing_to_resume'].includes(error.code)
@@ -27,6 +31,7 @@ async function finish(agent) {
     if (type === 'run_ended') ended += 1
   })
   let result = await run.result
+  if (rests) return { result, ended }
   while (result.state === 'WAITING_FOR_INPUT') {
     for (const { callId } of result.pending) run.approve(callId)
     result = await run.result
@@ -34,13 +39,25 @@ async function finish(agent) {
   return { result, ended }
 }
 
+/** Nothing goes on here meanwhile. */
+function tellFromElsewhere() {
+  const task = JSON.stringify({ dir, baseURL, tells: tellsAt.message })
+  const { status, stderr } = spawnSync(process.execPath, [process.argv[1], task], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`Nothing could be told: ${stderr}`)
+}
+
 async function main() {
-  const strike = striker(fault, dir)
+  const strikes = striker(fault, dir)
+  const strike = (on, when, place) => {
+    if (on === 'effect' && when === 'before' && place.callId === tellsAt?.callId) tellFromElsewhere()
+    strikes(on, when, place)
+  }
   // Modes mean nothing to root.
   if (withoutRights && process.getuid() === 0) process.setuid(65_534)
   const store = doomed(fileStore({ dir }), strike, isSlow)
   const agent = createCrashAgent({ dir, baseURL, store, strike })
-  process.send({ type: 'ready' })
+  process.send?.({ type: 'ready' })
+  if (tells) return { receipt: await agent.tell('s', tells) }
   let outcome = await finish(agent)
   if (tryAgain) {
     const first = { outcome, found: await look(dir) }
@@ -51,8 +68,9 @@ async function main() {
   return outcome
 }
 
-main().then(
-  (outcome) => process.send({ type: 'outcome', ...outcome }, () => process.disconnect()),
-  ({ name, code, message, stack }) =>
-    process.send({ type: 'outcome', error: { name, code, message, stack } }, () => process.disconnect()),
-)
+function report(outcome) {
+  if (process.send) process.send({ type: 'outcome', ...outcome }, () => process.disconnect())
+  else if (outcome.error) throw new Error(outcome.error.stack)
+}
+
+main().then(report, ({ name, code, message, stack }) => report({ error: { name, code, message, stack } }))

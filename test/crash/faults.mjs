@@ -4,9 +4,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { StoreError } from 'statewright'
 
 /**
- * What goes wrong in a process, once: `{ on, when, seq?, nth?, callId?, act }`.
- * - `on`: a method of the store, or `effect`, the work of a tool; `when`: `before` or `after` it
- * - which one of them: that which appends record `seq`, the `nth` in this process, the one of call `callId`
+ * What goes wrong in a process, once: `{ on, when, seq?, nth?, callId?, isTold?, act }`.
+ * - `on`: a method of the store, `put`, `look` or `remove` of its inbox, or `effect`, the work of a tool; `when`: `before` or
+ *   `after` it
+ * - which one of them: that which appends record `seq` or, with `isTold`, a record that came from the inbox, the `nth` in
+ *   this process, the one of call `callId`
  * - `act`: `kill` (default), `fill` the disk, or `refuse` as a store does that has become read-only
  */
 export function striker(fault, dir) {
@@ -14,6 +16,7 @@ export function striker(fault, dir) {
   let isOver = fault === undefined
   return (on, when, { callId, records = [] } = {}) => {
     if (isOver || on !== fault.on || when !== fault.when) return
+    if (fault.isTold && !records.some(isTold)) return
     count += 1
     if (fault.nth !== undefined && count !== fault.nth) return
     if (fault.seq !== undefined && !records.some(({ seq }) => seq === fault.seq)) return
@@ -22,6 +25,9 @@ export function striker(fault, dir) {
     acts[fault.act ?? 'kill'](dir)
   }
 }
+
+/** Whether a record is of something that the session was told through its inbox. */
+export const isTold = ({ data }) => JSON.parse(data).event?.inbox !== undefined
 
 const acts = {
   kill: () => process.kill(process.pid, 'SIGKILL'),
@@ -37,16 +43,23 @@ const acts = {
  */
 export function doomed(store, strike, isSlow = false) {
   const around =
-    (on) =>
+    (on, work = store[on]) =>
     (...args) => {
       const place = on === 'append' ? { records: args[1] } : {}
       strike(on, 'before', place)
-      const value = store[on](...args)
+      const value = work(...args)
       strike(on, 'after', place)
       return value
     }
   const methods = ['acquire', 'renew', 'release', 'append', 'read']
-  const struck = { ...store, ...Object.fromEntries(methods.map((on) => [on, around(on)])) }
+  const { put, read, remove } = store.inbox
+  const inbox = {
+    ...store.inbox,
+    put: around('put', put),
+    read: around('look', read),
+    remove: around('remove', remove),
+  }
+  const struck = { ...store, inbox, ...Object.fromEntries(methods.map((on) => [on, around(on)])) }
   return isSlow ? { ...struck, append: (...args) => wait(4).then(() => struck.append(...args)) } : struck
 }
 

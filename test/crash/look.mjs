@@ -21,6 +21,7 @@ export async function look(dir) {
     return {
       records,
       effects: effectsIn(dir),
+      inbox: store.inbox.read('s'),
       result: replayed?.run ?? null,
       /** Whether the run has ended, and whether it had one record earlier. */
       ended: replayed?.snapshot?.status === 'done',

@@ -8,6 +8,7 @@ import { referenceProblems } from './reference.mjs'
 import { playReference, playSession } from './session.mjs'
 import { playStorage } from './storage.mjs'
 import { killTable } from './table.mjs'
+import { playTold } from './told.mjs'
 
 const { values } = parseArgs({
   options: { seed: { type: 'string', default: `${Date.now() % 1_000_000}` }, only: { type: 'string' } },
@@ -37,7 +38,10 @@ const sessions = await inParallel(cases, 2, async (each) => {
   for (const problem of session.problems) console.error(`${session.name}: ${problem}`)
   return session
 })
-const storage = await playStorage(model, reference, isAsked)
+const storage = [
+  ...(await playStorage(model, reference, isAsked)),
+  ...(await playTold(model, reference, isAsked)),
+]
 model.close()
 
 const { text, total } = killTable(sessions)
