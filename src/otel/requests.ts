@@ -8,6 +8,7 @@ import type { Metrics } from './metrics.js'
 import { providerName } from './names.js'
 
 type Completed = Extract<StepCompleted, { stepType: 'inference' }>
+type Hosted = Extract<StepCompleted, { stepType: 'hosted' }>
 
 /** A model that is asked, or was, and what its span still waits for. */
 interface Asked {
@@ -53,6 +54,15 @@ export class Requests {
     const asked = this.#begin(request, place)
     this.#asked = this.#asked.concat(asked)
     return asked.context
+  }
+
+  /** The provider has run a tool: nothing is executed here, so that it is an event of the request and no span of its own. */
+  hosted({ name, outcome, startedAt, completedAt }: Hosted): void {
+    this.#asked.at(-1)?.span.addEvent('statewright.hosted_tool', {
+      'gen_ai.tool.name': name,
+      'statewright.hosted_tool.outcome': outcome,
+      'statewright.hosted_tool.duration': Math.max(0, completedAt - startedAt) / 1000,
+    })
   }
 
   /** How the attempt has ended; it is still to be paid for. */

@@ -76,6 +76,10 @@ export class RunSpans implements RunTelemetry {
       this.#requests.complete(announcement)
       return
     }
+    if (type === 'step_completed' && announcement.stepType === 'hosted') {
+      this.#requests.hosted(announcement)
+      return
+    }
     // What an answer has cost is told with what it brings; nothing of that comes later than these.
     if (type === 'step_started' || type === 'retry') this.#requests.settleCompleted()
     if (type === 'step_started') {

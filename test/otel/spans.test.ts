@@ -15,6 +15,7 @@ import {
 import { languageModel } from '../../src/ai-sdk/index.js'
 import { shownRecords } from '../../src/core/sessions/shown-records.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
+import { events, json, serve } from '../core/models/server.js'
 import { again, latch, played, stage, tick, until } from '../support/play.js'
 import { faults } from '../support/record-faults.js'
 import { isFailed, Recorded, tokensOf, withContextManager } from '../support/spans.js'
@@ -308,6 +309,41 @@ describe('every provider and transport', () => {
       expect(ids.filter((id) => written.includes(JSON.stringify(id)))).toEqual([])
       expect(records.flatMap((record) => faults(record))).toEqual([])
       expect(records.some((record) => 'link' in record)).toBe(true)
+    },
+  )
+
+  it.each([true, false])(
+    'has tools that the provider runs as events of its request, without what was searched and found: streamed: %s',
+    async (stream) => {
+      const searched = { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { query: 'hush' } }
+      const linked = { id: 'mcp_1', type: 'mcp_call', server_label: 'zip', name: 'shorten', output: 'hush' }
+      const said = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Four.' }] }
+      const output = [searched, linked, said]
+      const response = { object: 'response', id: 'resp_1', status: 'completed', model: 'm', output }
+      await using server = await serve(
+        stream
+          ? events(
+              ...output.map((item, at) => ({
+                type: 'response.output_item.done',
+                output_index: at,
+                item,
+              })),
+              { type: 'response.completed', response },
+            )
+          : json(200, response),
+      )
+      const recorded = new Recorded()
+      const model = openaiResponses({ model: 'm', baseURL: server.baseURL, apiKey: 'none' })
+      const result = await createAgent({ model, stream, telemetry: recorded.otel() }).run('How many?').result
+      expect(result.output).toBe('Four.')
+      expect(recorded.tree).toEqual([{ invoke_agent: [{ 'chat m': [] }] }])
+      const told = recorded.named('chat')[0]?.events.map(({ name, attributes }) => ({ name, ...attributes }))
+      const hosted = { name: 'statewright.hosted_tool', 'statewright.hosted_tool.outcome': 'ok' }
+      expect(told).toMatchObject([
+        { ...hosted, 'gen_ai.tool.name': 'web_search' },
+        { ...hosted, 'gen_ai.tool.name': 'zip.shorten' },
+      ])
+      expect(recorded.words).not.toMatch(/hush|Four/)
     },
   )
 
