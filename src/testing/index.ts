@@ -42,6 +42,13 @@ export {
 } from './provider/check-provider.js'
 export type { ProviderServer, ProviderTurn, ServedMessage, ServedRequest } from './provider/server.js'
 export {
+  checkStore,
+  type CheckStoreOptions,
+  type StoreCheck,
+  type StorePlace,
+  type StoreReport,
+} from './store/check-store.js'
+export {
   replay,
   type ReplayClock,
   type ReplayHarness,

@@ -1,30 +1,36 @@
-import { describeCrowd, describeSharing } from './describe-crowd.js'
-import { describeInbox } from './describe-inbox.js'
-import { describeLease } from './describe-lease.js'
-import { describeList } from './describe-list.js'
-import { describeLog } from './describe-log.js'
-import type { Place, Subject } from './support.js'
+import { StoreChecker, storeChecks } from '../../src/testing/store/check-store.js'
+import type { Place } from './support.js'
 
-/** What every session store does. `shared`: several connections to a place see the same sessions. */
-export function describeStore(name: string, makePlace: () => Place, { shared }: { shared: boolean }): void {
+/** What a store may leave out, by the reason that its checks are skipped with. */
+type Lack = 'the store has no renewAll' | 'the inbox has no waiting'
+
+/** What every session store does: the checks of `checkStore`. `shared`: several connections to a place see the same sessions. */
+export function describeStore(
+  name: string,
+  makePlace: () => Place,
+  { shared, lacks = [] }: { shared: boolean; lacks?: Lack[] },
+): void {
   describe(name, () => {
-    const subject = {} as Subject
-
-    beforeEach(() => {
-      subject.time = 1_700_000_000_000
-      subject.place = makePlace()
-      subject.store = subject.place.open(() => subject.time)
+    const places = new Map<string, Place>()
+    const placeOf = (id: string): Place => {
+      const place = places.get(id) ?? makePlace()
+      places.set(id, place)
+      return place
+    }
+    const checker = new StoreChecker(({ place, now }) => placeOf(place).open(now), {
+      shared,
+      remove: (id) => places.get(id)?.remove(),
+      withinMs: 15_000,
+      // Others each time; what goes wrong says with which.
+      seed: Math.floor(Math.random() * 2 ** 31),
     })
-    afterEach(async () => {
-      await subject.store.close()
-      await subject.place.remove()
-    })
 
-    describeLog(subject)
-    describeLease(subject)
-    describeList(subject)
-    describeInbox(subject)
-    describeCrowd(subject)
-    if (shared) describeSharing(subject)
+    test.each(storeChecks)('$name', async (check) => {
+      const { outcome, problem } = await checker.outcomeOf(check)
+      if (outcome === 'skipped') {
+        const known = shared ? lacks : [...lacks, 'shared is false: each store has sessions of its own']
+        expect(known).toContain(problem)
+      } else expect({ outcome, problem }).toEqual({ outcome: 'kept', problem: null })
+    })
   })
 }

@@ -1,7 +1,8 @@
 import { kindOf } from '../../../machines/agent/response.js'
 import type { AssistantMessage, MediaPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ToolSpec } from '../../core/models/provider.js'
-import { ask, type Check, type Heard, hello, holds, same, shown } from './asking.js'
+import { holds, same, shown } from '../verdict.js'
+import { ask, type Check, type Heard, hello } from './asking.js'
 import { textOf } from './server.js'
 
 const words = 'Héllo 👋 wörld — and so on.'

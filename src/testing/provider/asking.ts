@@ -3,6 +3,7 @@ import type { ModelFailure, ModelResponse } from '../../../machines/agent/respon
 import { checkedResponse } from '../../core/models/checked-response.js'
 import { toModelFailure } from '../../core/models/failures.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
+import { Broken, shown } from '../verdict.js'
 import type { ProviderServer, ProviderTurn } from './server.js'
 
 /** What a check has to work with: a provider, and the server that it asks. */
@@ -74,28 +75,9 @@ export async function failureOf(scene: Scene, request: Partial<ModelRequest> = {
   throw new Broken(`it should have failed, but answered ${shown(outcome.response.text)}`)
 }
 
-/** A promise of providers that is not kept. */
-export class Broken extends Error {}
-
-/** Whether what is found is what is wanted, compared as JSON. @throws Broken */
-export function same(what: string, found: unknown, wanted: unknown): void {
-  if (JSON.stringify(found) !== JSON.stringify(wanted))
-    throw new Broken(`${what} should be ${shown(wanted)}, but is ${shown(found)}`)
-}
-
-/** @throws Broken */
-export function holds(isSo: boolean, otherwise: string): void {
-  if (!isSo) throw new Broken(otherwise)
-}
-
 /** Waits for something that happens soon, as long as the check has time. */
 export async function soon({ over }: Scene, isSo: () => boolean): Promise<void> {
   while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-export function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'nothing'
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
 /** What a check is called, what it promises, what the server plays for it, and how it is found out. */

@@ -1,9 +1,9 @@
 import { describeError } from '../../core/base/describe-error.js'
-import { StatewrightError } from '../../core/base/errors.js'
 import { within } from '../../core/base/time-limit.js'
 import type { ModelProvider } from '../../core/models/provider.js'
 import { answerChecks } from './answers.js'
-import { Broken, type Check } from './asking.js'
+import { Broken, refuseUnknown } from '../verdict.js'
+import type { Check } from './asking.js'
 import { failureChecks } from './failures.js'
 import type { ProviderServer, ProviderTurn } from './server.js'
 
@@ -66,7 +66,7 @@ export async function checkProvider(
   serve: (script: { scenario: { turns: ProviderTurn[] }; strict: true }) => Promise<ProviderServer>,
   { skip = {}, withinMs = 10_000 }: CheckProviderOptions = {},
 ): Promise<ProviderReport> {
-  refuseUnknown(Object.keys(skip))
+  refuseUnknown(Object.keys(skip), all)
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
   for (const check of all) {
     for (const stream of check.only === undefined ? [true, false] : [check.only === 'stream']) {
@@ -110,17 +110,6 @@ const all: readonly Check[] = [...answerChecks, ...failureChecks]
 function refusalOf({ requests }: ProviderServer): string | null {
   const refused = requests.find((request) => request.refused !== null)?.refused
   return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`
-}
-
-function refuseUnknown(names: readonly string[]): void {
-  const unknown = names.find((name) => !all.some((check) => check.name === name))
-  if (unknown === undefined) return
-  const known = all.map(({ name }) => name).join(', ')
-  throw new StatewrightError(
-    'bad_option',
-    `skip: there is no check '${unknown}'. There are: ${known}.`,
-    'skip',
-  )
 }
 
 /**

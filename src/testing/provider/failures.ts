@@ -1,5 +1,6 @@
 import { toModelFailure } from '../../core/models/failures.js'
-import { ask, Broken, type Check, failureOf, holds, same, type Scene, shown, soon } from './asking.js'
+import { Broken, holds, same, shown } from '../verdict.js'
+import { ask, type Check, failureOf, type Scene, soon } from './asking.js'
 
 /** What providers make of what goes wrong. Each makes one attempt: the loop is who tries again. */
 export const failureChecks: readonly Check[] = [

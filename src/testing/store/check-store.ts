@@ -1,0 +1,223 @@
+import { describeError } from '../../core/base/describe-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import { newId } from '../../core/base/new-id.js'
+import { within } from '../../core/base/time-limit.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+import { Broken, refuseUnknown } from '../verdict.js'
+import { anyOrderChecks } from './any-order.js'
+import { crowdChecks } from './crowd.js'
+import { inboxChecks } from './inbox.js'
+import { leaseChecks } from './lease.js'
+import { listChecks } from './list.js'
+import { logChecks } from './log.js'
+import { type Ability, asked, type Check } from './scene.js'
+import { type CheckTime, givenTime, ownTime } from './time.js'
+
+/**
+ * Where a store is to be opened for a check. Nothing is there yet.
+ *
+ * @example
+ * const open = ({ place, now }: StorePlace) => fileStore({ dir: `.checks/${place}`, now })
+ */
+export interface StorePlace {
+  /** Another for every check, in small letters, digits and `_`: the name of a folder, a schema, a prefix of keys. */
+  place: string
+  /** What the store is to take for the time, in milliseconds since the epoch. A store that goes by a clock of its own leaves it. */
+  now: () => number
+}
+
+/**
+ * What came of one check.
+ *
+ * @example
+ * const line = ({ name, outcome, problem }: StoreCheck) => `${outcome} ${name}${problem === null ? '' : `: ${problem}`}`
+ */
+export interface StoreCheck {
+  /** What is promised: `the log is read as it was written, in order, over several appends`, … */
+  name: string
+  outcome: 'kept' | 'broken' | 'skipped'
+  /** What should be and what is, or why it was skipped; null for what is kept. */
+  problem: string | null
+}
+
+/**
+ * What a store keeps of what sessions count on.
+ *
+ * @example
+ * const { clock, checks, broken }: StoreReport = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
+ * console.log(checks.length - broken.length, 'of', checks.length, 'by the clock that was', clock)
+ */
+export interface StoreReport {
+  /** Whether the store went by the clock that it was given, or by one of its own, which was waited for. */
+  clock: 'given' | 'own'
+  checks: StoreCheck[]
+  /** Those of them that are broken, each as a sentence: what a test expects to be empty. */
+  broken: string[]
+}
+
+/**
+ * How stores are checked.
+ *
+ * @example
+ * const options: CheckStoreOptions = { shared: false, skip: { 'the log keeps a record of a megabyte': 'rows are short' } }
+ */
+export interface CheckStoreOptions {
+  /** Whether stores that are opened at one place see the same sessions. Default: true. */
+  shared?: boolean | undefined
+  /** Checks by name that make no sense for the store, and why. */
+  skip?: Record<string, string> | undefined
+  /** Clears away what a check has left at a place, after its stores are closed. */
+  remove?: ((place: string) => unknown) | undefined
+  /** How long a check may take, in milliseconds. Default: 60 000. */
+  withinMs?: number | undefined
+  /** How long a short lease lasts for a store that goes by a clock of its own, in milliseconds; ten questions have to find room in it. Default: 500. */
+  leaseMs?: number | undefined
+  /** What the choices of checks begin with that make them at random: the same are made again. Default: 1. */
+  seed?: number | undefined
+}
+
+/** All that is promised. */
+export const storeChecks: readonly Check[] = [
+  ...logChecks,
+  ...leaseChecks,
+  ...listChecks,
+  ...inboxChecks,
+  ...crowdChecks,
+  ...anyOrderChecks,
+]
+
+/**
+ * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, many writers at once,
+ * and several stores at one place. `open` is given a place where nothing is yet, and a clock, and makes the store; a check
+ * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `inbox` and its `waiting`).
+ *
+ * @example
+ * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
+ * if (broken.length > 0) throw new Error(broken.join('\n'))
+ *
+ * @throws StatewrightError `bad_option` for a name in `skip` that no check has, or options that make no sense
+ */
+export async function checkStore(
+  open: (place: StorePlace) => SessionStore | Promise<SessionStore>,
+  options: CheckStoreOptions = {},
+): Promise<StoreReport> {
+  const { skip = {} } = options
+  refuseUnknown(Object.keys(skip), storeChecks)
+  const checker = new StoreChecker(open, options)
+  const report: StoreReport = { clock: await checker.clock(), checks: [], broken: [] }
+  for (const check of storeChecks) {
+    const { name } = check
+    const why = skip[name]
+    const found: StoreCheck =
+      why === undefined ? await checker.outcomeOf(check) : { name, outcome: 'skipped', problem: why }
+    report.checks.push(found)
+    if (found.outcome === 'broken') report.broken.push(`${name}: ${found.problem}.`)
+  }
+  return report
+}
+
+/** Runs checks one by one, each at a place of its own. */
+export class StoreChecker {
+  readonly #open: (place: StorePlace) => SessionStore | Promise<SessionStore>
+  readonly #options: CheckStoreOptions
+  readonly #withinMs: number
+  readonly #leaseMs: number
+  #makeTime: Promise<() => CheckTime> | null = null
+
+  constructor(
+    open: (place: StorePlace) => SessionStore | Promise<SessionStore>,
+    options: CheckStoreOptions = {},
+  ) {
+    if (typeof open !== 'function')
+      throw bad('open', 'is a function that makes a store: ({ place, now }) => yourStore(…)')
+    this.#open = open
+    this.#options = options
+    this.#withinMs = lasting('withinMs', options.withinMs ?? 60_000)
+    this.#leaseMs = lasting('leaseMs', options.leaseMs ?? 500)
+  }
+
+  async clock(): Promise<'given' | 'own'> {
+    return (await this.#time()).isGiven ? 'given' : 'own'
+  }
+
+  async outcomeOf(check: Check): Promise<StoreCheck> {
+    const time = await this.#time()
+    const { name } = check
+    const { shared = true, seed = 1 } = this.#options
+    let skipped: string | null = null
+    const problem = await this.#at(time, async (open) => {
+      const store = await open()
+      skipped = check.needs === undefined ? null : lackOf(check.needs, store, shared)
+      if (skipped === null) await check.run({ store, open, time, seed })
+    })
+    if (problem !== null) return { name, outcome: 'broken', problem }
+    return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
+  }
+
+  /** Seen once from how long a lease lasts; where that cannot be seen, the checks will say what is wrong. */
+  async #time(): Promise<CheckTime> {
+    this.#makeTime ??= this.#seenTime()
+    return (await this.#makeTime)()
+  }
+
+  async #seenTime(): Promise<() => CheckTime> {
+    let ahead: number | null = null
+    await this.#at(givenTime(), async (open) => {
+      const { expiresAt } = await (await open()).acquire('clock', asked)
+      const [given, own] = [givenTime().now(), Date.now()].map((now) => expiresAt - asked.ttlMs - now)
+      if (given !== undefined && own !== undefined && Math.abs(own) < Math.abs(given)) ahead = own
+    })
+    const found: number | null = ahead
+    return found === null ? givenTime : () => ownTime(this.#leaseMs, found)
+  }
+
+  /** What is wrong with what is done with stores at a place; null when nothing is. */
+  async #at(
+    time: CheckTime,
+    work: (open: () => Promise<SessionStore>) => Promise<void>,
+  ): Promise<string | null> {
+    const place = `check_${newId().replaceAll('-', '')}`
+    const opened: SessionStore[] = []
+    const open = async () => {
+      const store = await this.#open({ place, now: time.now })
+      opened.push(store)
+      return store
+    }
+    const problem =
+      (await this.#problemOf(work(open))) ??
+      (await this.#problemOf(Promise.all(opened.map(async (store) => store.close()))))
+    if (problem !== null) await Promise.allSettled(opened.map((store) => this.#problemOf(closed(store))))
+    await this.#options.remove?.(place)
+    return problem
+  }
+
+  async #problemOf(work: Promise<unknown>): Promise<string | null> {
+    const ms = this.#withinMs
+    try {
+      await within({ ms, late: () => new Broken(`it took longer than ${ms} ms`) }, work)
+      return null
+    } catch (error) {
+      const words = describeError(error).replace(/\.$/, '')
+      return error instanceof Broken ? error.message : `it failed: ${words}`
+    }
+  }
+}
+
+const closed = async (store: SessionStore): Promise<void> => store.close()
+
+/** Why a check makes no sense for a store; null when it does. */
+function lackOf(ability: Ability, store: SessionStore, shared: boolean): string | null {
+  if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
+  if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
+  if (!store.inbox) return 'the store has no inbox'
+  return ability === 'inbox' || store.inbox.waiting ? null : 'the inbox has no waiting'
+}
+
+function lasting(key: string, ms: number): number {
+  if (Number.isFinite(ms) && ms > 0) return ms
+  throw bad(key, 'is a number of milliseconds above 0')
+}
+
+function bad(key: string, what: string): StatewrightError {
+  return new StatewrightError('bad_option', `checkStore: ${key} ${what}.`, key)
+}

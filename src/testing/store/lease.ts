@@ -1,0 +1,166 @@
+import { holds, same, shown } from '../verdict.js'
+import { asked, type Check, record, records, refused } from './scene.js'
+
+const short = (hundredths: number, ms: (hundredths: number) => number, holder = 'first') => ({
+  holder,
+  ttlMs: ms(hundredths),
+})
+
+/** What every store does with the right to write. */
+export const leaseChecks: readonly Check[] = [
+  {
+    name: 'a lease is renewed with many others, and those that are lost are told apart',
+    needs: 'renewAll',
+    async run({ store, time }) {
+      const leases = []
+      for (const id of ['c', 'a', 'b']) leases.push(await store.acquire(id, short(100, time.ms)))
+      const [c, a, b] = leases
+      if (!a || !b || !c) return
+      await store.release(b)
+      await time.pass(60)
+      const until = time.now() + time.ms(100)
+      const renewed = (await store.renewAll?.(leases, time.ms(100))) ?? []
+      const wanted = [c, a].map((lease, n) => ({ ...lease, expiresAt: renewed[n]?.expiresAt }))
+      same('what renewAll gives back of three, the last of them released', renewed, wanted)
+      for (const { sessionId, expiresAt } of renewed)
+        time.same(`when the lease of ${sessionId} runs out`, expiresAt, until)
+      await time.pass(60)
+      await store.append(c, [record(1)])
+      await refused('to acquire what was renewed', 'session_busy', () => store.acquire('a', asked))
+      same('what renewAll gives back of none', await store.renewAll?.([], time.ms(100)), [])
+    },
+  },
+  {
+    name: 'a lease is given to one writer, and others are told who that is',
+    async run({ store }) {
+      await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
+      const error = await refused('a second acquire', 'session_busy', () => store.acquire('s', asked))
+      holds(
+        error.message.includes('run 4f2a'),
+        `the message of session_busy should name the holder, 'run 4f2a', but is ${shown(error.message)}`,
+      )
+      same('the subject of session_busy', error.subject, 's')
+      await store.acquire('another', asked)
+    },
+  },
+  {
+    name: 'a lease is free for the next when released, and release can be said twice',
+    async run({ store }) {
+      const first = await store.acquire('s', asked)
+      await store.release(first)
+      await store.release(first)
+      const second = await store.acquire('s', asked)
+      holds(second.token !== first.token, 'each lease needs a token of its own')
+      await store.release(first)
+      await refused('acquire, after the release of an older lease', 'session_busy', () =>
+        store.acquire('s', asked),
+      )
+    },
+  },
+  {
+    name: 'a lease says until when it lasts, and can be taken by another from then on',
+    async run({ store, time }) {
+      const until = time.now() + time.ms(100)
+      const first = await store.acquire('s', short(100, time.ms))
+      time.same('expiresAt', first.expiresAt, until)
+      await time.passAlmost(100)
+      await refused('acquire, before the lease of another has run out', 'session_busy', () =>
+        store.acquire('s', asked),
+      )
+      await time.pass(time.isGiven ? 1 : 100)
+      await store.acquire('s', { holder: 'second', ttlMs: 0 })
+      await time.pass(0)
+      await store.acquire('s', { holder: 'third', ttlMs: 1 })
+    },
+  },
+  {
+    name: 'a lease that has run out cannot write, but can be renewed while nobody has taken the session',
+    async run({ store, time }) {
+      const lease = await store.acquire('s', short(100, time.ms))
+      await store.append(lease, [record(1)])
+      await time.pass(100)
+      await refused('an append with a lease that has run out', 'lease_lost', () =>
+        store.append(lease, [record(2)]),
+      )
+      const until = time.now() + time.ms(100)
+      const renewed = await store.renew(lease, time.ms(100))
+      same('the lease, renewed', renewed, { ...lease, expiresAt: renewed.expiresAt })
+      time.same('expiresAt', renewed.expiresAt, until)
+      await store.append(lease, [record(2)])
+      await time.passAlmost(100)
+      await store.append(renewed, [record(3)])
+      same('the log', await store.read('s'), records(1, 3))
+    },
+  },
+  {
+    name: 'a lease that somebody else has taken over can neither write nor be renewed, nor free the session',
+    async run({ store, time }) {
+      const stale = await store.acquire('s', short(1, time.ms, 'stale'))
+      await time.pass(1)
+      const lease = await store.acquire('s', asked)
+      await refused('an append with a lease that another has taken over', 'lease_lost', () =>
+        store.append(stale, [record(1)]),
+      )
+      await refused('the renewal of a lease that another has taken over', 'lease_lost', () =>
+        store.renew(stale, 1000),
+      )
+      await store.release(stale)
+      await refused('acquire, after the release of the lease before', 'session_busy', () =>
+        store.acquire('s', asked),
+      )
+      await store.append(lease, [record(1)])
+      same('the log', await store.read('s'), [record(1)])
+    },
+  },
+  {
+    name: 'a lease is lost with its release',
+    async run({ store }) {
+      const lease = await store.acquire('s', asked)
+      await store.append(lease, [record(1)])
+      await store.release(lease)
+      await refused('an append with a lease that was released', 'lease_lost', () =>
+        store.append(lease, [record(2)]),
+      )
+      await refused('the renewal of a lease that was released', 'lease_lost', () => store.renew(lease, 1000))
+    },
+  },
+  {
+    name: 'a lease of one session does not open another',
+    async run({ store }) {
+      const lease = await store.acquire('a', asked)
+      await store.acquire('b', asked)
+      for (const [sessionId, whose] of [
+        ['b', 'a session that another holds'],
+        ['c', 'a session that nobody has'],
+      ] as const) {
+        await refused(`an append to ${whose}`, 'lease_lost', () =>
+          store.append({ ...lease, sessionId }, [record(1)]),
+        )
+      }
+    },
+  },
+  {
+    name: 'a lease refuses to last for what is no number of milliseconds from 0 up',
+    async run({ store }) {
+      const lease = await store.acquire('held', asked)
+      for (const ttlMs of [Number.NaN, -1, Infinity]) {
+        await refused(`acquire for ${ttlMs} ms`, 'invalid_lease', () =>
+          store.acquire('s', { holder: 'x', ttlMs }),
+        )
+        await refused(`renew for ${ttlMs} ms`, 'invalid_lease', () => store.renew(lease, ttlMs))
+      }
+      await store.acquire('s', asked)
+      await store.append(lease, [record(1)])
+    },
+  },
+  {
+    name: 'a lease is for ids that are allowed',
+    async run({ store }) {
+      for (const id of ['', '../x', 'a b', '.hidden', 'x'.repeat(201)]) {
+        await refused(`a session of the id ${shown(id)}`, 'invalid_session', () => store.acquire(id, asked))
+      }
+      const { sessionId } = await store.acquire('Team:a_b@x.y-1', asked)
+      same('the session of the lease', sessionId, 'Team:a_b@x.y-1')
+    },
+  },
+]
