@@ -43,8 +43,8 @@ async function compare(
   seed: number,
 ): Promise<void> {
   const reference = time.isGiven ? time : givenTime()
-  const model = new Side(memoryStore({ now: reference.now }), id, reference)
-  const side = new Side(store, id, time)
+  const model = new Side(memoryStore({ now: reference.now }), id, reference, time.isGiven)
+  const side = new Side(store, id, time, time.isGiven)
   for (const [index, operation] of operations.entries()) {
     const wanted = await model.outcome(operation)
     const found = await side.outcome(operation)
@@ -65,12 +65,15 @@ class Side {
   readonly #store: SessionStore
   readonly #id: string
   readonly #time: CheckTime
+  /** Whether it is told when a lease runs out: of two clocks it is not the same. */
+  readonly #isExact: boolean
   readonly #leases = new Map<number, Lease>()
 
-  constructor(store: SessionStore, id: string, time: CheckTime) {
+  constructor(store: SessionStore, id: string, time: CheckTime, isExact: boolean) {
     this.#store = store
     this.#id = id
     this.#time = time
+    this.#isExact = isExact
   }
 
   async log(): Promise<LogRecord[]> {
@@ -121,7 +124,7 @@ class Side {
   }
 
   #until({ expiresAt }: Lease): unknown {
-    return this.#time.isGiven ? expiresAt : 'a lease'
+    return this.#isExact ? expiresAt : 'a lease'
   }
 }
 

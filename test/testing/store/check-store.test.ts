@@ -1,0 +1,384 @@
+import { jest } from '@jest/globals'
+import {
+  type InboxMessage,
+  type Lease,
+  memoryStore,
+  type SessionInbox,
+  type SessionStore,
+  StoreError,
+} from '../../../src/index.js'
+import { checkStore, type StorePlace } from '../../../src/testing/index.js'
+import { storeChecks } from '../../../src/testing/store/check-store.js'
+
+const inMemory = ({ now }: Pick<StorePlace, 'now'>) => memoryStore({ now })
+type InMemory = ReturnType<typeof memoryStore>
+const names = storeChecks.map(({ name }) => name)
+
+/** All checks but these, skipped. */
+const onlyThese = (asked: readonly string[]) =>
+  Object.fromEntries(names.filter((name) => !asked.includes(name)).map((name) => [name, 'not asked']))
+
+it('the store in memory keeps every promise that it makes, and of what it leaves out it is said why', async () => {
+  const removed: string[] = []
+  const { clock, checks, broken } = await checkStore(inMemory, {
+    shared: false,
+    remove: (place) => void removed.push(place),
+  })
+  expect({ clock, broken }).toEqual({ clock: 'given', broken: [] })
+  expect(checks.map(({ name }) => name)).toEqual(names)
+  const reasons = checks.flatMap(({ outcome, problem }) => (outcome === 'skipped' ? [problem] : []))
+  const notShared = 'shared is false: each store has sessions of its own'
+  expect(reasons).toEqual([
+    'the store has no renewAll',
+    'the inbox has no waiting',
+    notShared,
+    notShared,
+    notShared,
+  ])
+  expect(new Set(removed).size).toBe(names.length + 1)
+  expect(removed.filter((place) => !/^[a-z][a-z0-9_]{1,62}$/.test(place))).toEqual([])
+})
+
+it('stores at one place that do not see the same sessions are found out', async () => {
+  const { checks } = await checkStore(inMemory)
+  expect(checks.filter(({ outcome }) => outcome === 'broken').map(({ name }) => name)).toEqual(
+    storeChecks.filter(({ needs }) => needs === 'shared').map(({ name }) => name),
+  )
+})
+
+it('a store without an inbox, which answers with promises and tells nothing with its writes, keeps the rest', async () => {
+  const bare = (place: StorePlace): SessionStore => {
+    const inner = inMemory(place)
+    return {
+      acquire: async (...asked) => {
+        const { inbox: _none, ...lease } = inner.acquire(...asked)
+        return lease
+      },
+      renew: async (...asked) => inner.renew(...asked),
+      release: async (lease) => void inner.release(lease),
+      append: async (...asked) => void inner.append(...asked),
+      read: async (...asked) => inner.read(...asked),
+      get: async (id) => inner.get(id),
+      list: async (options) => inner.list(options),
+      delete: async (id) => inner.delete(id),
+      close: async () => undefined,
+    }
+  }
+  const { checks, broken } = await checkStore(bare, { shared: false })
+  expect(broken).toEqual([])
+  const skipped = checks.filter(({ problem }) => problem === 'the store has no inbox')
+  expect(skipped.map(({ name }) => name)).toEqual(names.filter((name) => name.startsWith('the inbox ')))
+})
+
+describe('a store that goes by a clock of its own', () => {
+  beforeEach(() => void jest.useFakeTimers())
+  afterEach(() => void jest.useRealTimers())
+
+  /** Waits are over at once. */
+  const passing = async <Value>(work: Promise<Value>): Promise<Value> => {
+    let isDone = false
+    const done = work.finally(() => {
+      isDone = true
+    })
+    while (!isDone) await jest.advanceTimersByTimeAsync(1)
+    return done
+  }
+
+  it.each([0, 90_000])('is checked by leases that run out, where it is %i ms ahead', async (ahead) => {
+    const report = await passing(
+      checkStore(() => memoryStore({ now: () => Date.now() + ahead }), { shared: false, withinMs: 100_000 }),
+    )
+    expect(report).toMatchObject({ clock: 'own', broken: [] })
+  })
+
+  it('and whose leases never run out is found out', async () => {
+    const takes = 'a lease says until when it lasts, and can be taken by another from then on'
+    const start = Date.now()
+    const stopped = () => memoryStore({ now: () => start })
+    const { broken } = await passing(checkStore(stopped, { shared: false, skip: onlyThese([takes]) }))
+    expect(broken).toEqual([expect.stringMatching(`^${takes}: it failed: The session s is in use by first`)])
+  })
+})
+
+/** The store in memory with a mistake in it. */
+type Mistake = (inner: InMemory, now: () => number) => Partial<SessionStore>
+
+/** Its inbox with a mistake in it. */
+const ofInbox =
+  (mistake: (inner: InMemory['inbox']) => Partial<SessionInbox>): Mistake =>
+  ({ inbox }) => ({ inbox: { ...inbox, ...mistake(inbox) } })
+
+const anyOrder = 'does what the store in memory does, whatever is asked of it'
+const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem: RegExp][]][] = [
+  [
+    'loses a record',
+    (inner) => ({ read: (...asked) => inner.read(...asked).filter(({ seq }) => seq !== 2) }),
+    [
+      [
+        'the log is read as it was written, in order, over several appends',
+        /^the log should be \[\{"seq":1,.*\{"seq":2,.*but is \[\{"seq":1,/,
+      ],
+      ['two hundred sessions written at once lose nothing and keep their order', /^the log of session-0 /],
+      [
+        anyOrder,
+        /^what append of .* comes to after .* \(seed 1\) should be "appended", but is "out_of_order"$/,
+      ],
+    ],
+  ],
+  [
+    'accepts a stale lease',
+    (inner) => {
+      const latest = new Map<string, Lease>()
+      return {
+        acquire: (...asked) => {
+          const lease = inner.acquire(...asked)
+          latest.set(lease.sessionId, lease)
+          return lease
+        },
+        append: (lease, ...asked) => inner.append(latest.get(lease.sessionId) ?? lease, ...asked),
+      }
+    },
+    [
+      [
+        'a lease that somebody else has taken over can neither write nor be renewed, nor free the session',
+        /^an append with a lease that another has taken over should be refused with a StoreError lease_lost, but was answered with \{"inbox":0\}$/,
+      ],
+      [
+        'a lease of one session does not open another',
+        /^an append to a session that another holds should be/,
+      ],
+    ],
+  ],
+  [
+    'reorders',
+    (inner) => ({ read: (...asked) => inner.read(...asked).toReversed() }),
+    [
+      ['the log is read as it was written, in order, over several appends', /^the log should be/],
+      [
+        'of appends of one writer that overlap, each is kept whole or refused',
+        /should be \[1,2\], but is \[2,1\]$/,
+      ],
+    ],
+  ],
+  [
+    'uses the numbers of messages again',
+    ofInbox((inbox) => {
+      const kept = new Map<string, InboxMessage[]>()
+      const of = (id: string) => kept.get(id) ?? []
+      return {
+        put: (id, text) => {
+          const { holder } = inbox.put(id, text)
+          const message = (of(id).at(-1)?.message ?? 0) + 1
+          kept.set(id, [...of(id), { message, at: inbox.read(id).at(-1)?.at ?? 0, text }])
+          return { message, holder }
+        },
+        read: of,
+        remove: (id, gone) =>
+          void kept.set(
+            id,
+            of(id).filter(({ message }) => !gone.includes(message)),
+          ),
+      }
+    }),
+    [
+      [
+        'the inbox keeps messages in order, numbered, until they are removed; no number is used twice',
+        /^the number after three that were removed should be 4, but is 1$/,
+      ],
+      [
+        'the inbox is of sessions with a record alone, and goes with them',
+        /^the inbox of a session that was deleted should be \[\], but is /,
+      ],
+    ],
+  ],
+  [
+    'tells its holder of no message',
+    (inner) => ({ append: (...asked) => void inner.append(...asked) }),
+    [
+      [
+        'the inbox tells who held the session when a message came, and the holder with its next write',
+        /^what append tells of no message should be \{"inbox":0\}, but is nothing$/,
+      ],
+    ],
+  ],
+  [
+    'lists in no order',
+    (inner) => ({ list: (options) => inner.list(options).toSorted((a, b) => (a.id < b.id ? -1 : 1)) }),
+    [
+      [
+        'the list has every session with a record, the one written last first, and tells who writes to it',
+        /^the list, the last written first should be \["a","c","b"\], but is \["a","b","c"\]$/,
+      ],
+      ['the list is told by state and agent, page by page, and nothing twice', /^the list, by updatedAt/],
+    ],
+  ],
+  [
+    'begins anew with each page',
+    (inner) => ({ list: ({ cursor: _cursor, ...options } = {}) => inner.list(options) }),
+    [['the list is told by state and agent, page by page, and nothing twice', /by pages of three should be/]],
+  ],
+  [
+    'keeps the first of an append that is refused',
+    (inner) => ({
+      append: (lease, records, ...asked) => {
+        for (const record of records) inner.append(lease, [record], ...asked)
+        return { inbox: 0 }
+      },
+    }),
+    [
+      [
+        'the log takes only records that follow its head, and all of them or none',
+        /^the log after an append of 3, 5 to a log of two should be/,
+      ],
+    ],
+  ],
+  [
+    'gives a session to all who want it',
+    (inner) => ({
+      acquire: (id, options) => {
+        try {
+          return inner.acquire(id, options)
+        } catch {
+          return { sessionId: id, token: 'mine', holder: options.holder, expiresAt: 0 }
+        }
+      },
+    }),
+    [
+      [
+        'a lease is given to one writer, and others are told who that is',
+        /^a second acquire should be refused/,
+      ],
+      ['of twenty who want a session at once, one gets it', /^how many got it should be 1, but is 20$/],
+      ['a lease is for ids that are allowed', /^a session of the id "" should be refused with a UsageError/],
+    ],
+  ],
+  [
+    'does not say who holds a session',
+    (inner) => ({
+      acquire: (id, options) => {
+        try {
+          return inner.acquire(id, options)
+        } catch {
+          throw new StoreError('session_busy', 'It is in use.', id)
+        }
+      },
+    }),
+    [
+      [
+        'a lease is given to one writer, and others are told who that is',
+        /should name the holder, 'run 4f2a', but is "It is in use\."$/,
+      ],
+    ],
+  ],
+  [
+    'refuses with errors of its own',
+    (inner) => ({
+      append: (lease, ...asked) => {
+        try {
+          return inner.append(lease, ...asked)
+        } catch {
+          throw new Error('Not you.')
+        }
+      },
+    }),
+    [
+      [
+        'a lease is lost with its release',
+        /^an append with a lease that was released should be refused with a StoreError lease_lost, but was with Error: Not you$/,
+      ],
+    ],
+  ],
+  [
+    'deletes what is being written',
+    (inner) => ({
+      delete: (id) => {
+        const [listed] = inner.list().filter((one) => one.id === id)
+        return listed !== undefined
+      },
+    }),
+    [
+      [
+        'deleting is refused while somebody writes to the session',
+        /^a delete should be refused with a StoreError session_busy, but was answered with true$/,
+      ],
+      [
+        'deleting removes a session with all its records, and says whether there was one',
+        /^the second delete should be false, but is true$/,
+      ],
+    ],
+  ],
+  [
+    'never answers',
+    () => ({ read: async () => new Promise(() => undefined) }),
+    [['the log of a session that does not exist is empty', /^it took longer than 300 ms$/]],
+  ],
+  [
+    'cannot be closed',
+    () => ({ close: async () => Promise.reject(new Error('The pool is gone.')) }),
+    [['the log of a session that does not exist is empty', /^it failed: The pool is gone$/]],
+  ],
+]
+
+it.each(mistakes)('a store that %s is found out', async (_what, mistake, expected) => {
+  const asked = expected.map(([name]) => name)
+  const mistaken = (place: StorePlace): SessionStore => {
+    const inner = inMemory(place)
+    return { ...inner, ...mistake(inner, place.now) }
+  }
+  const { checks, broken } = await checkStore(mistaken, {
+    shared: false,
+    skip: onlyThese(asked),
+    withinMs: 300,
+  })
+  const found = checks.filter(({ outcome }) => outcome === 'broken')
+  expect(found.map(({ name }) => name).toSorted()).toEqual(asked.toSorted())
+  for (const [name, problem] of expected)
+    expect(found.find((one) => one.name === name)?.problem).toMatch(problem)
+  expect(broken).toEqual(found.map(({ name, problem }) => `${name}: ${problem}.`))
+})
+
+it('other seeds make other choices, the same seed the same', async () => {
+  const written = async (seed: number) => {
+    const texts: string[] = []
+    const open = (place: StorePlace): SessionStore => {
+      const inner = inMemory(place)
+      return {
+        ...inner,
+        append: (lease, records, ...rest) => {
+          texts.push(...records.map(({ data }) => data))
+          return inner.append(lease, records, ...rest)
+        },
+      }
+    }
+    await checkStore(open, { seed, skip: onlyThese(['the log keeps every text that JSON can hold']) })
+    return texts
+  }
+  const first = await written(1)
+  expect(first.length).toBeGreaterThan(30)
+  expect(await written(1)).toEqual(first)
+  expect(await written(2)).not.toEqual(first)
+})
+
+describe('what makes no sense is refused', () => {
+  it.each([
+    [
+      'a name that no check has',
+      inMemory,
+      { skip: { speed: 'no' } },
+      /^skip: there is no check 'speed'\. There are: the log /,
+    ],
+    ['a store in the place of what makes one', memoryStore(), {}, /open is a function that makes a store/],
+    [
+      'a time that is none',
+      inMemory,
+      { withinMs: Number.NaN },
+      /withinMs is a number of milliseconds above 0/,
+    ],
+    ['a lease that is none', inMemory, { leaseMs: 0 }, /leaseMs is a number of milliseconds above 0/],
+  ])('%s', async (_what, open, options, message) => {
+    await expect(checkStore(open as typeof inMemory, options)).rejects.toMatchObject({
+      code: 'bad_option',
+      message: expect.stringMatching(message),
+    })
+  })
+})
