@@ -64,6 +64,7 @@ var db: Db
 var noPrices: sw.Shield
 var machine: import('xstate').AnyStateMachine
 var bank: { transfer(to: string, amount: number, options: object): Promise<string> }
+function myStore(options: { schema: string; now: () => number }): sw.SessionStore
 function blocked(name: string): boolean
 function askSomebody(name: string, text: string): Promise<boolean>
 function askSomebody(question: string): Promise<{ yes: boolean; why: string; edited?: object }>

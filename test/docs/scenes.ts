@@ -12,7 +12,9 @@ import {
   type ModelProvider,
   type PendingCall,
   type RunResult,
+  type SessionStore,
   type Shield,
+  StoreError,
 } from '../../src/index.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { tinyPdf } from '../memory/support/tiny-pdf.js'
@@ -61,6 +63,24 @@ const server = `${root}node_modules/@modelcontextprotocol/server-filesystem/dist
 const throughNode = {
   "'npx'": 'process.execPath',
   "'-y', '@modelcontextprotocol/server-filesystem'": `'${server}'`,
+}
+
+/** Connections to places in memory, each of which can be closed. */
+function inMemoryFor(places: Map<string, SessionStore>) {
+  return ({ schema, now }: { schema: string; now: () => number }): SessionStore => {
+    const inner = places.get(schema) ?? memoryStore({ now })
+    places.set(schema, inner)
+    let isClosed = false
+    const whileOpen = (method: unknown) =>
+      typeof method !== 'function'
+        ? method
+        : (...given: unknown[]): unknown => {
+            if (isClosed) throw new StoreError('store_unavailable', 'It is closed.')
+            return method(...given)
+          }
+    const methods = Object.entries(inner).map(([name, method]) => [name, whileOpen(method)])
+    return { ...Object.fromEntries(methods), close: () => void (isClosed = true) } as SessionStore
+  }
 }
 
 /** A session 'may' in a store, in which a payment waits for a person. */
@@ -427,6 +447,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await ask(values.agent)).toMatchObject({ output: 'Secret.' })
       const { readFile } = await import('node:fs/promises')
       expect((await readFile('.sessions/sessions.db')).includes('Secret.')).toBe(false)
+    },
+  },
+  'docs/sessions.md › A store of your own (2)': {
+    own: () => ({ myStore: inMemoryFor(new Map()) }),
+    shows: ['broken'],
+    expect: ({ values }) => {
+      expect(values.broken).toEqual([])
     },
   },
   'docs/shields.md › Shields': {

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { thisProcess } from '../../src/core/sessions/store/holder.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
+import { checkStore } from '../../src/testing/index.js'
 import { describeStore } from '../stores/conformance.js'
 import { asked, failure, type Place, record, records, refusal, summary } from '../stores/support.js'
 import { type Gateway, openGateway } from './gateway.js'
@@ -141,6 +142,21 @@ describe('the store in Postgres', () => {
     expect(entry?.holder).toMatch(/^run 1 in process \d+ on ./)
     await store.close()
   })
+
+  test('keeps every promise by the clock of the server, too', async () => {
+    const schemas: string[] = []
+    const { clock, broken } = await checkStore(
+      ({ place: schema }) => postgresStore({ connectionString: url, schema }),
+      {
+        remove: async (schema) => {
+          schemas.push(schema)
+          await admin(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)
+        },
+      },
+    )
+    expect({ clock, broken }).toEqual({ clock: 'own', broken: [] })
+    expect(schemas.length).toBeGreaterThan(30)
+  }, 120_000)
 
   test('frees a session whose process on this machine is gone, but not one elsewhere', async () => {
     const store = place.open()
