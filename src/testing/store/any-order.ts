@@ -168,7 +168,7 @@ function told(operation: Operation): string {
       return `read from ${operation.from} to ${operation.to}`
     case 'wait':
       return `${operation.ms} ms`
-    case 'delete':
-      return 'delete'
+    default:
+      return operation.type
   }
 }

@@ -1,10 +1,10 @@
 /** Choices at random, the same for the same seed. */
 export interface Chances {
   /** From 0 to `most`, both included. */
-  whole(most: number): number
-  one<Value>(values: readonly [Value, ...Value[]]): Value
+  whole: (most: number) => number
+  one: <Value>(values: readonly [Value, ...Value[]]) => Value
   /** Up to so many characters of all kinds: control characters, quotes, halves of surrogate pairs. */
-  text(most: number): string
+  text: (most: number) => string
 }
 
 export function chances(seed: number): Chances {

@@ -9,7 +9,7 @@ import type { CheckTime } from './time.js'
 export interface Scene {
   store: SessionStore
   /** Another store at the same place. */
-  open(): Promise<SessionStore>
+  open: () => Promise<SessionStore>
   time: CheckTime
   /** What the choices of checks begin with that make them at random. */
   seed: number

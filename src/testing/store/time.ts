@@ -9,15 +9,15 @@ export interface CheckTime {
   /** Whether the store goes by the clock that it was given. */
   readonly isGiven: boolean
   /** Milliseconds since the epoch, as the store takes them to be. */
-  now(): number
+  readonly now: () => number
   /** So many hundredths in milliseconds. */
-  ms(hundredths: number): number
+  readonly ms: (hundredths: number) => number
   /** On a clock of the store's own a little more, never less. */
-  pass(hundredths: number): Promise<void>
+  readonly pass: (hundredths: number) => Promise<void>
   /** All but the last of them; on a clock of the store's own, half of them. */
-  passAlmost(hundredths: number): Promise<void>
+  readonly passAlmost: (hundredths: number) => Promise<void>
   /** On a clock of the store's own, which goes on meanwhile, two moments are the same when they are near. @throws Broken */
-  same(what: string, found: number, wanted: number): void
+  readonly same: (what: string, found: number, wanted: number) => void
 }
 
 /** A clock that stands still but for what passes in checks. */

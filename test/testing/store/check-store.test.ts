@@ -76,11 +76,11 @@ describe('a store that goes by a clock of its own', () => {
 
   /** Waits are over at once. */
   const passing = async <Value>(work: Promise<Value>): Promise<Value> => {
-    let isDone = false
+    const is = { done: false }
     const done = work.finally(() => {
-      isDone = true
+      is.done = true
     })
-    while (!isDone) await jest.advanceTimersByTimeAsync(1)
+    while (!is.done) await jest.advanceTimersByTimeAsync(1)
     return done
   }
 
