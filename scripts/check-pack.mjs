@@ -79,7 +79,7 @@ try {
 
   // Debuggers and editors find the sources that maps and declarations were made from.
   const installed = join(folder, 'node_modules/statewright')
-  for (const path of readdirSync(installed, { recursive: true })) {
+  for (const path of readdirSync(installed, { recursive: true, encoding: 'utf8' })) {
     if (!path.endsWith('.map')) continue
     const { sources } = JSON.parse(readFileSync(join(installed, path), 'utf8'))
     const missing = sources.filter((source) => !existsSync(join(installed, dirname(path), source)))
