@@ -1,4 +1,4 @@
-import { ToolError, type ToolExecution, type Run } from '../../src/index.js'
+import { toolContent, ToolError, type ToolExecution, type Run } from '../../src/index.js'
 import type { World } from './world.js'
 
 /** A tool at work, as its misbehaviour sees it. */
@@ -95,6 +95,15 @@ export const tools = {
       reject(new Error('twice'))
       resolve('thrice')
     }),
+  ),
+  'returns a picture': returns(() =>
+    toolContent(
+      [
+        { type: 'text', text: 'Here.' },
+        { type: 'image', image: new Uint8Array([137, 80, 78, 71]), mediaType: 'image/png' },
+      ],
+      { orWords: true },
+    ),
   ),
   'throws an error': throws(() => new Error(`It broke. ${half}`)),
   'throws nothing': throws(() => undefined),

@@ -124,6 +124,11 @@ export const features = {
   'calls without ids': { answers: ['no ids'] },
   'odd arguments': { answers: ['odd arguments'] },
   'a failing tool': { answers: ['calls one tool', 'calls one tool'], tool: 'throws an error' },
+  'a picture as a result': {
+    shows: (event) => event.type === 'tool_result' && event.media !== undefined,
+    answers: ['calls one tool', 'calls one tool'],
+    tool: 'returns a picture',
+  },
   'a hanging tool': { answers: ['calls one tool'], tool: 'hangs' },
   'a slow tool': { answers: ['calls several tools'], tool: 'works later' },
   'progress of a tool': {

@@ -21,6 +21,7 @@ import {
   type SessionMessage,
   type Shield,
   ToolError,
+  toolContent,
   type UserInput,
 } from '../../src/index.js'
 import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
@@ -62,6 +63,7 @@ const harmless: Slots = {
   edit: 'y',
   toolResult: 'Echo.',
   toolError: '',
+  toolMedia: {},
   progress: 'half',
   clientOutput: 'Picked.',
   mcpResult: 'Gone.',
@@ -461,7 +463,11 @@ class World {
           else this.#current?.steer(slots.steering)
         }
         if (slots.toolError !== '') throw new ToolError('failed', slots.toolError)
-        return slots.toolResult
+        if (Object.keys(slots.toolMedia).length === 0) return slots.toolResult
+        const { text = 'Here.', filename = 'b.txt', fileText = 'A file.' } = slots.toolMedia
+        const data = new TextEncoder().encode(fileText)
+        const file = { type: 'file' as const, data, mediaType: 'text/plain', filename }
+        return toolContent([{ type: 'text', text }, file], { orWords: true })
       },
     })
     const pick = defineTool({ name: 'pick', ...described, client: true })
