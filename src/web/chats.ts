@@ -3,13 +3,17 @@ import type { AgentState, PendingCall } from '../../machines/agent/outcome.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { type MadeOf, madeOf } from '../core/agent/made-of.js'
+import { madeOf } from '../core/agent/made-of.js'
+import type { Clock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 import type { RunInput } from '../core/sessions/history.js'
 import type { UserInputMessage } from '../core/sessions/input.js'
 import { answerAll, type CallAnswer, checkAnswers } from './call-answers.js'
 import { joinedElsewhere, type Stood } from './elsewhere.js'
+import { mostTries, nextTry } from './next-try.js'
 import { finished, type Joined, joinedNow, joinedWhole } from './joined.js'
+import { alreadySaid, inProgress, messageChanged, waitsForAnswers } from './not-now.js'
 import { type AnyRun, LiveRuns } from './live-runs.js'
 import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
 
@@ -41,6 +45,11 @@ export interface Conversation {
   state: AgentState | null
 }
 
+interface Made {
+  store: SessionStore
+  clock: Clock
+}
+
 /** Those of one agent are known to every handler that serves it. */
 const known = new WeakMap<object, Chats>()
 
@@ -63,19 +72,19 @@ export function chatsOf(agent: ChatAgent): Chats {
       'agent',
     )
   }
-  const chats = new Chats(agent, made)
+  const chats = new Chats(agent, { store: made.store, clock: made.parts.clock })
   known.set(agent, chats)
   return chats
 }
 
 export class Chats {
   readonly #agent: ChatAgent
-  readonly #made: MadeOf
+  readonly #made: Made
   readonly #live = new LiveRuns()
   /** What is being done with a session now: one thing after the other. */
   readonly #doing = new Map<string, Promise<unknown>>()
 
-  constructor(agent: ChatAgent, made: MadeOf) {
+  constructor(agent: ChatAgent, made: Made) {
     this.#agent = agent
     this.#made = made
   }
@@ -176,7 +185,7 @@ export class Chats {
     }
   }
 
-  async #say(sessionId: string, said: Said, context: unknown): Promise<Joined> {
+  async #say(sessionId: string, said: Said, context: unknown, tries = 1): Promise<Joined> {
     const { clientId } = said
     const live = this.#live.get(sessionId)
     if (live && clientId !== undefined && live.clientIds.has(clientId)) return joinedWhole(live)
@@ -198,22 +207,21 @@ export class Chats {
           run.steer(textOf(said))
         })
       default:
-        return this.#begin(sessionId, said, context)
+        return this.#begin(sessionId, said, context, tries)
     }
   }
 
-  async #begin(sessionId: string, said: Said, context: unknown): Promise<Joined> {
+  async #begin(sessionId: string, said: Said, context: unknown, tries: number): Promise<Joined> {
     const run = this.#agent.run([messageOf(said)], { session: sessionId, context } as never)
     const live = this.#live.follow(run, null, said.clientId)
     this.#live.untilRest(live, this.#agent.config.interactive)
     try {
       await run.started
     } catch (error) {
-      // Another process may have been told the same a moment ago.
-      const stood = isTaken(error) ? await this.#stand(sessionId) : null
-      const again = stood && (await this.#saidBefore(sessionId, stood, said, context))
-      if (again) return again
-      throw error
+      // Another process may have been told the same a moment ago, or has just ended what it did there.
+      if (!isTaken(error) || tries >= mostTries) throw error
+      await nextTry(this.#made.clock)
+      return this.#say(sessionId, said, context, tries + 1)
     }
     return joinedWhole(live)
   }
@@ -229,18 +237,10 @@ export class Chats {
     const said = opening.find((message) => clientIdOf(message) === clientId)
     if (!said) return null
     if (said.data?.['withheld'] !== true && textOf({ content }) !== textOf(said)) {
-      throw new UsageError(
-        'message_changed',
-        'This message was said before, in other words. What was said stays: say the new words in a new message.',
-        clientId,
-      )
+      throw messageChanged(clientId)
     }
     if (said !== opening.at(-1)) {
-      throw new UsageError(
-        'already_said',
-        'This message was answered before, and others came after it: ask for the history, and say something new.',
-        clientId,
-      )
+      throw alreadySaid(clientId)
     }
     const live = this.#live.get(sessionId)
     if (live) return joinedWhole(live)
@@ -293,11 +293,11 @@ export class Chats {
 
   #look(sessionId: string, stood: Stood, context: unknown): Joined {
     return joinedElsewhere(stood, {
-      clock: this.#made.parts.clock,
+      clock: this.#made.clock,
       watch: (options) => this.#agent.watch(sessionId, options),
       takeUp: () =>
         this.#inTurn(sessionId, async () => {
-          if (this.#live.get(sessionId) || (await this.#made.store?.get(sessionId))?.holder !== null) return
+          if (this.#live.get(sessionId) || (await this.#made.store.get(sessionId))?.holder !== null) return
           const stood = await this.#stand(sessionId)
           if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, context)
         }),
@@ -314,8 +314,18 @@ export class Chats {
     return joinedWhole(live)
   }
 
-  #resume(sessionId: string, context: unknown): Promise<AnyRun> {
-    return this.#agent.resume(sessionId, { context } as never)
+  /** At a rest, whoever has written it may have the session a moment longer. */
+  async #resume(sessionId: string, context: unknown): Promise<AnyRun> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#agent.resume(sessionId, { context } as never)
+      } catch (error) {
+        if (!isCode(error, 'session_busy') || tries >= mostTries) throw error
+        const stood = await this.#stand(sessionId)
+        if (stood && isAtWork(stood.state)) throw error
+        await nextTry(this.#made.clock)
+      }
+    }
   }
 
   /** A run keeps the configuration that it began with. */
@@ -379,20 +389,3 @@ const isCode = (error: unknown, ...codes: string[]): boolean =>
 const isUnknown = (error: unknown): boolean => isCode(error, 'unknown_session')
 
 const isTaken = (error: unknown): boolean => isCode(error, 'session_busy', 'unfinished_run')
-
-function inProgress(sessionId: string): UsageError {
-  return new UsageError(
-    'run_in_progress',
-    'The answer to the message before is still under way: wait for it, or stop it, and say it again.',
-    sessionId,
-  )
-}
-
-function waitsForAnswers(pending: readonly PendingCall[]): UsageError {
-  const names = pending.map(({ name }) => name).join(', ')
-  return new UsageError(
-    'waiting_for_answers',
-    `The answer before waits for a decision (${names}): approve or reject it first, or stop it.`,
-    pending[0]?.callId,
-  )
-}

@@ -1,6 +1,8 @@
 import type { UIMessage } from 'ai'
-import { defineGuard, type Message, memoryStore, StoreError } from '../../src/index.js'
+import { SimulatedClock } from 'xstate'
+import { defineGuard, type Message, memoryStore, type SessionStore, StoreError } from '../../src/index.js'
 import { chatHandler, type ChatHandlerOptions, toUIMessages } from '../../src/ui/index.js'
+import { passing } from '../support/passing.js'
 import { distant } from '../support/distant.js'
 import { again, latch, type Stage, stage, type StageOptions, until } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
@@ -458,7 +460,7 @@ it.each(stores)(
       verdict: (_state, { fact }) =>
         fact.type === 'results' ? { action: 'halt', message: 'Wait.' } : undefined,
     })
-    const paused = await opened([call('look'), done], {
+    const paused = await opened([call('look'), done, text('Again.')], {
       store: kept(),
       tools: [tool('look')],
       guards: [halts],
@@ -471,8 +473,40 @@ it.each(stores)(
     const further = await chunksOf(await paused.handler(said('c1', 'u2', 'Go on.')))
     expect(further.find(({ type }) => type === 'start')).toEqual(first.find(({ type }) => type === 'start'))
     expect(further).toContainEqual(expect.objectContaining({ delta: 'Done.' }))
+    // Steering keeps no id: by itself, the log does not know it again.
+    const twice = await chunksOf(await paused.handler(said('c1', 'u2', 'Go on.')))
+    expect(twice).toContainEqual(expect.objectContaining({ delta: 'Again.' }))
   },
 )
+
+it('what is said right after a rest waits until its process has given the session free', async () => {
+  const near = memoryStore()
+  const [leaving, free] = [latch(), latch()]
+  const store: SessionStore = {
+    ...near,
+    append: async (...asked) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return near.append(...asked)
+    },
+    release: async (lease) => {
+      leaving.open()
+      await free.opened
+      return near.release(lease)
+    },
+  }
+  const { handler, theatre } = await opened([text('Hello.'), text('Ann.')], { store, interactive: true })
+  await chunksOf(await handler(said('c1', 'u1', 'Hi.')))
+  // Another process: what this one is about to do, it does not know.
+  const clock = new SimulatedClock()
+  const agent = again(theatre, { store: { ...near }, clock, interactive: true })
+  const second = chatHandler({ agent, authorize: 'none', protocol })(said('c1', 'u2', 'Who am I?'))
+  await leaving.opened
+  for (let times = 0; times < 50; times += 1) await new Promise((resolve) => setImmediate(resolve))
+  free.open()
+  expect(await chunksOf(await passing(clock, second))).toContainEqual(
+    expect.objectContaining({ delta: 'Ann.' }),
+  )
+})
 
 it('what the server has failed in is a status of its own, and the page is told the code alone', async () => {
   const told: unknown[] = []

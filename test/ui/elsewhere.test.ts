@@ -92,6 +92,15 @@ describe('an answer that another process gives', () => {
     expect((await there.handler(at('/c1/stream'))).status).toBe(204)
   })
 
+  it('is the one answer to a message that both were told at once', async () => {
+    const { handler, there, theatre } = await twoProcesses([text('One.'), text('Two.')])
+    const both = Promise.all([handler(said('u1', 'Go.')), there.handler(said('u1', 'Go.'))])
+    const read = both.then((responses) => Promise.all(responses.map((response) => chunksOf(response))))
+    const [here, other] = await passing(there.clock, read)
+    expect([here, other].map((chunks = []) => wordsOf(chunks).join(''))).toEqual(['One.', 'One.'])
+    expect(theatre.requests).toHaveLength(1)
+  })
+
   it('ends at the question that it comes to, which may be answered there', async () => {
     const gate = latch()
     const began = latch()
