@@ -87,9 +87,9 @@ describe('the core entry', () => {
     })
   })
 
-  it('is at most 70 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
+  it('is at most 71 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
     const { first, code } = await bundle(app, { external: shared })
-    expect(gzipSync(first).length).toBeLessThanOrEqual(70_000)
+    expect(gzipSync(first).length).toBeLessThanOrEqual(71_000)
     // A word that only the table of prices has; it is there, for whoever needs it.
     expect(first).not.toContain('input_mtok')
     expect(code).toContain('input_mtok')
