@@ -8,11 +8,21 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The file store as a module that another Node process can import. `remove` it in the end. */
 export function buildFileStore(): { url: string; remove: () => void } {
+  return buildModule('file-store', `export { fileStore } from './src/stores/file/index.js'`)
+}
+
+/** The same with all that agents are made of. */
+export function buildAgents(): { url: string; remove: () => void } {
+  const exported = ['./src/stores/file/index.js', './src/index.js']
+  return buildModule('agents', exported.map((path) => `export * from '${path}'`).join('\n'))
+}
+
+function buildModule(name: string, contents: string): { url: string; remove: () => void } {
   const folder = join(root, 'node_modules/.cache')
   mkdirSync(folder, { recursive: true })
-  const outfile = join(folder, `statewright-file-store-${process.pid}.mjs`)
+  const outfile = join(folder, `statewright-${name}-${process.pid}.mjs`)
   buildSync({
-    entryPoints: [join(root, 'src/stores/file/index.ts')],
+    stdin: { contents, resolveDir: root, loader: 'ts' },
     outfile,
     bundle: true,
     packages: 'external',
