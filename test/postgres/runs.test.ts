@@ -1,0 +1,139 @@
+import pg from 'pg'
+import { thisProcess } from '../../src/core/sessions/store/holder.js'
+import { createAgent, type Clock, type SessionStore } from '../../src/index.js'
+import { postgresStore } from '../../src/stores/postgres/index.js'
+import { call as callOf, ManualModel } from '../support/manual-model.js'
+import { until } from '../support/play.js'
+import { tool } from '../support/tools.js'
+import { refusal } from '../stores/support.js'
+
+interface Server {
+  url: string
+  start(): Promise<void>
+  kill(): Promise<void>
+  stop(): Promise<void>
+}
+
+describe('runs whose sessions are in Postgres', () => {
+  let server: Server
+  const stores: SessionStore[] = []
+  const open = (): SessionStore => {
+    const store = postgresStore({ connectionString: server.url })
+    stores.push(store)
+    return store
+  }
+  beforeAll(async () => {
+    // A server of its own: it is killed.
+    const { ownPostgres } = (await import('../../scripts/own-postgres.mjs' as string)) as {
+      ownPostgres: () => Promise<Server>
+    }
+    server = await ownPostgres()
+  }, 60_000)
+  afterEach(async () => {
+    for (const store of stores.splice(0)) await store.close?.()
+  })
+  afterAll(async () => server.stop())
+
+  /** A run whose tool `look` does this, once. */
+  const begin = (store: SessionStore, session: string, meanwhile: () => Promise<void>) => {
+    const model = new ManualModel()
+    let worked = 0
+    const look = tool(
+      'look',
+      async () => {
+        worked += 1
+        if (worked === 1) await meanwhile()
+        return 'seen'
+      },
+      { readOnly: true },
+    )
+    const agent = createAgent({ model, store, tools: [look] })
+    const run = agent.run('Go.', { session })
+    return { agent, model, run, look, worked: () => worked }
+  }
+  /** The process that has the session is no more; its number is none that a process has. */
+  const isGone = async (session: string): Promise<void> => {
+    const client = new pg.Client({ connectionString: server.url })
+    await client.connect()
+    await client.query(`UPDATE statewright.sessions SET process = '4194305@' || $1 WHERE id = $2`, [
+      thisProcess().replace(/^\d+@/, ''),
+      session,
+    ])
+    await client.end()
+  }
+  const call = { toolCalls: [callOf('a', 'look')] }
+
+  test('go on as if nothing had been when the server is killed and started between two writes', async () => {
+    const { agent, model, run, worked } = begin(open(), 'restarted', async () => {
+      await server.kill()
+      await server.start()
+    })
+    await until(() => model.pending !== null)
+    model.pending?.answer(call)
+    await waitFor(() => model.attempts.length === 2)
+    model.pending?.answer({ text: 'Done.' })
+    const result = await run.result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(worked()).toBe(1)
+    const { run: kept, messages } = await agent.replay('restarted')
+    expect(kept).toEqual(result)
+    expect(messages).toEqual(result.messages)
+  }, 60_000)
+
+  test('end with its error when the server is away, and go on where the log ends when it is back', async () => {
+    const { model, run, look } = begin(open(), 'away', () => server.kill())
+    await until(() => model.pending !== null)
+    model.pending?.answer(call)
+    expect(await run.result).toMatchObject({
+      state: 'ERROR',
+      reason: 'store_error',
+      error: { code: 'store_unavailable' },
+    })
+    await server.start()
+    const next = createAgent({ model, store: open(), tools: [look] })
+    // It could not give the session back: that is kept for it as long as it lives, or its lease lasts.
+    await refusal('session_busy', () => next.resume('away'))
+    await isGone('away')
+    const resumed = await next.resume('away')
+    await waitFor(() => model.attempts.length === 2)
+    model.pending?.answer({ text: 'Done.' })
+    const result = await resumed.result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
+  }, 60_000)
+
+  test('keep a session to one process, and hear the others, whatever time each takes it to be', async () => {
+    const model = new ManualModel()
+    const hourMs = 3_600_000
+    const ahead = createAgent({ model, store: open(), clock: skewed(2 * hourMs) })
+    const behind = createAgent({ model, store: open(), clock: skewed(-2 * hourMs) })
+    for (const [id, holder, other] of [
+      ['ahead', ahead, behind],
+      ['behind', behind, ahead],
+    ] as const) {
+      const run = holder.run('Go.', { session: id })
+      await until(() => model.pending !== null)
+      await refusal('session_busy', () => other.resume(id))
+      expect(await other.tell(id, { type: 'cancel' })).toEqual({ message: 1, status: 'sent' })
+      expect(await run.result).toMatchObject({ state: 'CANCELLED' })
+      expect((await other.replay(id)).run).toMatchObject({ state: 'CANCELLED' })
+    }
+    const [first, second] = await open().list()
+    // Listed by the time of the server.
+    expect([first?.id, second?.id]).toEqual(['behind', 'ahead'])
+    expect(Math.abs((first?.updatedAt ?? 0) - Date.now())).toBeLessThan(hourMs)
+  })
+})
+
+function skewed(byMs: number): Clock {
+  return {
+    now: () => Date.now() + byMs,
+    setTimeout: (fn, ms) => setTimeout(fn, ms),
+    clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+  }
+}
+
+/** A server needs more time than `until` gives. */
+async function waitFor(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
