@@ -27,20 +27,25 @@ export class Conversation {
     return this.#isInteractive ? Promise.race([this.run.result, this.#waiting()]) : this.run.result
   }
 
-  /** Resolves when somebody else has said something to it: at a rest it changes for nothing else. `stop` ends the wait. */
-  moved(): { moved: Promise<true>; stop: () => void } {
+  /**
+   * Resolves when somebody else has said something to it: at a rest it changes for nothing else. `hasMoved` tells at once,
+   * `stop` ends the wait.
+   */
+  moved(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
     const before = this.#standing()
+    const hasMoved = (): boolean => this.#standing() !== before
     let timer: ReturnType<typeof setInterval> | undefined
     const moved = new Promise<true>((resolve) => {
       // No event tells of an answer to one call of several.
       timer = setInterval(() => {
-        if (this.#standing() === before) return
+        if (!hasMoved()) return
         clearInterval(timer)
         resolve(true)
       }, lookMs)
     })
     return {
       moved,
+      hasMoved,
       stop: () => {
         clearInterval(timer)
       },

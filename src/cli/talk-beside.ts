@@ -42,16 +42,21 @@ export async function talkBeside(
   }
   try {
     while (result.resumable) {
+      // oxlint-disable no-await-in-loop -- one rest after the other
+      if (conversation.run.state !== result.state) {
+        // The page was faster than we.
+        result = await conversation.rest()
+        continue
+      }
       work.ignore()
-      const { moved, stop } = conversation.moved()
+      const { moved, hasMoved, stop } = conversation.moved()
       const where = terminal ? 'Answer it here, or in the studio.' : 'Answer it in the studio.'
       io.stderr.write(`statewright: ${whatItWaitsFor(result)} ${where}\n`)
-      // oxlint-disable no-await-in-loop -- one rest after the other
       const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
       // Without an answer from here it goes on waiting for one of the page's.
       const isLeft = answer === null && (await Promise.race([moved, interrupted])) === null
       stop()
-      if (isLeft) return result
+      if (isLeft && !hasMoved()) return result
       work.heed()
       if (answer === null) {
         if (terminal) io.stdout.write('\nThat was answered in the studio.\n')

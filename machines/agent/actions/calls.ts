@@ -99,8 +99,8 @@ export const approve = act((context, event, tell) => {
   const answer = { type: 'approve' as const, ...(edited !== undefined && { arguments: edited }) }
   const answered = withAnswer(context.calls, event.callId, answer)
   if (answered) return { calls: answered }
-  const hosted = context.calls.find(({ id, hosted }) => id === event.callId && hosted)
-  if (hosted && edited !== undefined && edited !== hosted.arguments) {
+  const asked = edited !== undefined ? context.calls.find(({ id }) => id === event.callId) : undefined
+  if (asked?.hosted && edited !== asked.arguments) {
     const result = { status: 'rejected' as const, content: otherwise, durationMs: 0 }
     return { calls: settleCall(context.calls, event.callId, result, timeOf(event), tell) }
   }
