@@ -4,10 +4,14 @@ import { leaksOf } from './world.js'
 /** `STATEWRIGHT_TAINT=all` plays the whole table; without it, a part that is another one each day. */
 const isWhole = process.env.STATEWRIGHT_TAINT === 'all'
 
-/** Of each way in, one cell with one thing that withholds it: every third one with all features at once. */
+/**
+ * Of every other way in, the others tomorrow, one cell with one thing that withholds it: every third one with all features
+ * at once.
+ */
 function sample(all: readonly Cell[]): Cell[] {
   const day = Math.floor(Date.now() / 86_400_000)
   return Object.keys(entrances).flatMap((entrance, i) => {
+    if ((day + i) % 2 === 0) return []
     const own = all.filter((cell) => cell.entrance === entrance)
     const fullest = Math.max(...own.map(({ on }) => on.length))
     const some = own.filter(({ on }) => (on.length === fullest) === ((day + i) % 3 === 0))
@@ -17,14 +21,19 @@ function sample(all: readonly Cell[]): Cell[] {
 
 const played = isWhole ? cells() : sample(cells())
 
-describe.each(Object.keys(entrances))('what is planted in %s is nowhere', (entrance) => {
-  test.each(played.filter((cell) => cell.entrance === entrance).map((cell) => [nameOf(cell), cell] as const))(
-    '%s',
-    async (_, cell) => {
-      const { leaks, planted } = await leaksOf(cell)
-      expect(leaks).toEqual([])
-      expect(planted).toBe(true)
-    },
-    30_000,
-  )
-})
+describe.each([...new Set(played.map(({ entrance }) => entrance))])(
+  'what is planted in %s is nowhere',
+  (entrance) => {
+    test.each(
+      played.filter((cell) => cell.entrance === entrance).map((cell) => [nameOf(cell), cell] as const),
+    )(
+      '%s',
+      async (_, cell) => {
+        const { leaks, planted } = await leaksOf(cell)
+        expect(leaks).toEqual([])
+        expect(planted).toBe(true)
+      },
+      30_000,
+    )
+  },
+)
