@@ -10,6 +10,11 @@ import { fileStore } from 'statewright/stores/file'
 import { restateSessions } from 'statewright/restate'
 import { makeAgents } from './agents.mjs'
 
+if (Number.parseInt(process.versions.node) < 22) {
+  console.error(`Restate's SDK needs Node 22 or later; this is ${process.version}.`)
+  process.exit(1)
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'statewright-restate-'))
 const binary = `@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`
 const server = spawn(createRequire(import.meta.url).resolve(binary), ['--base-dir', join(folder, 'server')], {
