@@ -22,6 +22,11 @@ export type AgentState =
   | 'BLOCKED'
   | 'ERROR'
 
+/** Whether a run is at work there; at rest, or at its end, in every other state. */
+export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
+  return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+}
+
 /**
  * How a run can end.
  *

@@ -1,7 +1,13 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Json } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { AgentState, PendingCall, Reason, RunResult } from '../../machines/agent/outcome.js'
+import {
+  type AgentState,
+  type PendingCall,
+  type Reason,
+  type RunResult,
+  isWorkState,
+} from '../../machines/agent/outcome.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/to-json.js'
 import { approvalInterrupt, interruptId, pauseId, pauseInterrupt } from './interrupts.js'
@@ -112,7 +118,7 @@ export class Fold {
     const { interrupts, asks } = this.#interrupts(standing)
     this.#team.end(this.#at, asks)
     this.#lead.end(this.#at)
-    if (state === 'RUNNING' || state === 'WAITING_FOR_TOOL') return this.fail(goesOnElsewhere)
+    if (isWorkState(state)) return this.fail(goesOnElsewhere)
     if (state === 'ERROR')
       return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason ?? 'internal' })
     const isOver = state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED'

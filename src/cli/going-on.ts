@@ -1,4 +1,9 @@
-import type { PendingCall, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
+import {
+  type PendingCall,
+  type RunAtWork,
+  type RunResult,
+  isWorkState,
+} from '../../machines/agent/outcome.js'
 import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
 import { questionWord } from './question-word.js'
 import { shellWord } from './shell-words.js'
@@ -11,8 +16,7 @@ export function whatItWaitsFor({ state, pending = [] }: RunResult): string {
 
 /** A run that was at work when its process ended goes on by itself. */
 export function isAtWork(result: RunResult | RunAtWork): result is RunAtWork {
-  const { state } = result
-  return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  return isWorkState(result.state)
 }
 
 export function whatItNeeds(question: PendingCall): string {

@@ -1,4 +1,4 @@
-import type { AgentState, Reason } from '../../machines/agent/outcome.js'
+import { type AgentState, type Reason, isWorkState } from '../../machines/agent/outcome.js'
 import { standingAt } from '../core/sessions/replay.js'
 import { summaryOf } from '../core/sessions/summary.js'
 import { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
@@ -43,7 +43,7 @@ export async function sessionRow(store: SessionStore, entry: ListedSession): Pro
 
 /** How a run stands, told by its own state and by who works on it. */
 export function stateOf(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
-  const isAtWork = state === null || state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  const isAtWork = state === null || isWorkState(state)
   return isAtWork && holder === null ? 'interrupted' : (state ?? 'RUNNING')
 }
 

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { AgentState } from '../../machines/agent/outcome.js'
+import { isWorkState } from '../../machines/agent/outcome.js'
 import type { Run } from '../core/run/run.js'
 import type { LiveMessage } from './protocol.js'
 import { shownText } from './shown.js'
@@ -38,7 +38,7 @@ export class AttachedRuns {
   /** The handle by which a run is answered. One of ours that rests is an old one: anybody may have gone on since. */
   get(sessionId: string): AnyRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
-    return run && isOurs && !isAtWork(run.state) ? undefined : run
+    return run && isOurs && !isWorkState(run.state) ? undefined : run
   }
 
   get isEmpty(): boolean {
@@ -72,7 +72,7 @@ export class AttachedRuns {
         if (event.type === 'stream_chunk') this.#hear(sessionId, event)
         else this.#onChange(sessionId)
         if (event.type !== 'state_changed') return
-        if (isAtWork(event.to)) hasWorked = true
+        if (isWorkState(event.to)) hasWorked = true
         else if (isOurs && hasWorked) leave()
       },
       error: leave,
@@ -92,8 +92,6 @@ export class AttachedRuns {
     if (finished) this.#texts.delete(sessionId)
   }
 }
-
-const isAtWork = (state: AgentState): boolean => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 
 /** An answer as it is written. The word that is still being written may become a secret, and waits for its end. */
 class Answering {

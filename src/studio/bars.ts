@@ -1,3 +1,4 @@
+import { isWorkState } from '../../machines/agent/outcome.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/results.js'
 import { shorten } from '../core/format/words.js'
@@ -88,7 +89,7 @@ function statusAfter(event: { type: string } | null, context: AgentContext | nul
 }
 
 function isAtWork({ state }: AgentContext): boolean {
-  return state === null || state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  return state === null || isWorkState(state)
 }
 
 function doingsIn(context: AgentContext | null, paths: readonly string[]): Map<string, Doing> {

@@ -1,3 +1,4 @@
+import { isWorkState } from '../../machines/agent/outcome.js'
 import { ConfigError } from '../core/base/errors.js'
 import { type Authorize, granted, type Granted, sessionIdOf } from '../web/authorize.js'
 import { type ChatAgent, type Chats, chatsOf } from '../web/chats.js'
@@ -101,8 +102,7 @@ async function read(chats: Chats, sessionId: string, protocol: Protocol): Promis
   const stood = await chats.read(sessionId)
   if (stood === null) return Response.json([], noStore)
   const { messages, pending, approved, state } = stood
-  const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
-  const shown = isAtWork ? messages.slice(0, messages.findLastIndex(opensTurn) + 1) : messages
+  const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(opensTurn) + 1) : messages
   return Response.json(toUIMessages(shown, pending, { protocol, approved }), noStore)
 }
 

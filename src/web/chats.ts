@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentState, PendingCall } from '../../machines/agent/outcome.js'
+import { type AgentState, type PendingCall, isWorkState } from '../../machines/agent/outcome.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import type { Agent } from '../core/agent/agent-options.js'
@@ -380,7 +380,7 @@ function textOf({ content }: { content: string | readonly { type: string; text?:
 }
 
 function isAtWork(state: AgentState | null): boolean {
-  return state === null || state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+  return state === null || isWorkState(state)
 }
 
 const isCode = (error: unknown, ...codes: string[]): boolean =>

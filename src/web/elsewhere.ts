@@ -1,3 +1,4 @@
+import { isWorkState } from '../../machines/agent/outcome.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { WatchedEvent, WatchOptions } from '../core/run/watch.js'
@@ -57,12 +58,10 @@ async function hear(events: AsyncIterable<WatchedEvent>, feed: RunFeed): Promise
       // A run that goes on at once may have been read together with its rest.
       if (rest !== null && event.record > rest) break
       feed.push(event as AgentEvent)
-      if (event.type === 'state_changed') rest = isWork(event.to) ? null : event.record
+      if (event.type === 'state_changed') rest = isWorkState(event.to) ? null : event.record
     }
     feed.end()
   } catch (error) {
     feed.fail(error)
   }
 }
-
-const isWork = (state: string): boolean => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'

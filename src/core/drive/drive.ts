@@ -2,7 +2,7 @@ import { transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import { type RunResult, isWorkState } from '../../../machines/agent/outcome.js'
 import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
 import { beginIn, reviveIn, type StoredRuns, takeSession, type TakenSession } from '../agent/stored-runs.js'
 import { onceAborted } from '../base/abort.js'
@@ -232,9 +232,11 @@ class Driving {
   /** It may have come to a rest while it was being left. */
   #asLeft(run: Run): DriveRest {
     const context = this.#contextOf(run)
-    const isAtWork = context.state === 'RUNNING' || context.state === 'WAITING_FOR_TOOL'
     const waitUntil = this.#longWait(context)
-    const stopped = isAtWork && { stopped: true as const, ...(waitUntil !== undefined && { waitUntil }) }
+    const stopped = isWorkState(context.state) && {
+      stopped: true as const,
+      ...(waitUntil !== undefined && { waitUntil }),
+    }
     return restOf(context, { ...this.#around, ...stopped })
   }
 

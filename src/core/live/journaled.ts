@@ -1,3 +1,4 @@
+import { isWorkState } from '../../../machines/agent/outcome.js'
 import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isHeld } from '../../../machines/agent/conditions.js'
@@ -170,8 +171,7 @@ function goesOn(event: AgentMachineEvent, before: AgentContext, after: () => Age
   if (event.type === 'RESUMED') return true
   const { state } = before
   if (state !== 'PAUSED' && state !== 'WAITING_FOR_INPUT') return false
-  const next = after().state
-  return next === 'RUNNING' || next === 'WAITING_FOR_TOOL'
+  return isWorkState(after().state)
 }
 
 /** The event as the journal keeps it: plain JSON, with the time. */

@@ -1,3 +1,4 @@
+import { isWorkState } from '../../../machines/agent/outcome.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
@@ -115,8 +116,7 @@ export class RunActor {
     const actor = this.#actor
     if (!actor) return
     const { status, context } = actor.getSnapshot()
-    const isInterrupted = context.state === 'RUNNING' || context.state === 'WAITING_FOR_TOOL'
-    if (status !== 'active' || !isInterrupted) {
+    if (status !== 'active' || !isWorkState(context.state)) {
       actor.start()
       // XState tells nobody of a start that is an end.
       if (status !== 'active') {

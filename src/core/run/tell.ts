@@ -1,3 +1,4 @@
+import { isWorkState } from '../../../machines/agent/outcome.js'
 import { transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
@@ -92,15 +93,14 @@ async function fitting(
   refuseUnfit(event, run, id)
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
     const left = stateOf(standing.run)
-    if (isAtWork(left)) throw notWaiting(id, `was interrupted: it is ${left}, and nobody holds it`)
-    if (message.type === 'pause' && !isAtWork(stateOf(run)))
+    if (isWorkState(left)) throw notWaiting(id, `was interrupted: it is ${left}, and nobody holds it`)
+    if (message.type === 'pause' && !isWorkState(stateOf(run)))
       throw notWaiting(id, `is ${stateOf(run)}, and nothing of it is at work`)
   }
   return event
 }
 
 const stateOf = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
-const isAtWork = (state: string) => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 
 function after(run: FoldedRun, event: PublicEvent | null, id: string): FoldedRun {
   try {

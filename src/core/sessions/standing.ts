@@ -1,3 +1,4 @@
+import { isWorkState } from '../../../machines/agent/outcome.js'
 import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
@@ -189,10 +190,8 @@ function take(
  * since; nobody knows what one that was killed at work has told, so there is room for it.
  */
 export function toldBefore({ run, told }: Standing): number {
-  const state = run?.context.state
-  const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
   if (told === null) return 0
-  return isAtWork ? (Math.floor(told / roomAfterKill) + 1) * roomAfterKill : told
+  return isWorkState(run?.context.state) ? (Math.floor(told / roomAfterKill) + 1) * roomAfterKill : told
 }
 
 const roomAfterKill = 1_000_000
