@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.js'
-import { originOf } from '../store/checked-store.js'
+import { PerStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
 /** How often a process asks for messages that other processes have left for the sessions that it holds, in milliseconds. */
-export const pollMs = 1000
+const pollMs = 1000
 
 /** Whoever holds a session. */
 export interface Holder {
@@ -66,19 +66,10 @@ class Holders {
   }
 }
 
-const known = new WeakMap<SessionStore, Map<Clock, Holders>>()
-
-/** Those whose time goes by this clock. */
-export function holdersOf(store: SessionStore, clock: Clock): Holders {
-  const origin = originOf(store)
-  const byClock = known.get(origin) ?? new Map<Clock, Holders>()
-  known.set(origin, byClock)
-  const holders = byClock.get(clock) ?? new Holders(store, clock)
-  byClock.set(clock, holders)
-  return holders
-}
+/** Those whose time goes by the same clock. */
+export const holders = new PerStore((store, clock) => new Holders(store, clock))
 
 /** A message was put into the inbox of a session: whoever holds it in this process hears at once. */
 export function tellHolder(store: SessionStore, sessionId: string, inbox: number): void {
-  for (const holders of known.get(originOf(store))?.values() ?? []) holders.news(sessionId, inbox)
+  for (const each of holders.all(store)) each.news(sessionId, inbox)
 }

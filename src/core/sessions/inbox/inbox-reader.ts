@@ -2,7 +2,7 @@ import type { PublicEvent } from '../../../../machines/agent/events.js'
 import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, Inboxed } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
-import { type Holder, holdersOf } from './holders.js'
+import { type Holder, holders } from './holders.js'
 import { readMessage } from './message.js'
 
 /** Told of a message by its number; what it says is null where nobody of us has put it there. */
@@ -76,11 +76,11 @@ export class InboxReader implements Holder {
 
   /** The session is ours: messages are asked for. */
   hold(): void {
-    if (this.#store.inbox) holdersOf(this.#store, this.#clock).add(this)
+    if (this.#store.inbox) holders.of(this.#store, this.#clock).add(this)
   }
 
   letGo(): void {
-    if (this.#store.inbox) holdersOf(this.#store, this.#clock).remove(this)
+    if (this.#store.inbox) holders.of(this.#store, this.#clock).remove(this)
   }
 
   /** The answer to what was written may tell of messages. */

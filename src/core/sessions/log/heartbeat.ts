@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import { originOf } from '../store/checked-store.js'
+import { PerStore } from '../store/per-store.js'
 import { lost } from '../store/refusals.js'
 import type { Lease, SessionStore } from '../store/store.js'
 
@@ -80,14 +80,5 @@ class Heartbeat {
   }
 }
 
-const known = new WeakMap<SessionStore, Map<Clock, Heartbeat>>()
-
-/** That of the leases whose time goes by this clock. */
-export function heartbeatOf(store: SessionStore, clock: Clock): Heartbeat {
-  const origin = originOf(store)
-  const byClock = known.get(origin) ?? new Map<Clock, Heartbeat>()
-  known.set(origin, byClock)
-  const heartbeat = byClock.get(clock) ?? new Heartbeat(store, clock)
-  byClock.set(clock, heartbeat)
-  return heartbeat
-}
+/** One for the leases whose time goes by the same clock. */
+export const heartbeats = new PerStore((store, clock) => new Heartbeat(store, clock))

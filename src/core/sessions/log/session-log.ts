@@ -6,7 +6,7 @@ import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/st
 import { StoreError } from '../store/store-error.js'
 import type { AgentDefinition } from '../definition.js'
 import type { Inboxed } from '../store/inbox.js'
-import { heartbeatOf, type LeaseHolder, leaseMs } from './heartbeat.js'
+import { heartbeats, type LeaseHolder, leaseMs } from './heartbeat.js'
 import { nobodyPresent, type Presence } from './presence.js'
 import { acquireLease, releaseLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
@@ -55,7 +55,7 @@ export class SessionLog implements Journal {
   #isHeld = true
   /** True from a rest until the next entry: an answer can come while the rest is still being written. */
   #mayRelease = false
-  readonly #heartbeat: ReturnType<typeof heartbeatOf>
+  readonly #heartbeat: ReturnType<typeof heartbeats.of>
   readonly #beats: LeaseHolder
   #head: number
   /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
@@ -83,7 +83,7 @@ export class SessionLog implements Journal {
     this.#clock = clock
     this.#lease = lease
     this.#renewedAt = clock.now()
-    this.#heartbeat = heartbeatOf(store, clock)
+    this.#heartbeat = heartbeats.of(store, clock)
     this.#beats = {
       lease: () => this.#lease,
       renewed: (renewed) => this.#renewed(renewed),
