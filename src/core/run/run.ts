@@ -10,8 +10,8 @@ import { onceAborted } from '../base/abort.js'
 import { leavesBy } from '../live/hand-over.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import { formatResult } from '../tools/tool-content.js'
 import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
+import { clientOutput } from './client-output.js'
 import { editedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { joinSession } from './join-session.js'
@@ -244,12 +244,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.toolOutput(call, { opened: true })
    */
   toolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const { callId, fingerprint } = this.#awaited(call, 'client', options)
-    const maxResultChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
-    const isError = value instanceof Error
-    const { content, media } = formatResult(isError ? value.message : value, maxResultChars)
-    const given = { content, fingerprint, ...(media && { media }), ...(isError && { isError }) }
-    this.#send({ type: 'TOOL_OUTPUT', callId, ...given })
+    const asked = this.#awaited(call, 'client', options)
+    const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
+    this.#send(clientOutput(asked, value, { maxChars }))
   }
 
   /**

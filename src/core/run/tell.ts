@@ -17,9 +17,9 @@ import { type FoldedRun, standingAfter } from '../sessions/standing.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import { unknownSession } from '../sessions/store/refusals.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
-import { formatResult } from '../tools/tool-content.js'
 import { type ToolSet, toolSet } from '../tools/tool-set.js'
 import { awaitedCall } from './awaited-call.js'
+import { clientOutput } from './client-output.js'
 import { cancelStored, type StoreParts } from './cancel-stored.js'
 import { editedArguments } from './edited-arguments.js'
 import { notWaiting, refuseEnded, refuseUnfit } from './fits.js'
@@ -125,20 +125,9 @@ async function answerOf(
   const { fingerprint } = asked
   if (message.type === 'reject') return { type: 'REJECT', callId, why: message.why ?? '', fingerprint }
   if (message.type === 'toolOutput') {
-    const { value } = message
-    const isError = message.isError === true || value instanceof Error
-    const { content, media } = formatResult(
-      value instanceof Error ? value.message : value,
-      context.config.toolCalls.maxResultChars,
-    )
-    return {
-      type: 'TOOL_OUTPUT',
-      callId,
-      content,
-      fingerprint,
-      ...(media && { media }),
-      ...(isError && { isError }),
-    }
+    const { value, isError } = message
+    const maxChars = context.config.toolCalls.maxResultChars
+    return clientOutput(asked, value, { maxChars, isError: isError === true || value instanceof Error })
   }
   if (message.editedInput === undefined) return { type: 'APPROVE', callId, fingerprint }
   const { text, problem } = editedArguments(message.editedInput, asked, tools ?? toolSet([]))

@@ -1,0 +1,20 @@
+import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { PendingCall } from '../../../machines/agent/outcome.js'
+import { formatResult } from '../tools/tool-content.js'
+
+/** What a client's call came to, as the machine takes it. An Error is an error result. */
+export function clientOutput(
+  { callId, fingerprint }: Pick<PendingCall, 'callId' | 'fingerprint'>,
+  value: unknown,
+  { maxChars, isError = value instanceof Error }: { maxChars: number; isError?: boolean },
+): Extract<PublicEvent, { type: 'TOOL_OUTPUT' }> {
+  const { content, media } = formatResult(value instanceof Error ? value.message : value, maxChars)
+  return {
+    type: 'TOOL_OUTPUT',
+    callId,
+    content,
+    fingerprint,
+    ...(media && { media }),
+    ...(isError && { isError }),
+  }
+}
