@@ -1,11 +1,9 @@
 import { newId } from '../core/base/new-id.js'
-import { ConfigError, UsageError } from '../core/base/errors.js'
-import { type Authorize, granted, type Granted, sessionIdOf } from '../web/authorize.js'
-import { type ChatAgent, type Chats, chatsOf } from '../web/chats.js'
+import { UsageError } from '../core/base/errors.js'
+import { type Granted, sessionIdOf } from '../web/authorize.js'
+import type { Chats } from '../web/chats.js'
 import type { Joined } from '../web/joined.js'
-import { readJson } from '../web/read-json.js'
-import { type OnError, refused } from '../web/refused.js'
-import { routed } from '../web/routed.js'
+import { type Chat, type HandlerOptions, served } from '../web/served.js'
 import { readAnswers } from './answers.js'
 import { interruptsOf } from './interrupts.js'
 import { toAGUIMessages } from './messages.js'
@@ -16,17 +14,9 @@ import { aguiResponse } from './stream.js'
  * @example
  * const options: AGUIHandlerOptions = { agent, authorize: 'none', path: '/agent' }
  */
-export interface AGUIHandlerOptions {
-  /** Who answers. It has a store: what a page is shown comes from the log. */
-  agent: ChatAgent
-  /** Whose sessions a request may see. There is no default: `'none'` says that everybody may see all. */
-  authorize: Authorize
+export interface AGUIHandlerOptions extends HandlerOptions {
   /** Where it is mounted, as the address of a request says it. Default: `/api/agui`. */
   path?: string
-  /** The longest body of a request, in bytes. Default: 10,000,000. */
-  maxBodyBytes?: number
-  /** Told what fails on the server's side. Default: a warning of the process. */
-  onError?: OnError
 }
 
 /**
@@ -48,35 +38,11 @@ export interface AGUIHandlerOptions {
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
-  const { agent, authorize, path = '/api/agui', maxBodyBytes, onError } = checked(options)
-  const chats = chatsOf(agent)
-
-  async function answer(request: Request): Promise<Response> {
-    const route = routed(request, path)
-    const grant = await granted(authorize, request)
-    if (route.to === 'say') return take(chats, grant, readInput(await readJson(request, maxBodyBytes)))
-    const sessionId = sessionIdOf(grant, route.chatId)
-    switch (route.to) {
-      case 'read':
-        return read(chats, sessionId)
-      case 'stream':
-        return attach(chats, grant, route.chatId)
-      default:
-        await chats.stop(sessionId, grant.context)
-        return new Response(null, { status: 204 })
-    }
-  }
-
-  return async (request) => {
-    try {
-      return await answer(request)
-    } catch (error) {
-      return refused(error, onError)
-    }
-  }
+  return served(options, { path: '/api/agui', say, read, stream })
 }
 
-async function take(chats: Chats, grant: Granted, input: ReadInput): Promise<Response> {
+async function say(chats: Chats, grant: Granted, body: Record<string, unknown>): Promise<Response> {
+  const input = readInput(body)
   const { threadId, runId, shown, state } = input
   const sessionId = sessionIdOf(grant, threadId)
   const joined = await joinedBy(chats, sessionId, input, grant.context)
@@ -111,13 +77,10 @@ async function joinedBy(
   return (await chats.attach(sessionId, context)) ?? joined
 }
 
-async function attach(chats: Chats, grant: Granted, threadId: string): Promise<Response> {
-  const sessionId = sessionIdOf(grant, threadId)
-  const joined = (await chats.attach(sessionId, grant.context)) ?? (await chats.standing(sessionId))
-  if (!joined) return new Response(null, { status: 204 })
-  return aguiResponse(joined, { threadId, runId: newId(), shown: null, state: undefined }, () =>
-    chats.read(sessionId),
-  )
+async function stream(chats: Chats, { chatId, sessionId, context }: Chat): Promise<Response | null> {
+  const joined = (await chats.attach(sessionId, context)) ?? (await chats.standing(sessionId))
+  const page = { threadId: chatId, runId: newId(), shown: null, state: undefined }
+  return joined && aguiResponse(joined, page, () => chats.read(sessionId))
 }
 
 async function read(chats: Chats, sessionId: string): Promise<Response> {
@@ -126,20 +89,4 @@ async function read(chats: Chats, sessionId: string): Promise<Response> {
     ? { messages: toAGUIMessages(stood.messages), interrupts: interruptsOf(stood) }
     : { messages: [], interrupts: [] }
   return Response.json(body, { headers: { 'cache-control': 'no-store' } })
-}
-
-function checked(options: AGUIHandlerOptions): AGUIHandlerOptions {
-  const { authorize, path = '/', maxBodyBytes = 1 } = options ?? {}
-  const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
-  if (authorize !== 'none' && typeof authorize !== 'function') {
-    throw wrong(
-      "authorize must say whose sessions a request may see: (request) => 'ann', or 'none' where everybody may see all.",
-      'authorize',
-    )
-  }
-  if (typeof path !== 'string' || !path.startsWith('/'))
-    throw wrong("path must be where the handler is mounted, such as '/api/agui'.", 'path')
-  if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
-    throw wrong('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
-  return options
 }

@@ -1,10 +1,8 @@
 import { isWorkState } from '../../machines/agent/outcome.js'
 import { ConfigError } from '../core/base/errors.js'
-import { type Authorize, granted, type Granted, sessionIdOf } from '../web/authorize.js'
-import { type ChatAgent, type Chats, chatsOf } from '../web/chats.js'
-import { readJson } from '../web/read-json.js'
-import { type OnError, refused } from '../web/refused.js'
-import { routed } from '../web/routed.js'
+import { type Granted, sessionIdOf } from '../web/authorize.js'
+import type { Chats } from '../web/chats.js'
+import { type HandlerOptions, served } from '../web/served.js'
 import { opensTurn } from '../web/turn.js'
 import type { Protocol } from './chunks.js'
 import { readRequest } from './read-request.js'
@@ -15,19 +13,11 @@ import { toUIMessages } from './ui-messages.js'
  * @example
  * const options: ChatHandlerOptions = { agent, authorize: 'none', path: '/chat' }
  */
-export interface ChatHandlerOptions {
-  /** Who answers. It has a store: what a page is shown comes from the log. */
-  agent: ChatAgent
-  /** Whose sessions a request may see. There is no default: `'none'` says that everybody may see all. */
-  authorize: Authorize
+export interface ChatHandlerOptions extends HandlerOptions {
   /** Which client reads. Default: `'v7'`. */
   protocol?: Protocol
   /** Where it is mounted, as the address of a request says it. Default: `/api/chat`, which `useChat` asks. */
   path?: string
-  /** The longest body of a request. Default: 10,000,000. */
-  maxBodyBytes?: number
-  /** Told what fails on the server's side. Default: a warning of the process. */
-  onError?: OnError
 }
 
 /**
@@ -49,34 +39,18 @@ export interface ChatHandlerOptions {
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
 export function chatHandler(options: ChatHandlerOptions): (request: Request) => Promise<Response> {
-  const { agent, authorize, protocol = 'v7', path = '/api/chat', maxBodyBytes, onError } = checked(options)
-  const chats = chatsOf(agent)
-
-  async function answer(request: Request): Promise<Response> {
-    const route = routed(request, path)
-    const grant = await granted(authorize, request)
-    if (route.to === 'say') return say(chats, grant, await readJson(request, maxBodyBytes), protocol)
-    const sessionId = sessionIdOf(grant, route.chatId)
-    switch (route.to) {
-      case 'read':
-        return read(chats, sessionId, protocol)
-      case 'stream': {
-        const joined = await chats.attach(sessionId, grant.context)
-        return joined ? chatResponse(joined, { protocol }) : new Response(null, { status: 204 })
-      }
-      default:
-        await chats.stop(sessionId, grant.context)
-        return new Response(null, { status: 204 })
-    }
-  }
-
-  return async (request) => {
-    try {
-      return await answer(request)
-    } catch (error) {
-      return refused(error, onError)
-    }
-  }
+  const { protocol = 'v7' } = options ?? {}
+  if (protocol !== 'v7' && protocol !== 'v6')
+    throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
+  return served(options, {
+    path: '/api/chat',
+    say: (chats, grant, body) => say(chats, grant, body, protocol),
+    read: (chats, sessionId) => read(chats, sessionId, protocol),
+    stream: async (chats, { sessionId, context }) => {
+      const joined = await chats.attach(sessionId, context)
+      return joined && chatResponse(joined, { protocol })
+    },
+  })
 }
 
 async function say(
@@ -104,21 +78,4 @@ async function read(chats: Chats, sessionId: string, protocol: Protocol): Promis
   const { messages, pending, approved, state } = stood
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(opensTurn) + 1) : messages
   return Response.json(toUIMessages(shown, pending, { protocol, approved }), noStore)
-}
-
-function checked(options: ChatHandlerOptions): ChatHandlerOptions {
-  const { authorize, protocol = 'v7', path = '/', maxBodyBytes = 1 } = options ?? {}
-  const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
-  if (authorize !== 'none' && typeof authorize !== 'function') {
-    throw wrong(
-      "authorize must say whose sessions a request may see: (request) => 'ann', or 'none' where everybody may see all.",
-      'authorize',
-    )
-  }
-  if (protocol !== 'v7' && protocol !== 'v6') throw wrong("protocol must be 'v7' or 'v6'.", 'protocol')
-  if (typeof path !== 'string' || !path.startsWith('/'))
-    throw wrong("path must be where the handler is mounted, such as '/api/chat'.", 'path')
-  if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
-    throw wrong('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
-  return options
 }

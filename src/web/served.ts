@@ -1,0 +1,96 @@
+import { ConfigError } from '../core/base/errors.js'
+import { type Authorize, granted, type Granted, sessionIdOf } from './authorize.js'
+import { type ChatAgent, type Chats, chatsOf } from './chats.js'
+import { readJson } from './read-json.js'
+import { type OnError, refused } from './refused.js'
+import { routed } from './routed.js'
+
+/** What every handler is told. */
+export interface HandlerOptions {
+  /** Who answers. It has a store: what a page is shown comes from the log. */
+  agent: ChatAgent
+  /** Whose sessions a request may see. There is no default: `'none'` says that everybody may see all. */
+  authorize: Authorize
+  /** Where it is mounted, as the address of a request says it. */
+  path?: string
+  /** The longest body of a request, in bytes. Default: 10,000,000. */
+  maxBodyBytes?: number
+  /** Told what fails on the server's side. Default: a warning of the process. */
+  onError?: OnError
+}
+
+/** A chat by the id that its page has for it, and the session that it is. */
+export interface Chat {
+  chatId: string
+  sessionId: string
+  context: unknown
+}
+
+/** What is particular to a protocol. */
+export interface ServedProtocol {
+  /** Where it is mounted unless the options say otherwise. */
+  path: string
+  /** `POST`: the last message, or answers. */
+  say(chats: Chats, grant: Granted, body: Record<string, unknown>): Promise<Response>
+  /** `GET :id`: the chat as it stands. */
+  read(chats: Chats, sessionId: string): Promise<Response>
+  /** `GET :id/stream`: what there is to look at; null where there is nothing. */
+  stream(chats: Chats, chat: Chat): Promise<Response | null>
+}
+
+/**
+ * The sessions of an agent over HTTP: `POST path`, `GET path/:id`, `GET path/:id/stream`, `POST path/:id/stop`. What cannot be
+ * done is answered with its error.
+ *
+ * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
+ */
+export function served(
+  options: HandlerOptions,
+  protocol: ServedProtocol,
+): (request: Request) => Promise<Response> {
+  const { agent, authorize, path = protocol.path, maxBodyBytes, onError } = checked(options, protocol)
+  const chats = chatsOf(agent)
+
+  async function answer(request: Request): Promise<Response> {
+    const route = routed(request, path)
+    const grant = await granted(authorize, request)
+    if (route.to === 'say') return protocol.say(chats, grant, await readJson(request, maxBodyBytes))
+    const { context } = grant
+    const sessionId = sessionIdOf(grant, route.chatId)
+    switch (route.to) {
+      case 'read':
+        return protocol.read(chats, sessionId)
+      case 'stream':
+        return (await protocol.stream(chats, { chatId: route.chatId, sessionId, context })) ?? nothing()
+      default:
+        await chats.stop(sessionId, context)
+        return nothing()
+    }
+  }
+
+  return async (request) => {
+    try {
+      return await answer(request)
+    } catch (error) {
+      return refused(error, onError)
+    }
+  }
+}
+
+const nothing = (): Response => new Response(null, { status: 204 })
+
+function checked(options: HandlerOptions, protocol: ServedProtocol): HandlerOptions {
+  const { authorize, path = '/', maxBodyBytes = 1 } = options ?? {}
+  const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
+  if (authorize !== 'none' && typeof authorize !== 'function') {
+    throw wrong(
+      "authorize must say whose sessions a request may see: (request) => 'ann', or 'none' where everybody may see all.",
+      'authorize',
+    )
+  }
+  if (typeof path !== 'string' || !path.startsWith('/'))
+    throw wrong(`path must be where the handler is mounted, such as '${protocol.path}'.`, 'path')
+  if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
+    throw wrong('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
+  return options
+}
