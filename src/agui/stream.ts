@@ -1,7 +1,9 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { Conversation } from '../web/chats.js'
 import type { Joined } from '../web/joined.js'
-import { sseFrame, sseResponse } from '../web/sse.js'
+import { sseResponse } from '../web/sse.js'
+import { framesOf, type Telling, tellingOf } from '../web/telling.js'
 import { Fold, type Standing } from './fold.js'
 import type { AGUIEvent } from './protocol.js'
 
@@ -23,21 +25,15 @@ export function aguiResponse(
   page: Reader,
   read: () => Promise<Conversation | null>,
 ): Response {
-  const events = eventsOf(joined, page, read)
-  return sseResponse({
-    next: async () => {
-      const next = await events.next()
-      return next === null ? null : next.map((event) => sseFrame(event)).join('')
-    },
-    cancel: () => joined.leave?.(),
-  })
+  const leave = (): void => joined.leave?.()
+  return sseResponse(framesOf(eventsOf(joined, page, read), { leave }))
 }
 
 function eventsOf(
   { before, turn, reader }: Joined,
   { threadId, runId, shown, state }: Reader,
   read: () => Promise<Conversation | null>,
-): { next(): Promise<AGUIEvent[] | null> } {
+): Telling<AGUIEvent> {
   const history: readonly Message[] = [...before, ...(turn?.messages ?? [])]
   const fold = new Fold({
     threadId,
@@ -47,23 +43,9 @@ function eventsOf(
     ...(turn && { stands: turn }),
     state: isObject(state),
   })
-  let told: AGUIEvent[] = fold.begin()
-  let isOver = false
-  return {
-    next: async () => {
-      while (told.length === 0 && !isOver) {
-        const events = reader.take()
-        if (events === null) {
-          isOver = true
-          told.push(...fold.end(await restOf(fold, read)))
-        } else if (events.length === 0) await reader.news()
-        else for (const event of events) told.push(...fold.hear(event))
-      }
-      const news = told
-      told = []
-      return news.length === 0 && isOver ? null : news
-    },
-  }
+  const hear = (event: AgentEvent): AGUIEvent[] => fold.hear(event)
+  const end = async (): Promise<AGUIEvent[]> => fold.end(await restOf(fold, read))
+  return tellingOf(reader, { hear, end }, fold.begin())
 }
 
 /** What is asked at a rest is in the log; events do not tell what has been answered before they came. */

@@ -1,7 +1,9 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Joined } from '../web/joined.js'
 import type { AnyRun } from '../web/live-runs.js'
 import { joinRun } from '../web/segments.js'
-import { type Frames, sseFrame, sseResponse } from '../web/sse.js'
+import { sseResponse } from '../web/sse.js'
+import { framesOf, type Telling, tellingOf } from '../web/telling.js'
 import { AnswerFold } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './chunks.js'
 
@@ -54,44 +56,27 @@ export function uiMessageStreamResponse(run: AnyRun, options: UIStreamOptions = 
 
 /** An answer that is looked at, as the answer to a request. */
 export function chatResponse(answer: Joined, options: UIStreamOptions): Response {
-  const chunks = chunksOf(answer, options)
-  let isOver = false
-  const frames: Frames = {
-    next: async () => {
-      if (isOver) return null
-      const next = await chunks.next()
-      if (next !== null) return next.map((chunk) => sseFrame(chunk)).join('')
-      isOver = true
-      return 'data: [DONE]\n\n'
-    },
-    cancel: () => answer.leave?.(),
-  }
+  const leave = (): void => answer.leave?.()
+  const frames = framesOf(chunksOf(answer, options), { leave, last: 'data: [DONE]\n\n' })
   return sseResponse(frames, { 'x-vercel-ai-ui-message-stream': 'v1' })
 }
 
-/** What there is to tell, whenever it is asked for; null once there is nothing more. */
 function chunksOf(
   { turn, showsTurn, answered, reader }: Joined,
   { protocol = 'v7' }: UIStreamOptions,
-): { next(): Promise<UIMessageChunk[] | null> } {
-  let chunks: UIMessageChunk[] = []
-  let isOver = false
+): Telling<UIMessageChunk> {
+  const chunks: UIMessageChunk[] = []
   const fold = new AnswerFold({ protocol, turn, showsTurn, answered }, (chunk) => {
     chunks.push(chunk)
   })
-  return {
-    next: async () => {
-      while (chunks.length === 0 && !isOver) {
-        const events = reader.take()
-        if (events === null) {
-          isOver = true
-          fold.end()
-        } else if (events.length === 0) await reader.news()
-        else for (const event of events) fold.take(event)
-      }
-      const told = chunks
-      chunks = []
-      return told.length === 0 && isOver ? null : told
-    },
+  const made = (): UIMessageChunk[] => chunks.splice(0)
+  const hear = (event: AgentEvent): UIMessageChunk[] => {
+    fold.take(event)
+    return made()
   }
+  const end = (): UIMessageChunk[] => {
+    fold.end()
+    return made()
+  }
+  return tellingOf(reader, { hear, end }, made())
 }
