@@ -5,54 +5,14 @@ import { createHook } from 'node:async_hooks'
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keptBytes } from './kept-bytes.mjs'
+import { modelOf, refuse, resultOf, usage } from './loop.mjs'
 
 const { what, impl, steps, runs, warmup = 0 } = JSON.parse(process.argv[2])
-const toolResult = 'x'.repeat(200)
-const path = (step) => `notes/${step}.txt`
-
-function refuse(what) {
-  throw new Error(`wrong work: ${what}`)
-}
-
-const usage = {
-  inputTokens: 100,
-  outputTokens: 20,
-  totalTokens: 120,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
-}
-
-/** `steps - 1` calls, then a text. Each step adds two messages to the first. */
-const modelOf = (steps) => ({
-  // A server of one's own: nobody looks its price up.
-  provider: 'localhost',
-  model: 'bench',
-  async request({ messages }) {
-    const step = (messages.length - 1) / 2
-    if (step > 0 && messages.at(-1).content !== path(step - 1) + toolResult) refuse(messages.at(-1).content)
-    const isLast = step === steps - 1
-    const call = {
-      id: `call_${step}`,
-      type: 'function',
-      function: { name: 'read', arguments: `{"path":"${path(step)}","note":"${'x'.repeat(60)}"}` },
-    }
-    return {
-      text: isLast ? 'All done.' : '',
-      reasoning: '',
-      refusal: null,
-      toolCalls: isLast ? [] : [call],
-      finishReason: isLast ? 'stop' : 'tool_calls',
-      complete: true,
-      usage,
-      model: 'bench',
-    }
-  },
-})
 
 let executed = 0
 async function read({ path }) {
   executed++
-  return path + toolResult
+  return resultOf(path)
 }
 
 async function agentWith(execute, steps) {

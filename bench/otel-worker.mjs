@@ -7,6 +7,7 @@ import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-tra
 import { z } from 'zod'
 import { createAgent, defineTool } from '../dist/src/index.js'
 import { otel } from '../dist/src/otel/index.js'
+import { modelOf, refuse, resultOf, usage } from './loop.mjs'
 
 const { impl, steps, runs, warmup } = JSON.parse(process.argv[2])
 
@@ -38,47 +39,15 @@ if (impl !== 'absent') {
 if (impl === 'spans and metrics')
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new Silent()] }))
 
-const usage = {
-  inputTokens: 100,
-  outputTokens: 20,
-  totalTokens: 120,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
-}
-
-const model = {
-  provider: 'localhost',
-  model: 'bench',
-  async request({ messages }) {
-    const step = (messages.length - 1) / 2
-    const isLast = step === steps - 1
-    const call = {
-      id: `call_${step}`,
-      type: 'function',
-      function: { name: 'read', arguments: `{"path":"${step}"}` },
-    }
-    return {
-      text: isLast ? 'All done.' : '',
-      reasoning: '',
-      refusal: null,
-      toolCalls: isLast ? [] : [call],
-      finishReason: isLast ? 'stop' : 'tool_calls',
-      complete: true,
-      usage,
-      model: 'bench',
-    }
-  },
-}
-
 const read = defineTool({
   name: 'read',
   description: 'Reads a file.',
-  input: z.object({ path: z.string() }),
-  execute: async ({ path }) => path.repeat(50),
+  input: z.object({ path: z.string(), note: z.string() }),
+  execute: async ({ path }) => resultOf(path),
 })
 
 const agent = createAgent({
-  model,
+  model: modelOf(steps),
   tools: [read],
   limits: { maxSteps: 1000 },
   ...(impl.startsWith('spans') && { telemetry: otel({ agentName: 'bench' }) }),
@@ -87,7 +56,7 @@ const agent = createAgent({
 async function run() {
   const { state, usage: used } = await agent.run('Go.').result
   if (state !== 'COMPLETED' || used.totalTokens !== steps * usage.totalTokens)
-    throw new Error(`wrong work: ${state} ${used.totalTokens}`)
+    refuse(`${state} ${used.totalTokens}`)
 }
 
 /** As in a server whose requests are measured: there is an active span, and every promise carries it on. */
@@ -107,6 +76,6 @@ await context.with(within, async () => {
 const { user, system } = process.cpuUsage(before)
 // A stretch, and in it a request for each step and a call for each but the last.
 const expected = impl.startsWith('spans') ? runs * 2 * steps : 0
-if (exported !== expected) throw new Error(`wrong work: ${exported} spans`)
+if (exported !== expected) refuse(`${exported} spans`)
 console.log(JSON.stringify({ cpu: (user + system) / (runs * steps) }))
 process.exit(0)

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bareLoop, byClient } from './bare-loop.mjs'
 import { keptBytes } from './kept-bytes.mjs'
+import { usage } from './loop.mjs'
 import { median } from './statistics.mjs'
 
 const { what, impl, url, stream, steps, chunks, runs, warmup, calls, bytes } = JSON.parse(process.argv[2])
@@ -84,13 +85,6 @@ async function parked() {
 async function guarded() {
   const { createAgent, defineTool } = await import('../dist/src/index.js')
   const { z } = await import('zod')
-  const usage = {
-    inputTokens: 100,
-    outputTokens: 20,
-    totalTokens: 120,
-    cachedInputTokens: 0,
-    reasoningTokens: 0,
-  }
   const answer = {
     text: '',
     reasoning: '',
