@@ -1,15 +1,14 @@
 import type { UIMessage } from 'ai'
-import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { AgentContext } from '../../machines/agent/context.js'
+import { isWorkState } from '../../machines/agent/outcome.js'
 import { shownMessages } from '../../machines/agent/unscreened.js'
 import { withheldResult } from '../../machines/agent/screening.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
-import { replay, type ReplayPath } from '../../src/testing/index.js'
+import type { ReplayPath } from '../../src/testing/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { opensTurn, type Turn, turnOf } from '../../src/web/turn.js'
 import { generatedPaths } from '../agui/paths.js'
-import { AgentHarness } from '../support/agent-harness/agent-harness.js'
+import { followPath } from '../support/follow-path.js'
 import { messageOf, protocol } from './client.js'
 import { partsOf } from './parts.js'
 
@@ -24,14 +23,10 @@ const paths =
  * rest, with what it had before, is what the log says.
  */
 async function follow(path: ReplayPath): Promise<void> {
-  const heard: AgentEvent[] = []
-  const harness = new AgentHarness(path.steps, (event) => heard.push(event))
-  const context = (): AgentContext => (harness.snapshot() as unknown as { context: AgentContext }).context
   let turn: Turn | null = null
   let message: UIMessage | undefined
-  const segment = async (): Promise<void> => {
+  await followPath(path, async (events, context) => {
     const chunks: UIMessageChunk[] = []
-    const events = heard.splice(0)
     // What is said at a rest opens an answer of its own.
     const isAnew = events.some((event) => event.type === 'user_message' && opensTurn(event.message))
     if (isAnew) message = undefined
@@ -40,16 +35,16 @@ async function follow(path: ReplayPath): Promise<void> {
     )
     for (const event of events) fold.take(event)
     fold.end()
-    message = answered(await messageOf(chunks as never, message), answerableCalls(context()))
-    turn = turnOf(context())
-    const { state, calls } = context()
+    message = answered(await messageOf(chunks as never, message), answerableCalls(context))
+    turn = turnOf(context)
+    const { state, calls } = context
     const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
-    const shown = toUIMessages(shownMessages(context()), answerableCalls(context()), {
+    const shown = toUIMessages(shownMessages(context), answerableCalls(context), {
       protocol,
       approved,
     }).at(-1)
     // A path may end in the middle of a batch, where shields have yet to speak; or before anything was answered.
-    if (state === 'RUNNING' || state === 'WAITING_FOR_TOOL' || shown?.role !== 'assistant') return
+    if (isWorkState(state) || shown?.role !== 'assistant') return
     const withheld = shown.parts.flatMap((part) =>
       'toolCallId' in part && 'errorText' in part && part.errorText === withheldResult
         ? [part.toolCallId]
@@ -58,22 +53,7 @@ async function follow(path: ReplayPath): Promise<void> {
     const isTold = (part: object): boolean =>
       !withheld.includes((part as { toolCallId?: string }).toolCallId ?? '')
     expect(partsOf(message).filter(isTold)).toEqual(partsOf(shown).filter(isTold))
-  }
-  const outcome = await replay(path, {
-    start: harness.start,
-    perform: harness.perform,
-    settled: async () => {
-      await harness.settled()
-      const { state } = context()
-      if (state === 'WAITING_FOR_INPUT' || state === 'PAUSED') await segment()
-    },
-    snapshot: harness.snapshot,
-    stop: async () => {
-      if (heard.length > 0) await segment()
-      await harness.stop()
-    },
   })
-  if (!outcome.ok) throw new Error(JSON.stringify(outcome))
 }
 
 /** The client notes by itself what it has answered. */

@@ -1,0 +1,33 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import { replay, type ReplayPath } from '../../src/testing/index.js'
+import { AgentHarness } from './agent-harness/agent-harness.js'
+
+/**
+ * The live agent goes a generated path. `segment` is told what was heard up to each rest, and up to where the path ends,
+ * which may be anywhere. Returns how it stood there.
+ */
+export async function followPath(
+  path: ReplayPath,
+  segment: (events: AgentEvent[], context: AgentContext) => Promise<void>,
+): Promise<AgentContext> {
+  const heard: AgentEvent[] = []
+  const harness = new AgentHarness(path.steps, (event) => heard.push(event))
+  const context = (): AgentContext => (harness.snapshot() as unknown as { context: AgentContext }).context
+  const outcome = await replay(path, {
+    start: harness.start,
+    perform: harness.perform,
+    settled: async () => {
+      await harness.settled()
+      const { state } = context()
+      if (state === 'WAITING_FOR_INPUT' || state === 'PAUSED') await segment(heard.splice(0), context())
+    },
+    snapshot: harness.snapshot,
+    stop: async () => {
+      if (heard.length > 0) await segment(heard.splice(0), context())
+      await harness.stop()
+    },
+  })
+  if (!outcome.ok) throw new Error(JSON.stringify(outcome))
+  return context()
+}
