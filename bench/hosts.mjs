@@ -1,132 +1,224 @@
-// What driving sessions costs: beside `resume` in one process, on Postgres, and by the engines, each with one process.
-// Usage: npm run bench:hosts [-- --quick]. The engines are those of test/hosts, which installs them.
-import { fork } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+// What driving sessions costs: in one process, on Postgres, and by the engines, each beside what the engine takes for a
+// handler of the same kind that does nothing. The model answers at once, in the host process.
+// Usage: npm run bench:hosts [-- --quick] [-- --write]. The engines are those of test/hosts, which installs them.
+import { readFileSync, writeFileSync } from 'node:fs'
 import pg from 'pg'
-import { createAgent, drive, memoryStore } from '../dist/src/index.js'
-import { startRehearsal } from '../dist/src/rehearsal/index.js'
+import { drive, memoryStore } from '../dist/src/index.js'
 import { postgresStore } from '../dist/src/stores/postgres/index.js'
 import { ownPostgres } from '../scripts/own-postgres.mjs'
-import { agentsOf } from '../test/hosts/cast.mjs'
-import { openLedger } from '../test/hosts/ledger.mjs'
+import { table, written } from './block.mjs'
+import { agentOf } from './hosts/cast.mjs'
+import { dbos, enginesAreThere, plain, restate } from './hosts/engines.mjs'
 import { median } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
-const rows = []
-const row = (measure, value) => {
-  rows.push({ measure, value })
-  console.log(`${measure}: ${value}`)
-}
+const steps = 11
+const ms = (value) => (value < 0.01 ? '–' : `${value < 20 ? value.toFixed(1) : value.toFixed(0)} ms`)
 
-const plain = {
-  provider: 'bench',
-  model: 'bench',
-  request: () =>
-    Promise.resolve({
-      text: 'Done.',
-      reasoning: '',
-      refusal: null,
-      toolCalls: [],
-      finishReason: 'stop',
-      complete: true,
-      usage: null,
-      model: 'bench',
-    }),
+/** In milliseconds; and what the work itself says that it took. */
+async function clocked(work) {
+  const start = performance.now()
+  const inside = await work()
+  return { time: performance.now() - start, inside }
 }
+const timed = async (work) => (await clocked(work)).time
 
-/** In turn, in pairs: the machine's drift hits both alike. */
-async function beside(store, rounds) {
-  const agent = createAgent({ model: plain, store })
-  const times = { drive: [], resume: [] }
-  const timed = async (name, work) => {
-    const start = performance.now()
-    await work()
-    times[name].push(performance.now() - start)
-  }
-  for (let i = 0; i < rounds + 20; i++) {
-    if (i === 20) times.drive.length = times.resume.length = 0
-    for (const name of i % 2 === 0 ? ['drive', 'resume'] : ['resume', 'drive']) {
-      const session = `${name}-${i}`
-      // A run that was at work when its process died.
-      await agent.run('Go.', { session }).result
-      const cut = await agent.fork(session, 2)
-      await timed(name, async () => {
-        if (name === 'drive') await drive(agent, { session: cut })
-        else await (await agent.resume(cut)).result
-      })
+/** A B C, C B A, …: the machine's drift hits all alike. */
+async function inTurn(works, rounds, warmUp) {
+  const times = works.map(() => [])
+  for (let i = -warmUp; i < rounds; i += 1) {
+    const order = works.map((_, n) => n)
+    if (i % 2) order.reverse()
+    for (const n of order) {
+      const time = await works[n](i)
+      if (i >= 0) times[n].push(time)
     }
   }
-  const ratios = times.drive.map((time, i) => time / times.resume[i])
-  return { drive: median(times.drive), resume: median(times.resume), ratio: median(ratios) }
+  return times
 }
 
-const memory = await beside(memoryStore(), quick ? 200 : 1000)
-row('a drive of a run that was interrupted, memory store', `${memory.drive.toFixed(3)} ms`)
-row('against resume, in pairs', `${memory.ratio.toFixed(3)} × (goal ≤ 1.05 ×)`)
-
-const server = await ownPostgres()
-if (server) {
-  const pool = new pg.Pool({ connectionString: server.url })
-  let statements = 0
-  const query = pool.query.bind(pool)
-  pool.query = (...given) => {
-    statements += 1
-    return query(...given)
+/** A drive of a run that was at work when its process died, beside `resume` of the same. */
+async function besideResume(store, rounds) {
+  const agent = agentOf(store)
+  const cut = async (session) => {
+    await agent.run('1', { session }).result
+    return agent.fork(session, 2)
   }
-  const store = postgresStore({ pool })
-  const far = await beside(store, quick ? 50 : 200)
-  row('the same, Postgres store', `${far.drive.toFixed(2)} ms (${far.ratio.toFixed(3)} × of resume)`)
-  statements = 0
-  const agent = createAgent({ model: plain, store })
-  for (let i = 0; i < 50; i++) await drive(agent, { session: `count-${i}`, input: 'Go.' })
-  row('statements of a drive of one step, Postgres store', (statements / 50).toFixed(1))
-  await store.close()
-  await pool.end()
-  if (existsSync(new URL('../test/hosts/node_modules/@restatedev', import.meta.url)))
-    for (const name of ['dbos', 'restate']) await engine(name, server)
-  await server.stop()
+  const [drives, resumes] = await inTurn(
+    [
+      async (i) => {
+        const session = await cut(`drive-${i}`)
+        return timed(() => drive(agent, { session }))
+      },
+      async (i) => {
+        const session = await cut(`resume-${i}`)
+        return timed(async () => (await agent.resume(session)).result)
+      },
+    ],
+    rounds,
+    20,
+  )
+  return { ms: median(drives), ratio: median(drives.map((time, i) => time / resumes[i])) }
 }
-console.table(rows)
+
+/**
+ * Sessions one after the other: of one answer, and of more. Where a queue is asked every so often, the host says what the
+ * drive itself has taken: what is ours would be lost in the waiting.
+ */
+async function alone(ask, rounds, warmUp) {
+  const [floor, one, many] = await inTurn(
+    [
+      (i) => clocked(() => ask('floor', `floor-${i}`, 1)),
+      (i) => clocked(() => ask('ours', `one-${i}`, 1)),
+      (i) => clocked(() => ask('ours', `many-${i}`, steps)),
+    ],
+    rounds,
+    warmUp,
+  )
+  const own = ({ time, inside }) => inside ?? time
+  return {
+    one: median(one.map(({ time }) => time)),
+    floor: median(floor.map(({ time }) => time)),
+    ours: Math.max(0, median(one.map(({ time, inside }, i) => inside ?? time - floor[i].time))),
+    step: Math.max(0, median(many.map((each, i) => own(each) - own(one[i]))) / (steps - 1)),
+  }
+}
+
+/** Many at once: how many come to their end in a second. Two rounds of each, in turn. */
+async function atOnce(ask, count, name) {
+  const rates = { floor: [], ours: [] }
+  for (const [round, kind] of ['floor', 'ours', 'ours', 'floor'].entries()) {
+    const ids = Array.from({ length: count }, (_, i) => `${name}-${round}-${kind}-${i}`)
+    const time = await timed(() => Promise.all(ids.map((id) => ask(kind, id, 1))))
+    rates[kind].push((count / time) * 1000)
+  }
+  return { floor: median(rates.floor), ours: median(rates.ours) }
+}
+
+/** Statements that Postgres has carried out since: the store's, and all others. */
+async function counting(pool) {
+  const counts = async () => {
+    const { rows } = await pool.query(
+      `SELECT sum(calls) FILTER (WHERE query LIKE '%"statewright"%') AS ours,
+         sum(calls) FILTER (WHERE query NOT LIKE '%"statewright"%' AND query NOT LIKE '%pg_stat_statements%') AS others
+       FROM pg_stat_statements`,
+    )
+    return { ours: Number(rows[0].ours), others: Number(rows[0].others) }
+  }
+  await pool.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements')
+  return async (work) => {
+    const before = await counts()
+    await work()
+    const after = await counts()
+    return { ours: after.ours - before.ours, others: after.others - before.others }
+  }
+}
+
+const prefixed = (ask, prefix) => (kind, session, count) => ask(kind, `${prefix}-${session}`, count)
+const oneByOne = async (work, count) => {
+  for (let i = 0; i < count; i += 1) await work(i)
+}
+
+const server = await ownPostgres({ preload: 'pg_stat_statements' })
+if (server === null) {
+  console.log(
+    'Nothing measured: there is no Postgres here, and it cannot be installed without root and apt-get.',
+  )
+  process.exit(0)
+}
+const pool = new pg.Pool({ connectionString: server.url, max: 4 })
+const during = await counting(pool)
+const stores = { memory: memoryStore(), postgres: postgresStore({ connectionString: server.url }) }
+
+const memory = await besideResume(stores.memory, quick ? 100 : 500)
+const far = await besideResume(stores.postgres, quick ? 40 : 150)
+const local = {}
+for (const [name, store] of Object.entries(stores)) {
+  const agent = agentOf(store)
+  const ask = async (kind, session, count) => {
+    if (kind === 'ours') await drive(agent, { session, input: `${count}` })
+  }
+  local[name] = await alone(prefixed(ask, 'here'), quick ? 40 : 150, 20)
+}
+const postgresAgent = agentOf(stores.postgres)
+const counted = async (count, name) => {
+  const work = (i) => drive(postgresAgent, { session: `count-${name}-${i}`, input: `${count}` })
+  return (await during(() => oneByOne(work, 20))).ours / 20
+}
+const drive1 = await counted(1, 'one')
+const step1 = ((await counted(steps, 'many')) - drive1) / (steps - 1)
+console.log({ memory, far, local, drive1, step1 })
+
+const engines = enginesAreThere() ? { plain, dbos, restate } : { plain }
+const names = { plain: 'no engine, handed over by a parent process', dbos: 'DBOS', restate: 'Restate' }
+const by = {}
+for (const [name, open] of Object.entries(engines)) {
+  by[name] = { rates: {}, statements: null, alone: null }
+  for (const processes of [1, 2, 4]) {
+    const engine = await open({ postgres: server.url, processes })
+    const ask = prefixed(engine.ask, `${name}-${processes}`)
+    // Every process loads its code, and opens its connections.
+    await Promise.all(Array.from({ length: 20 * processes }, (_, i) => ask('ours', `warm-${i}`, 1)))
+    await Promise.all(Array.from({ length: 20 * processes }, (_, i) => ask('floor', `warm-floor-${i}`, 1)))
+    if (processes === 1) {
+      by[name].alone = await alone(ask, quick ? 10 : 30, 3)
+      by[name].statements = await during(() =>
+        Promise.all(Array.from({ length: 50 }, (_, i) => ask('ours', `counted-${i}`, 1))),
+      )
+    }
+    const many = (quick ? 60 : 200) * (name === 'plain' ? 2 : 1)
+    by[name].rates[processes] = await atOnce(ask, many, 'many')
+    console.log(name, processes, by[name].rates[processes], by[name].alone)
+    await engine.stop()
+  }
+}
+await stores.postgres.close()
+await pool.end()
+
+const share = ({ one, ours }) => `${Math.round((100 * ours) / one)} %`
+const rows = [
+  ['in the process, memory store', local.memory, null],
+  ['in the process, Postgres store', local.postgres, null],
+  ...Object.entries(by).map(([name, measured]) => [names[name], measured.alone, measured]),
+].map(([what, measured, engine]) => ({
+  'a session of one answer': what,
+  'from asking to its end': ms(measured.one),
+  'an empty handler': engine ? ms(measured.floor) : '',
+  'ours of it': engine ? share(measured) : '',
+  'a step more': ms(measured.step),
+}))
+const rate = ({ ours, floor }) => `${ours.toFixed(0)} (empty: ${floor.toFixed(0)})`
+const rates = Object.entries(by).map(([name, { rates: of }]) => ({
+  'sessions a second': names[name],
+  '1 process': rate(of[1]),
+  '2 processes': rate(of[2]),
+  '4 processes': rate(of[4]),
+}))
+const statements = [
+  { statements: 'of the store, a drive of one step', count: drive1.toFixed(1) },
+  { statements: 'of the store, each further step', count: step1.toFixed(1) },
+  ...(by.dbos
+    ? [
+        {
+          statements: 'of DBOS, a drive, of fifty at once',
+          count: (by.dbos.statements.others / 50).toFixed(0),
+        },
+      ]
+    : []),
+]
+const text = [
+  table(rows),
+  table(rates),
+  table(statements),
+  `A drive of an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
+    `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
+    `Postgres and the caller.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
+    `\`npm run bench:hosts${quick ? ' -- --quick' : ''}\`.`,
+].join('\n\n')
+console.log(`\n${text}`)
+if (process.argv.includes('--write')) {
+  const file = new URL('../docs/scale.md', import.meta.url)
+  writeFileSync(file, written(readFileSync(file, 'utf8'), 'hosts', text))
+}
+await server.stop()
 process.exit(0)
-
-/** Sessions of one answer each, begun one after the other, and then all at once; with one host process. */
-async function engine(name, server) {
-  const ledger = await openLedger()
-  const rehearsal = await startRehearsal({
-    scenario: { turns: [{ text: 'Done.' }], onExhausted: 'repeatLast' },
-  })
-  const cast = { postgres: server.url, model: rehearsal.url, ledger: ledger.url }
-  const { store, agents } = agentsOf(cast)
-  const given = { postgres: server.url, agents, server, processes: 1 }
-  const own =
-    name === 'dbos'
-      ? await (await import('../test/hosts/dbos-engine.mjs')).dbosEngine(given)
-      : await (await import('../test/hosts/restate-engine.mjs')).restateEngine(given)
-  const settings = { ...cast, ...own.settings, slot: 0, id: 'bench', drainMs: 0 }
-  const host = fork(own.file, [JSON.stringify(settings)], { execPath: own.execPath })
-  await new Promise((resolve) => host.once('message', resolve))
-  await own.ready?.()
-  const ended = async (id) => {
-    while ((await store.get(id))?.summary?.state !== 'COMPLETED') await sleep(2)
-  }
-  const times = []
-  for (let i = 0; i < (quick ? 10 : 40); i++) {
-    const start = performance.now()
-    await own.begin(`bench-${name}-${i}`)
-    await ended(`bench-${name}-${i}`)
-    times.push(performance.now() - start)
-  }
-  row(`from asking to the end of a session of one answer, ${name}`, `${median(times).toFixed(0)} ms`)
-  const many = quick ? 50 : 200
-  const start = performance.now()
-  const ids = Array.from({ length: many }, (_, i) => `many-${name}-${i}`)
-  await Promise.all(ids.map((id) => own.begin(id)))
-  for (const id of ids) await ended(id)
-  row(`sessions a second, one process, ${name}`, (many / ((performance.now() - start) / 1000)).toFixed(0))
-  host.kill('SIGKILL')
-  await own.close()
-  await store.close()
-  await rehearsal.close()
-  ledger.close()
-}

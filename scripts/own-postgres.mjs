@@ -49,8 +49,11 @@ export async function freePort() {
   return port
 }
 
-/** Null where there is no Postgres and none can be installed. `kill` ends it as a crash does; `start` starts it again. */
-export async function ownPostgres() {
+/**
+ * Null where there is no Postgres and none can be installed. `kill` ends it as a crash does; `start` starts it again.
+ * `preload`: a library that the server loads when it starts.
+ */
+export async function ownPostgres({ preload = '' } = {}) {
   const programs = findPrograms() ?? installPrograms()
   const user = unprivileged()
   if (programs === null || user === null) return null
@@ -88,6 +91,7 @@ export async function ownPostgres() {
     'fsync=off',
   ]
   settings.push('logging_collector=on', `log_directory=${join(folder, 'log')}`, 'max_connections=300')
+  settings.push(`shared_preload_libraries=${preload}`)
   let server
   const end = async (signal) => {
     const ended = server && server.exitCode === null && new Promise((resolve) => server.once('exit', resolve))

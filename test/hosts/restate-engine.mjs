@@ -79,6 +79,7 @@ export async function restateEngine({ processes = 3 } = {}) {
     file: new URL('./restate-host.mjs', import.meta.url),
     execPath: newerNode,
     settings: { ports },
+    ingress: server.ingress,
     /** Once a process answers. */
     ready: () => post(`${server.admin}/deployments`, { uri: balancer.url }),
     begin: (session) =>
