@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import { awaitedCall } from '../core/run/awaited-call.js'
+import { outputOf } from '../core/run/client-output.js'
 import type { AnyRun } from './live-runs.js'
 
 /** What somebody says to one call that waits. */
@@ -38,6 +39,6 @@ export function answerAll(run: AnyRun, answers: readonly CallAnswer[]): void {
     const options = { fingerprint }
     if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, options)
     else if (answer.type === 'reject') run.reject(callId, answer.why, options)
-    else run.toolOutput(callId, answer.isError ? new Error(String(answer.value)) : answer.value, options)
+    else run.toolOutput(callId, outputOf(answer), options)
   }
 }

@@ -87,6 +87,20 @@ describe.each([true, false])(
       ])
     })
 
+    it('may be answered from anywhere, by the call as it stands', async () => {
+      const { agent, sent } = await theatre([{ toolCalls: [shorten()] }, done], {
+        stream,
+        store: memoryStore(),
+      })
+      const waiting = await agent().run('Shorten it.', { session: 's' }).result
+      for (const call of waiting.pending ?? []) {
+        // oxlint-disable-next-line no-await-in-loop -- there is one
+        expect(await agent().tell('s', { type: 'approve', ...call })).toMatchObject({ status: 'waiting' })
+      }
+      expect(await (await agent().resume('s')).result).toMatchObject({ state: 'COMPLETED' })
+      expect(sent(1).at(-1)).toEqual(yes('mcpr_1_1'))
+    })
+
     it('a no is sent with what the person said, beside calls that are our own', async () => {
       const { agent, sent } = await theatre(
         [{ text: 'Let me.', toolCalls: [{ name: 'look' }, shorten(), shorten('https://egrets.test')] }, done],

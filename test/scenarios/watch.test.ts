@@ -172,5 +172,6 @@ it('what cannot be watched is refused with the first event', async () => {
   await expect(first('../s')).rejects.toMatchObject({ code: 'invalid_session' })
   await expect(first('s', { after: 'x' })).rejects.toMatchObject({ code: 'invalid_option', subject: 'after' })
   await expect(first('s', { until: 'soon' as 'rest' })).rejects.toMatchObject({ subject: 'until' })
+  await expect(first('s', { signal: {} as AbortSignal })).rejects.toMatchObject({ subject: 'signal' })
   expect(() => again(play).watch('s')).toThrow(expect.objectContaining({ code: 'no_store' }) as Error)
 })

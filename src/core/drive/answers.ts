@@ -1,5 +1,7 @@
 import { UsageError } from '../base/errors.js'
+import { outputOf } from '../run/client-output.js'
 import type { Run } from '../run/run.js'
+import { checkedMessage } from '../sessions/inbox/message.js'
 
 /**
  * What is said to a session at its rest.
@@ -15,12 +17,25 @@ export type DriveAnswer =
   | { type: 'reject'; callId: string; fingerprint?: string; why?: string }
   | { type: 'toolOutput'; callId: string; fingerprint?: string; value: unknown; isError?: boolean }
 
+const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'approve', 'reject', 'toolOutput']
+
+/**
+ * All of them are looked at before any is said: a run that goes on with the first would have nobody who drives it when
+ * the second is none.
+ * @throws {UsageError} `invalid_input` for what is no answer
+ */
+export function checkAnswers(answers: readonly unknown[]): void {
+  answers.forEach((answer, i) =>
+    checkedMessage(answer, { by: `drive, answers[${i}]`, subject: 'answers', of: types }),
+  )
+}
+
 /** What an answer says that comes twice, or too late. */
 const late: ReadonlySet<string> = new Set(['unknown_call', 'already_answered', 'stale_answer', 'wrong_state'])
 
 /**
  * Says these to a run. Whoever drives may do so twice: an answer that nothing waits for any more is no error.
- * @throws {UsageError} `invalid_input` for what is no answer
+ * @throws {UsageError} `invalid_input` for an edit that does not fit
  */
 export function say(run: Run, answers: readonly DriveAnswer[]): void {
   for (const answer of answers) {
@@ -33,8 +48,6 @@ export function say(run: Run, answers: readonly DriveAnswer[]): void {
 }
 
 function sayOne(run: Run, answer: DriveAnswer): void {
-  const { fingerprint } = answer as { fingerprint?: string }
-  const options = fingerprint === undefined ? undefined : { fingerprint }
   switch (answer.type) {
     case 'cancel':
       return run.cancel(answer.why)
@@ -43,20 +56,10 @@ function sayOne(run: Run, answer: DriveAnswer): void {
     case 'steer':
       return run.steer(answer.text)
     case 'approve':
-      return run.approve(answer.callId, answer.editedInput as never, options)
+      return run.approve(answer.callId, answer.editedInput as never, answer)
     case 'reject':
-      return run.reject(answer.callId, answer.why, options)
-    case 'toolOutput':
-      return run.toolOutput(
-        answer.callId,
-        answer.isError ? new Error(String(answer.value)) : answer.value,
-        options,
-      )
+      return run.reject(answer.callId, answer.why, answer)
     default:
-      throw new UsageError(
-        'invalid_input',
-        'An answer has a type: cancel, resume, steer, approve, reject or toolOutput.',
-        'answers',
-      )
+      return run.toolOutput(answer.callId, outputOf(answer), answer)
   }
 }

@@ -63,7 +63,7 @@ class Choice {
   readonly #isAsked: boolean
 
   constructor(given: AnyAgent | Agents, asked: string | undefined) {
-    this.#agents = 'acceptorOf' in given ? given : undefined
+    this.#agents = typeof given === 'object' && given !== null && 'acceptorOf' in given ? given : undefined
     this.#isAsked = asked !== undefined
     const one = this.#agents
       ? this.#agents.get(asked ?? this.#agents.names[0] ?? '').agent
@@ -128,31 +128,37 @@ class Driving {
   async toRest(): Promise<DriveRest> {
     const { log, standing } = this.#taken
     const { at, answers = [] } = this.#options
-    let run: Run
+    let begun: Run | null = null
     try {
-      const { run: folded } = standing
-      if (this.#isToBegin()) {
-        run = await this.#begin()
-        return await this.#follow(run)
-      }
-      if (folded === null) throw unknownSession(this.#options.session)
-      if (folded.status !== 'active') return await this.#asItStands(folded.context)
-      this.#choice.goOnWith(standing, this.#options.session)
-      refuseInteractive(folded.context.config)
-      if (standing.resumed >= mostDrives) return await this.#poisoned(folded)
-      const waitUntil = this.#longWait(folded.context)
-      if (waitUntil !== undefined) return await this.#asItStands(folded.context, { stopped: true, waitUntil })
+      if (this.#isToBegin()) begun = await this.#begin()
+      const rest = begun ? null : await this.#asFound()
+      if (rest) return rest
     } catch (error) {
       await log.close()
       throw error
     }
+    // From here on the run itself lets go of the session.
+    if (begun) return this.#follow(begun)
     const isOld = at !== undefined && at !== standing.head
-    run = await reviveIn(this.#stored, this.#taken, this.#options.session, {
+    const run = await reviveIn(this.#stored, this.#taken, this.#options.session, {
       context: this.#options.context,
       signal: undefined,
       inspect: undefined,
     })
     return this.#follow(run, isOld ? [] : answers)
+  }
+
+  /** The rest of a run that cannot go on, or not now; null for one that goes on here. */
+  async #asFound(): Promise<DriveRest | null> {
+    const { standing } = this.#taken
+    const { run } = standing
+    if (run === null) throw unknownSession(this.#options.session)
+    if (run.status !== 'active') return this.#asItStands(run.context)
+    this.#choice.goOnWith(standing, this.#options.session)
+    refuseInteractive(run.context.config)
+    if (standing.resumed >= mostDrives) return this.#poisoned(run)
+    const waitUntil = this.#longWait(run.context)
+    return waitUntil === undefined ? null : this.#asItStands(run.context, { stopped: true, waitUntil })
   }
 
   get #stored(): StoredRuns {
@@ -201,12 +207,13 @@ class Driving {
     const { signal, heartbeat } = this.#options
     const stops: (() => void)[] = []
     const left = new Promise<'left'>((resolve, reject) => {
-      const leave = (): void => void handOver(run).then(() => resolve('left'), reject)
+      const leaving = (then: () => void): void => void handOver(run).then(then, reject)
+      const leave = (): void => leaving(() => resolve('left'))
       if (signal) stops.push(onceAborted(signal, leave))
       this.#onLongWait(run, leave, stops)
+      if (heartbeat) stops.push(this.#beat(heartbeat, (error) => leaving(() => reject(error))))
     })
     left.catch(() => undefined)
-    if (heartbeat) stops.push(this.#beat(heartbeat))
     try {
       let outcome: RunResult | 'left' = await Promise.race([run.result, left])
       if (outcome !== 'left' && outcome.resumable && answers.length > 0) {
@@ -282,14 +289,20 @@ class Driving {
     stops.push(() => subscription.unsubscribe())
   }
 
-  #beat(heartbeat: () => void): () => void {
+  /** `failed`: whoever drives is gone, or has nobody to tell. */
+  #beat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
     const { clock } = this.#stored.parts
     let timer: unknown
-    const beat = (): void => {
-      timer = clock.setTimeout(beat, heartbeatMs)
-      heartbeat()
+    const beat = async (): Promise<void> => {
+      timer = clock.setTimeout(() => void beat(), heartbeatMs)
+      try {
+        await heartbeat()
+      } catch (error) {
+        clock.clearTimeout(timer)
+        failed(error)
+      }
     }
-    beat()
+    void beat()
     return () => clock.clearTimeout(timer)
   }
 }

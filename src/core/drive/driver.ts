@@ -1,7 +1,7 @@
 import { ConfigError, UsageError } from '../base/errors.js'
 import { type Agents, type AnyAgent } from './define-agents.js'
 import { drive } from './drive.js'
-import type { DriveOptions } from './options.js'
+import { checkedDriveOptions, type DriveOptions } from './options.js'
 import type { DriveRest } from './rest.js'
 
 /**
@@ -34,6 +34,9 @@ export interface Driver {
   readonly active: number
 }
 
+/** What a timer can count, in milliseconds; it fires at once for more. */
+const longestTimer = 2 ** 31 - 1
+
 /**
  * Drives sessions for an engine until the process is told to end.
  *
@@ -42,7 +45,8 @@ export interface Driver {
  * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
  * @throws {ConfigError} `invalid_config` for a `drainMs` that is no number from 0
  */
-export function driver(agents: AnyAgent | Agents, { drainMs = 20_000 }: DriverOptions = {}): Driver {
+export function driver(agents: AnyAgent | Agents, options: DriverOptions = {}): Driver {
+  const { drainMs = 20_000 } = options ?? {}
   if (!(Number.isFinite(drainMs) && drainMs >= 0))
     throw new ConfigError('invalid_config', 'drainMs is a number of milliseconds from 0.', 'drainMs')
   const stop = new AbortController()
@@ -50,7 +54,7 @@ export function driver(agents: AnyAgent | Agents, { drainMs = 20_000 }: DriverOp
   let drained: Promise<void> | undefined
 
   const wait = async (): Promise<void> => {
-    const timer = setTimeout(() => stop.abort(), drainMs)
+    const timer = setTimeout(() => stop.abort(), Math.min(drainMs, longestTimer))
     while (active.size > 0)
       // oxlint-disable-next-line no-await-in-loop -- nothing begins meanwhile
       await Promise.allSettled(active)
@@ -65,6 +69,7 @@ export function driver(agents: AnyAgent | Agents, { drainMs = 20_000 }: DriverOp
           'This process is about to end, and begins nothing: drive elsewhere.',
           'drive',
         )
+      checkedDriveOptions(options)
       const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
       const driving = drive(agents, { ...options, signal })
       active.add(driving)

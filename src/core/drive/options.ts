@@ -1,7 +1,7 @@
 import { UsageError } from '../base/errors.js'
 import type { RunInput } from '../sessions/history.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
-import type { DriveAnswer } from './answers.js'
+import { checkAnswers, type DriveAnswer } from './answers.js'
 
 /**
  * What a drive is given.
@@ -27,8 +27,11 @@ export interface DriveOptions {
   agent?: string
   /** Stops the drive where another one can go on; it does not cancel the run. */
   signal?: AbortSignal
-  /** Called at once, and every 10 seconds until the drive settles. */
-  heartbeat?: () => void
+  /**
+   * Called at once, and every 10 seconds until the drive settles. One that throws, or rejects, stops the drive as `signal`
+   * does, and the drive rejects with what it threw.
+   */
+  heartbeat?: () => unknown
   /**
    * A wait before a retry that is longer than this is not sat through, in milliseconds: the drive settles as `stopped`,
    * with `waitUntil`. Default: every wait is.
@@ -51,7 +54,7 @@ const known = [
   'context',
 ] as const satisfies (keyof DriveOptions)[]
 
-/** @throws {UsageError} `invalid_option`, naming the key */
+/** @throws {UsageError} `invalid_option`, naming the key; `invalid_input` for what is no answer */
 export function checkedDriveOptions(options: unknown): DriveOptions {
   if (typeof options !== 'object' || options === null) throw wrong('options', 'takes { session, input, … }')
   const given = options as DriveOptions
@@ -63,6 +66,7 @@ export function checkedDriveOptions(options: unknown): DriveOptions {
     throw wrong('turn', 'counts turns from 1')
   if (at !== undefined && !Number.isSafeInteger(at)) throw wrong('at', 'takes the head of a rest as at')
   if (answers !== undefined && !Array.isArray(answers)) throw wrong('answers', 'takes a list of answers')
+  if (answers) checkAnswers(answers)
   if (agent !== undefined && typeof agent !== 'string') throw wrong('agent', 'takes the name of an agent')
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw wrong('signal', 'takes an AbortSignal as signal')

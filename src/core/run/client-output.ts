@@ -18,3 +18,9 @@ export function clientOutput(
     ...(isError && { isError }),
   }
 }
+
+/** An output as `run.toolOutput` takes it: one that failed is an Error, whatever it says. */
+export function outputOf({ value, isError }: { value: unknown; isError?: boolean }): unknown {
+  if (isError !== true || value instanceof Error) return value
+  return new Error(formatResult(value, Infinity).content)
+}

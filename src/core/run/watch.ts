@@ -63,11 +63,14 @@ const liveOnly: ReadonlySet<Announcement['type']> = new Set([
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
   sessionId: string,
-  { after = 0, until = 'rest', signal }: WatchOptions = {},
+  options: WatchOptions = {},
 ): AsyncGenerator<WatchedEvent, void> {
   const id = checkedSessionId(sessionId)
+  const { after = 0, until = 'rest', signal } = options ?? {}
   const place = placeOf(after)
   if (!['rest', 'end', 'never'].includes(until)) throw invalid('until', "is 'rest', 'end' or 'never'")
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+    throw invalid('signal', 'is an AbortSignal')
   const watched = new Watched({ store, clock }, id, place)
   const unfollow = signal && onceAborted(signal, () => watched.stop())
   try {

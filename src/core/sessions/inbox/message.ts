@@ -50,7 +50,7 @@ export interface Receipt {
 type Answer = Extract<SessionMessage, { callId: string }>
 
 /** What a pending call has beside its id: an answer may be made of one. */
-const ofCalls = ['name', 'arguments', 'needs', 'path', 'interrupted']
+const ofCalls = ['name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
 
 const keysOf: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],
@@ -63,15 +63,31 @@ const keysOf: Record<SessionMessage['type'], readonly string[]> = {
   toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...ofCalls],
 }
 
+const types = Object.keys(keysOf) as SessionMessage['type'][]
+
+/** Where messages are given. */
+interface Place {
+  /** In words. */
+  by: string
+  /** What errors name; default: the key of the message. */
+  subject?: string
+  /** What may be said there. */
+  of: readonly SessionMessage['type'][]
+}
+
 /**
  * A message that is one, its texts looked at; what it comes to depends on the session.
  * @throws {UsageError} `invalid_input`, naming the key
  */
-export function checkedMessage(given: unknown): SessionMessage {
+export function checkedMessage(
+  given: unknown,
+  { by, subject, of }: Place = { by: 'tell()', of: types },
+): SessionMessage {
+  const invalid = (what: string, key: string) =>
+    new UsageError('invalid_input', `${by}: ${what}.`, subject ?? key)
   const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
   const type = message['type'] as SessionMessage['type']
-  if (typeof type !== 'string' || !Object.hasOwn(keysOf, type))
-    throw invalid(`its type is one of ${Object.keys(keysOf).join(', ')}`, 'type')
+  if (!of.includes(type)) throw invalid(`its type is one of ${of.join(', ')}`, 'type')
   const strange = Object.keys(message).find((key) => key !== 'type' && !keysOf[type].includes(key))
   if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
   for (const key of ['why', 'fingerprint']) {
@@ -79,7 +95,10 @@ export function checkedMessage(given: unknown): SessionMessage {
   }
   if (keysOf[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' names its call: its callId is a text`, 'callId')
-  if (type === 'steer' && typeof message['text'] !== 'string') throw invalid('its text is a text', 'text')
+  if (type === 'steer') {
+    if (typeof message['text'] !== 'string') throw invalid('its text is a text', 'text')
+    textOf(message['text'])
+  }
   return message as SessionMessage
 }
 
@@ -104,7 +123,7 @@ export const isAnswer = (message: SessionMessage): message is Answer => 'callId'
 function textOf(text: string): string {
   const [message] = toMessages(text) as [NewMessage?]
   if (typeof message?.content === 'string') return message.content
-  throw invalid('steering is one text', 'text')
+  throw new UsageError('invalid_input', 'Steering is one text.', 'text')
 }
 
 const spoken: readonly PublicEvent['type'][] = [
@@ -126,8 +145,4 @@ export function readMessage(text: string): PublicEvent | null {
   } catch {
     return null
   }
-}
-
-function invalid(what: string, key: string): UsageError {
-  return new UsageError('invalid_input', `tell(): ${what}.`, key)
 }

@@ -1,0 +1,113 @@
+import { SimulatedClock } from 'xstate'
+import { createAgent, drive, type DriveOptions, driver, memoryStore } from '../../src/index.js'
+import { ManualModel, settled } from '../support/manual-model.js'
+import { stage } from '../support/play.js'
+import { clientTool, tool } from '../support/tools.js'
+
+/** A process with a model that answers when the test says so. */
+function program() {
+  const [store, model, clock] = [memoryStore(), new ManualModel(), new SimulatedClock()]
+  return { store, model, clock, agent: createAgent({ model, store, clock }) }
+}
+
+/** Lets happen what is ready, until this holds: some of the code is loaded when it is first needed. */
+async function until(holds: () => unknown): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
+}
+
+describe('a heartbeat that fails', () => {
+  const gone = new Error('Nobody waits for this activity any more.')
+  test.each([
+    ['at once', 1],
+    ['later', 2],
+  ])('%s stops the drive as its signal would, and is what it rejects with', async (_, at) => {
+    const { store, model, clock, agent } = program()
+    let beats = 0
+    const heartbeat = () => {
+      beats += 1
+      if (beats >= at) throw gone
+    }
+    const driving = drive(agent, { session: 's', input: 'Go.', heartbeat })
+    const refused = expect(driving).rejects.toBe(gone)
+    if (at > 1) await until(() => model.pending)
+    clock.increment(10_000)
+    await refused
+    // Nothing of it goes on behind the back of whoever drove.
+    expect(store.get('s')?.holder).toBeNull()
+    expect(model.pending).toBeNull()
+    clock.increment(60_000)
+    expect(beats).toBe(at)
+
+    const again = drive(agent, { session: 's', input: 'Go.' })
+    await until(() => model.pending)
+    model.pending?.answer({ text: 'Done.' })
+    expect(await again).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  })
+
+  test('by a promise does the same', async () => {
+    const { store, agent } = program()
+    const heartbeat = () => Promise.reject(gone)
+    await expect(drive(agent, { session: 's', input: 'Go.', heartbeat })).rejects.toBe(gone)
+    expect(store.get('s')?.holder).toBeNull()
+  })
+})
+
+test('an answer that is none is refused before any other is given: no run goes on without its drive', async () => {
+  const pay = tool('pay', () => 'paid', { needsApproval: true })
+  const store = memoryStore()
+  const play = await stage([{ toolCalls: [{ id: 'a', name: 'pay' }] }, { text: 'Paid.' }], {
+    store,
+    tools: [pay],
+  })
+  const asked = await drive(play.agent, { session: 's', input: 'Pay.' })
+  const none = [
+    null,
+    'yes',
+    {},
+    { type: 'pause' },
+    { type: 'steer', text: 5 },
+    { type: 'steer', text: ' ' },
+    { type: 'cancel', why: {} },
+    { type: 'approve' },
+    { type: 'approve', callId: 'a', edited: {} },
+  ]
+  for (const answer of none) {
+    const answers = [{ type: 'approve', callId: 'a' }, answer] as DriveOptions['answers'] & object
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await expect(drive(play.agent, { session: 's', answers })).rejects.toMatchObject({
+      code: 'invalid_input',
+      retryable: false,
+    })
+  }
+  expect(pay.inputs).toEqual([])
+  expect(store.get('s')?.head).toBe(asked.head)
+  expect(store.get('s')?.holder).toBeNull()
+})
+
+test('the output of a call that failed is told in its own words, whatever it is', async () => {
+  const play = await stage([{ toolCalls: [{ id: 'a', name: 'open' }] }, { text: 'I see.' }], {
+    store: memoryStore(),
+    tools: [clientTool('open')],
+  })
+  await drive(play.agent, { session: 's', input: 'Open it.' })
+  const value = { why: 'The door is locked.' }
+  await drive(play.agent, {
+    session: 's',
+    answers: [{ type: 'toolOutput', callId: 'a', value, isError: true }],
+  })
+  const [result] = (await play.agent.replay('s')).messages.filter(({ role }) => role === 'tool')
+  expect(result?.content).toBe('{"why":"The door is locked."}')
+})
+
+test('what is no agent, no options or no driver is refused by name', async () => {
+  const { agent } = program()
+  const nothing = null as never
+  const refused = { name: 'UsageError', code: 'invalid_option' }
+  await expect(drive(nothing, { session: 's' })).rejects.toMatchObject(refused)
+  await expect(drive('agent' as never, { session: 's' })).rejects.toMatchObject(refused)
+  await expect(drive(agent, nothing)).rejects.toMatchObject(refused)
+  await expect(driver(agent, nothing).drive(nothing)).rejects.toMatchObject(refused)
+  const signal = { aborted: false } as AbortSignal
+  await expect(driver(agent).drive({ session: 's', signal })).rejects.toMatchObject(refused)
+})
