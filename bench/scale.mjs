@@ -1,0 +1,237 @@
+// Many sessions in Postgres: ten thousand that wait for people, and a thousand at work in two processes, on a model that
+// takes its time; what that costs, how long lists and sweeps take meanwhile, and what happens when a process dies.
+// Usage: npm run bench:scale [-- --quick] [-- --write]
+import { readFileSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { strandedSessions } from '../dist/src/index.js'
+import { postgresStore } from '../dist/src/stores/postgres/index.js'
+import { ownPostgres } from '../scripts/own-postgres.mjs'
+import { table, written } from './block.mjs'
+import { agentsOf } from './scale/cast.mjs'
+import { between, openWorker } from './scale/processes.mjs'
+import { at, median } from './statistics.mjs'
+
+const quick = process.argv.includes('--quick')
+const [parked, active, answered] = quick ? [1000, 200, 20] : [10_000, 1000, 50]
+const modelMs = [2000, 6000]
+const [pacedMs, fastMs] = quick ? [12_000, 5000] : [45_000, 15_000]
+
+const server = await ownPostgres()
+if (server === null) {
+  console.log(
+    'Nothing measured: there is no Postgres here, and it cannot be installed without root and apt-get.',
+  )
+  process.exit(0)
+}
+const pool = new pg.Pool({ connectionString: server.url, max: 2 })
+const store = postgresStore({ connectionString: server.url })
+const { agent, agents } = agentsOf(store, { waitMs: [0, 0], isOver: true }, () => undefined)
+await store.list({ limit: 1 })
+
+const timed = async (work) => {
+  const start = performance.now()
+  const value = await work()
+  return { ms: performance.now() - start, value }
+}
+const sizes = async () => {
+  const { rows } = await pool.query(
+    `SELECT pg_total_relation_size('statewright.records') + pg_total_relation_size('statewright.sessions')
+       + pg_total_relation_size('statewright.inbox') AS bytes,
+       pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') AS wal`,
+  )
+  return { bytes: Number(rows[0].bytes), wal: Number(rows[0].wal) }
+}
+/** The sessions at work that nobody holds, page by page: what a process of DBOS looks for every ten seconds. */
+const unheld = async () => {
+  const found = []
+  let cursor
+  do {
+    const page = await store.list({ state: ['RUNNING', 'WAITING_FOR_TOOL'], limit: 500, cursor })
+    found.push(...page.filter(({ holder }) => holder === null).map(({ id }) => id))
+    cursor = page.length === 500 ? page.at(-1) : undefined
+  } while (cursor)
+  return found
+}
+const log = (...words) => console.log(...words)
+
+let workers = await Promise.all([openWorker(server.url), openWorker(server.url)])
+const all = (what, given = () => ({})) => Promise.all(workers.map((worker, n) => worker.ask(what, given(n))))
+const half = (ids) => (n) => ({ ids: ids.filter((_, i) => i % 2 === n) })
+
+// A few first: code is compiled, connections are there.
+const warm = Array.from({ length: 400 }, (_, i) => `parked-warm-${i}`)
+await all('park', half(warm))
+const [empty, emptySize] = [await all('stats'), await sizes()]
+const ids = Array.from({ length: parked }, (_, i) => `parked-${i}`)
+const parking = await timed(() => all('park', half(ids)))
+const [quiet, parkedSize] = [await all('stats'), await sizes()]
+const park = between(empty, quiet)
+log(`${parked} parked in ${(parking.ms / 1000).toFixed(1)} s`, park)
+
+const working = Array.from({ length: active }, (_, i) => `working-${i}`)
+await all('pace', () => ({ waitMs: modelMs }))
+await all('work', half(working))
+// The first answers come at once; the steps spread out.
+await sleep(modelMs[1])
+const [begun, begunSize] = [await all('stats'), await sizes()]
+const meanwhile = { list: [], waiting: [], stranded: [], sweep: [], tell: [], on: [] }
+const pacedUntil = performance.now() + pacedMs
+for (let i = 0; performance.now() < pacedUntil; i += 1) {
+  meanwhile.list.push((await timed(() => store.list({ limit: 50 }))).ms)
+  meanwhile.waiting.push((await timed(() => store.list({ state: 'WAITING_FOR_INPUT', limit: 50 }))).ms)
+  const stranded = await timed(() => strandedSessions(agents, store))
+  const look = await timed(unheld)
+  if (stranded.value.length > 0 || look.value.length > 0)
+    throw new Error('A session was lost while all were held.')
+  meanwhile.stranded.push(stranded.ms)
+  meanwhile.sweep.push(look.ms)
+  if (i < answered) {
+    const id = ids[i * Math.floor(parked / answered)]
+    const toldAt = performance.timeOrigin + performance.now()
+    const telling = await timed(() => agent.tell(id, { type: 'approve', callId: 'call-0' }))
+    meanwhile.tell.push(telling.ms)
+    meanwhile.on.push((await workers[i % 2].ask('goOn', { id })) - toldAt)
+  }
+  await sleep(quick ? 100 : 300)
+}
+const [after, afterSize] = [await all('stats'), await sizes()]
+const paced = between(begun, after)
+log('paced', paced)
+
+// The same sessions, as fast as the machine can.
+await all('pace', () => ({ waitMs: [0, 0] }))
+await sleep(modelMs[1])
+const fastBefore = await all('stats')
+const fastTime = await timed(() => sleep(fastMs))
+const fast = between(fastBefore, await all('stats'))
+log('fast', fast)
+
+// One process dies. This machine knows at once that it is gone; another one, when the leases run out.
+await all('pace', () => ({ waitMs: modelMs }))
+await sleep(modelMs[1])
+const [dead, alive] = workers
+await dead.kill()
+workers = [alive]
+const look = await timed(unheld)
+const takenOver = await timed(() => alive.ask('work', { ids: look.value }))
+log(`${look.value.length} found in ${look.ms.toFixed(0)} ms, taken over in ${takenOver.ms.toFixed(0)} ms`)
+await alive.ask('pace', { isOver: true, waitMs: [0, 0] })
+await alive.ask('end')
+const open = (await store.list({ state: ['RUNNING', 'WAITING_FOR_TOOL'], limit: 10 })).length
+const ended = (await store.list({ state: 'COMPLETED', limit: 2 * active })).length
+const still = (await store.list({ state: 'WAITING_FOR_INPUT', limit: 2 * parked })).length
+const toldNow = meanwhile.on.length
+if (open !== 0 || ended !== active + toldNow || still !== parked + warm.length - toldNow)
+  throw new Error(`Not as it should be: ${open} open, ${ended} completed, ${still} waiting.`)
+await alive.kill()
+await store.close()
+await pool.end()
+await server.stop()
+
+const ms = (values) => `${median(values).toFixed(1)} ms, one in ten over ${at(values, 0.9).toFixed(0)} ms`
+const KiB = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`
+const number = (value, digits = 0) =>
+  value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+const parkedBytes = (parkedSize.bytes - emptySize.bytes) / parked
+const stepBytes = (afterSize.bytes - begunSize.bytes) / paced.steps
+const stepWal = (afterSize.wal - begunSize.wal) / paced.steps
+const sessionHeap = between(quiet, begun).heap / active
+const MiB = (bytes) => `${number(bytes / 1024 ** 2)} MiB`
+const rss = (stats) => Math.max(...stats.map((one) => one.rss))
+const perSecond = fast.steps / (fastTime.ms / 1000)
+const beat = paced.kinds.get('heartbeat') ?? { count: 1, ms: 0 }
+const inboxes = paced.kinds.get('look into the inboxes') ?? { count: 1, ms: 0 }
+const measured = [
+  [
+    `parking ${number(parked)} sessions: begun, one request to the model, and given back`,
+    `${number(parked / (parking.ms / 1000))} a second`,
+  ],
+  ['statements for parking one', number(park.statements / parked, 1)],
+  [
+    'a parked session in the processes',
+    `nothing: ${KiB(Math.max(0, park.heap / parked))} of heap, and no lease`,
+  ],
+  ['a parked session in Postgres, indexes included', KiB(parkedBytes)],
+  [
+    `${number(active)} sessions at work in 2 processes, a model of ${modelMs.map((time) => time / 1000).join(' to ')} s`,
+    `${number(paced.steps / (pacedMs / 1000))} steps a second`,
+  ],
+  ['heap for each of them, when the model has answered once or twice', KiB(sessionHeap)],
+  [
+    `RSS of a process with ${number(active / 2)} of them, and before`,
+    `${MiB(rss(after))}, ${MiB(rss(quiet))}`,
+  ],
+  ['statements a step', number(paced.statements / paced.steps, 2)],
+  ['CPU of the processes a step', `${number(paced.cpuMs / paced.steps, 2)} ms`],
+  ['a step in Postgres, and in its write-ahead log', `${KiB(stepBytes)}, ${KiB(stepWal)}`],
+  [
+    `heartbeat of ${number(active / 2)} sessions, every 10 s`,
+    `one statement, ${(beat.ms / beat.count).toFixed(0)} ms`,
+  ],
+  [`a look into their inboxes, every second`, `one statement, ${(inboxes.ms / inboxes.count).toFixed(0)} ms`],
+  ['meanwhile: a page of 50 sessions', ms(meanwhile.list)],
+  ['a page of 50 that wait for people', ms(meanwhile.waiting)],
+  [`\`strandedSessions\` over ${number(parked + active)} open sessions`, ms(meanwhile.stranded)],
+  [`the sweep over ${number(active)} at work`, ms(meanwhile.sweep)],
+  ['`agent.tell` to a parked session', ms(meanwhile.tell)],
+  ['from `agent.tell` until its model is asked again', ms(meanwhile.on)],
+  ['the same sessions, a model that answers at once', `${number(perSecond)} steps a second`],
+  [
+    `a process with ${number(look.value.length)} sessions is killed: the sweep that finds them`,
+    `${look.ms.toFixed(0)} ms`,
+  ],
+  ['until the other has asked the model for all of them', `${(takenOver.ms / 1000).toFixed(1)} s`],
+].map(([what, figure]) => ({ measured: what, '': figure }))
+
+const daySeconds = 86_400
+const stepsAnAnswer = 3
+const GiB = (bytes) => `${number(bytes / 1024 ** 3, 1)} GiB`
+const percent = (part) => (part < 0.001 ? 'under 0.1 %' : `${number(part * 100, 1)} %`)
+const stepSeconds = (modelMs[0] + modelMs[1]) / 2000
+const column = (count) => {
+  const stepsADay = (count * stepsAnAnswer) / daySeconds
+  const busy = count / 100
+  const busySteps = busy / stepSeconds
+  return {
+    parked: GiB(count * parkedBytes),
+    year: GiB(count * 365 * stepsAnAnswer * stepBytes),
+    steps: number(stepsADay, stepsADay < 10 ? 2 : 0),
+    share: percent(stepsADay / perSecond),
+    stranded: `${number(((median(meanwhile.stranded) / (parked + active)) * count) / 1000, 1)} s`,
+    busy: `${number(busy)}, ${number(busySteps)} steps a second`,
+    memory: `${number((busy * sessionHeap) / 1024 ** 2)} MiB`,
+    machines: number(Math.max(1, Math.ceil((2 * busySteps) / perSecond))),
+    statements: number(busySteps * (paced.statements / paced.steps)),
+  }
+}
+const [small, large] = [column(10_000), column(1_000_000)]
+const extrapolated = [
+  ['in Postgres while they wait', 'parked'],
+  [`after a year of one answer a day, ${stepsAnAnswer} steps each, nothing deleted`, 'year'],
+  ['steps a second, spread over the day', 'steps'],
+  ['of what this machine did', 'share'],
+  ['`strandedSessions` over all of them', 'stranded'],
+  [`one in a hundred at work at once, a model of ${stepSeconds} s`, 'busy'],
+  ['heap of the processes for those', 'memory'],
+  ['machines like this one, Postgres included, half loaded', 'machines'],
+  ['statements a second', 'statements'],
+].map(([what, key]) => ({
+  extrapolated: what,
+  '10,000 sessions': small[key],
+  '1,000,000 sessions': large[key],
+}))
+
+const command = `\`npm run bench:scale${quick ? ' -- --quick' : ''}\``
+const text = [
+  table(measured),
+  table(extrapolated),
+  `Measured with ${number(parked)} parked and ${number(active)} active sessions in one Postgres (without fsync) on the two cores ` +
+    `that the processes had, too. Node ${process.version}, ${new Date().toISOString().slice(0, 10)}, ${command}.`,
+].join('\n\n')
+log(`\n${text}`)
+if (process.argv.includes('--write')) {
+  const file = new URL('../docs/scale.md', import.meta.url)
+  writeFileSync(file, written(readFileSync(file, 'utf8'), 'scale', text))
+}
+process.exit(0)

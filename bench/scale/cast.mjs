@@ -1,0 +1,57 @@
+// The sessions of the simulation: those that ask a person before they pay, and those that work, step after step, on a model
+// that takes its time.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createAgent, defineAgents, defineTool } from '../../dist/src/index.js'
+
+const said = (text, toolCalls = []) => ({
+  text,
+  reasoning: '',
+  refusal: null,
+  toolCalls,
+  finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
+  complete: true,
+  usage: { inputTokens: 900, outputTokens: 60, totalTokens: 960, cachedInputTokens: 0, reasoningTokens: 0 },
+  model: 'scripted',
+})
+const call = (name, n) => ({
+  id: `call-${n}`,
+  type: 'function',
+  function: { name, arguments: `{"at":${n}}` },
+})
+const tool = (name, more) =>
+  defineTool({
+    name,
+    description: 'One of two things that the sessions do.',
+    input: { type: 'object', properties: { at: { type: 'number' } } },
+    execute: ({ at }) => `What was found at ${Number(at)}: ${'a line of text, '.repeat(30)}`,
+    ...more,
+  })
+
+/**
+ * `pace.waitMs`: between which times the model answers; `pace.isOver`: its next answer is the last. `onRequest` is told of
+ * each request that it gets, by what the user said.
+ */
+export function agentsOf(store, pace, onRequest) {
+  const model = {
+    provider: 'simulated',
+    model: 'scripted',
+    request: async ({ messages }) => {
+      const asked = messages.find(({ role }) => role === 'user')?.content ?? ''
+      const step = messages.filter(({ role }) => role === 'assistant').length
+      onRequest(asked, step)
+      if (asked.startsWith('parked')) return step === 0 ? said('', [call('pay', 0)]) : said('Paid.')
+      const [from, to] = pace.waitMs
+      if (to > 0) await sleep(from + Math.random() * (to - from))
+      return pace.isOver ? said('Done.') : said('', [call('look', step)])
+    },
+  }
+  const agent = createAgent({
+    model,
+    store,
+    tools: [tool('look', { readOnly: true }), tool('pay', { needsApproval: true })],
+    instructions: 'You look, and you pay what is due.',
+    prices: null,
+    limits: { maxSteps: 10_000 },
+  })
+  return { agent, agents: defineAgents({ worker: agent }) }
+}

@@ -1,0 +1,83 @@
+// One process of the simulation: parks sessions, drives those that work, and goes on with those that were answered.
+import pg from 'pg'
+import { drive } from '../../dist/src/index.js'
+import { postgresStore } from '../../dist/src/stores/postgres/index.js'
+import { agentsOf } from './cast.mjs'
+
+const kinds = [
+  ['acquire', /^\s*INSERT INTO/],
+  ['append', /^\s*WITH asked/],
+  ['heartbeat', /^\s*WITH kept/],
+  ['release', /^\s*WITH forgotten/],
+  ['read', /^\s*SELECT seq/],
+  ['look into the inboxes', /inbox > 0$/],
+]
+const asked = new Map()
+const pool = new pg.Pool({ connectionString: process.argv[2], max: 10 })
+const query = pool.query.bind(pool)
+pool.query = async (...given) => {
+  const kind = kinds.find(([, pattern]) => pattern.test(given[0]))?.[0] ?? 'other'
+  const start = performance.now()
+  try {
+    return await query(...given)
+  } finally {
+    const { count = 0, ms = 0 } = asked.get(kind) ?? {}
+    asked.set(kind, { count: count + 1, ms: ms + performance.now() - start })
+  }
+}
+
+const pace = { waitMs: [0, 0], isOver: false }
+let steps = 0
+const atWork = new Set()
+const waiting = new Map()
+const { agents } = agentsOf(postgresStore({ pool }), pace, (said) => {
+  steps += 1
+  waiting.get(said)?.()
+  waiting.delete(said)
+})
+/** When the model is asked for this session. */
+const askedFor = (session) => new Promise((resolve) => waiting.set(session, resolve))
+const now = () => performance.timeOrigin + performance.now()
+
+const does = {
+  park: async ({ ids }) => {
+    const left = [...ids]
+    const one = async () => {
+      for (let id = left.pop(); id; id = left.pop()) await drive(agents, { session: id, input: id })
+    }
+    await Promise.all(Array.from({ length: 100 }, one))
+  },
+  /** Settles when the model has been asked for each of them. */
+  work: async ({ ids }) => {
+    const begun = Promise.all(ids.map(askedFor))
+    for (const id of ids) {
+      const driving = drive(agents, { session: id, input: id })
+      atWork.add(driving)
+      void driving.finally(() => atWork.delete(driving))
+    }
+    await begun
+  },
+  /** One that was answered: when the model is asked again, in milliseconds since the epoch. */
+  goOn: async ({ id }) => {
+    const on = askedFor(id).then(now)
+    await drive(agents, { session: id })
+    return on
+  },
+  pace: (given) => Object.assign(pace, given),
+  end: () => Promise.all(atWork),
+  stats: () => {
+    globalThis.gc()
+    const { heapUsed, rss } = process.memoryUsage()
+    const { user, system } = process.cpuUsage()
+    return { steps, heapUsed, rss, cpuMs: (user + system) / 1000, asked: [...asked] }
+  },
+}
+
+process.on('message', async ({ n, what, ...given }) => {
+  try {
+    process.send({ n, value: await does[what](given) })
+  } catch (error) {
+    process.send({ n, error: String(error?.stack ?? error) })
+  }
+})
+process.send({ n: 0 })
