@@ -4,6 +4,7 @@ import pg from 'pg'
 import { thisProcess } from '../../src/core/sessions/store/holder.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
+import type { Lease } from '../../src/stores/index.js'
 import { checkStore } from '../../src/testing/index.js'
 import { describeStore } from '../stores/conformance.js'
 import { asked, failure, type Place, record, records, refusal, summary } from '../stores/support.js'
@@ -269,6 +270,32 @@ describe('the store in Postgres', () => {
       expect([1, 4]).toContain((await store.read('s')).length)
       await store.close()
     })
+
+    test('that breaks while a session is taken gives it back when the server is there again', async () => {
+      const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
+      await store.list()
+      const long = { ...asked, ttlMs: 3_600_000 }
+      const pending = failure(() => store.acquire('s', long))
+      gateway.breakAtNextData()
+      expect(await pending).toMatchObject({ code: 'store_unavailable' })
+      const other = place.open()
+      const free = async (): Promise<Lease> => {
+        for (;;) {
+          try {
+            return await other.acquire('s', long)
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'session_busy' })
+            await new Promise((resolve) => setTimeout(resolve, 20))
+          }
+        }
+      }
+      const lease = await free()
+      // Nor does it take away what is another's by now.
+      await new Promise((resolve) => setTimeout(resolve, 600))
+      expect(await other.append(lease, [record(1)])).toEqual({ inbox: 0 })
+      await other.release(lease)
+      await Promise.all([store.close(), other.close()])
+    }, 20_000)
   })
 })
 

@@ -34,7 +34,7 @@ export async function openSession(
     const standing = standingAfter(await store.read(sessionId, { from: 'snapshot' }), sessionId)
     return { log: new SessionLog({ store, lease, standing, clock, holder, name, definition }), standing }
   } catch (error) {
-    if (lease) await releaseLease(store, lease)
+    if (lease) await releaseLease(store, lease, clock)
     throw error instanceof StatewrightError ? error : unexpected(error, sessionId)
   }
 }

@@ -1,7 +1,9 @@
 import type pg from 'pg'
+import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
 import { loadPeer } from '../../core/base/load.js'
 import { newId } from '../../core/base/new-id.js'
+import { releaseLater } from '../../core/sessions/log/lease.js'
 import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
 import { checkedSessionId, isSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
 import { checkedListing } from '../../core/sessions/store/list-options.js'
@@ -120,7 +122,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     }
   })
 
-  return {
+  const store: SessionStore = {
     async acquire(id, { holder: words, ttlMs }) {
       const sessionId = checkedSessionId(id)
       const ttl = expiryOf(0, ttlMs)
@@ -128,7 +130,13 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const holder = holderInWords(words)
       const take = async (goneToken: string | null) => {
         const values = [sessionId, time(), token, holder, thisProcess(), ttl, goneToken]
-        const [row] = await query<{ expires_at: string; inbox: string }>(sql.acquire, values)
+        const [row] = await query<{ expires_at: string; inbox: string }>(sql.acquire, values).catch(
+          (error) => {
+            // The session may be ours, though nobody will ever use this token.
+            releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
+            throw error
+          },
+        )
         if (!row) return undefined
         return { sessionId, token, holder, expiresAt: Number(row.expires_at), inbox: Number(row.inbox) }
       }
@@ -240,6 +248,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       },
     },
   }
+  return store
 }
 
 async function makePool(connectionString: string): Promise<pg.Pool> {

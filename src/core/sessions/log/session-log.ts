@@ -378,7 +378,7 @@ export class SessionLog implements Journal {
     this.#heartbeat.remove(this.#beats)
     this.inbox.letGo()
     this.#presence.released()
-    return releaseLease(this.store, this.#lease, (told) => this.inbox.heard(told))
+    return releaseLease(this.store, this.#lease, this.#clock, (told) => this.inbox.heard(told))
   }
 
   #fail(error: unknown): StoreError {
