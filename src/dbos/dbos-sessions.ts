@@ -5,6 +5,15 @@ import type { Agents } from '../core/drive/define-agents.js'
 import { driver, type DriverOptions } from '../core/drive/driver.js'
 import type { DriveRest } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
+import {
+  afterWait,
+  begun,
+  checkedDrive,
+  type DbosDrive,
+  pauseAfter,
+  type Queued,
+  type Refused,
+} from './queued.js'
 import { sweep } from './sweep.js'
 import type { DbosLike, DbosQueueOptions } from './sdk.js'
 
@@ -23,23 +32,6 @@ export interface DbosSessionsOptions extends DriverOptions {
   sweepMs?: number
   /** `applicationVersion` of the configuration of DBOS, if one is set there: it has to stay the same over deploys. */
   appVersion?: string
-}
-
-/**
- * One drive, as it stands in the queue: at most 1,000 bytes with whatever it says.
- *
- * @example
- * const first: DbosDrive = { session: 'order-17', agent: 'billing', input: 'Write the invoice.', priority: 1 }
- */
-export interface DbosDrive {
-  session: string
-  /** What its run begins with. A longer one stays with you: pass its id, and look it up in a tool, or in `memory`. */
-  input?: string
-  /** Which run of the session; see `drive`. Default: the first. */
-  turn?: number
-  agent?: string
-  /** 0 is first. Default: 10, and 5 for what has begun. */
-  priority?: number
 }
 
 /**
@@ -63,19 +55,12 @@ export interface DbosSessions {
   drain: () => Promise<void>
 }
 
-/** A drive in the queue, with what was added to it. */
-interface Queued extends DbosDrive {
-  answers?: readonly DriveAnswer[]
-  at?: number
-  /** The id of the first attempt, and how many there have been. */
-  base: string
-  attempt: number
-}
-
 const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const longWaitMs = 10_000
 const mostBytes = 1000
+/** How long a process that ends keeps a drive that it takes from the queue, at most. */
+const heldMs = 1000
 
 /**
  * Sessions driven by a queue of DBOS: each drive is a workflow with one step, and whatever has to wait (for people, for a
@@ -102,6 +87,7 @@ export function dbosSessions(
   let timer: ReturnType<typeof setInterval> | undefined
 
   const put = async (queued: Queued, delayMs = 0): Promise<void> => {
+    checkedDrive(queued)
     const size = new TextEncoder().encode(JSON.stringify(queued)).length
     if (size > mostBytes)
       throw new StatewrightError(
@@ -124,9 +110,15 @@ export function dbosSessions(
     )
   }
 
-  const workflow = async (queued: Queued): Promise<DriveRest | { later: number }> => {
+  const workflow = async (queued: Queued): Promise<DriveRest | Refused> => {
+    checkedDrive(queued)
     const outcome = await DBOS.runStep(() => attempt(queued), { name: 'drive' })
-    if ('later' in outcome) await put({ ...queued, attempt: queued.attempt + 1 }, outcome.later)
+    if ('later' in outcome) {
+      const { later, refused } = outcome
+      await put({ ...queued, attempt: queued.attempt + 1, refused }, later)
+    } else if (outcome.waitUntil !== undefined) {
+      await put(afterWait(queued, outcome), Math.max(0, outcome.waitUntil - Date.now()))
+    } else if (outcome.stopped) await put({ ...begun(queued), attempt: queued.attempt + 1 })
     else if (patienceMs !== undefined && isWaiting(outcome)) {
       const { session, head } = outcome
       const answers: DriveAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
@@ -135,9 +127,10 @@ export function dbosSessions(
     return outcome
   }
 
-  const attempt = async ({ session, input, turn, agent, answers, at, attempt: n }: Queued) => {
+  const attempt = async (queued: Queued): Promise<DriveRest | Refused> => {
+    const { session, input, turn, agent, answers, at, refused = 0 } = queued
     try {
-      const rest = await own.drive({
+      return await own.drive({
         session,
         longWaitMs,
         ...(input !== undefined && { input }),
@@ -146,11 +139,12 @@ export function dbosSessions(
         ...(answers && { answers }),
         ...(at !== undefined && { at }),
       })
-      if (!rest.stopped) return rest
-      return { later: Math.max(0, (rest.waitUntil ?? 0) - Date.now()) }
     } catch (error) {
       if (!(error instanceof StatewrightError) || !error.retryable) throw error
-      return { later: pauseAfter(error.code, n) }
+      if (error.code !== 'draining') return { later: pauseAfter(refused), refused: refused + 1 }
+      // This process has room in the queue still: what it takes is held for a moment, or it would take it again at once.
+      await pause(heldMs)
+      return { later: 0, refused }
     }
   }
 
@@ -174,8 +168,10 @@ export function dbosSessions(
       timer = setInterval(() => void look().catch(() => undefined), sweepMs)
       timer.unref()
     },
-    enqueue: (drive) =>
-      put({ turn: 1, ...drive, base: `drive:${drive.session}:${drive.turn ?? 1}`, attempt: 0 }),
+    enqueue: async (drive) => {
+      checkedDrive(drive)
+      await put({ turn: 1, ...drive, base: `drive:${drive.session}:${drive.turn ?? 1}`, attempt: 0 })
+    },
     answer: (session, answers, { at, id = newId() } = {}) =>
       put({ session, answers, ...(at !== undefined && { at }), base: `answer:${session}:${id}`, attempt: 0 }),
     drain: () => {
@@ -189,7 +185,6 @@ function isWaiting({ state }: DriveRest): boolean {
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }
 
-/** A drive that was refused comes again soon, and ever later. */
-function pauseAfter(code: string, attempt: number): number {
-  return code === 'draining' ? 100 : Math.min(30_000, 500 * 2 ** Math.min(attempt, 10))
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms))
 }

@@ -18,6 +18,7 @@ export interface DbosLike {
     workflowName: string
     status: 'PENDING'
     limit: number
+    offset: number
     loadInput: true
   }): Promise<readonly DbosWorkflow[]>
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
@@ -49,7 +50,7 @@ interface DbosEnqueueOptions {
   appVersion?: string
 }
 
-interface DbosWorkflow {
+export interface DbosWorkflow {
   readonly workflowID: string
   readonly executorId?: string
   readonly input?: unknown[]

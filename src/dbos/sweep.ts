@@ -1,7 +1,7 @@
 import type { Agents } from '../core/drive/define-agents.js'
 import { openSessions } from '../core/drive/stranded.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import type { DbosLike } from './sdk.js'
+import type { DbosLike, DbosWorkflow } from './sdk.js'
 
 export interface SweepOptions {
   workflowName: string
@@ -14,8 +14,7 @@ export interface SweepOptions {
 
 /** A process that has just taken a drive from the queue has not taken its session yet. */
 const graceMs = 3000
-/** At one look; the rest is found at the next. */
-const most = 200
+const pageSize = 200
 
 /**
  * Looks for what dead processes have left: sessions at work that nobody holds, by their leases; and drives that a process
@@ -37,14 +36,25 @@ export async function sweep(
     // Of the rest, other processes will take care.
     if (begun === null || agents.acceptorOf(begun)) await found(id, head)
   }
-  const pending = await DBOS.listWorkflows({ workflowName, status: 'PENDING', limit: most, loadInput: true })
-  for (const { workflowID, executorId, input, dequeuedAt, updatedAt } of pending) {
+  for (const { workflowID, executorId, input, dequeuedAt, updatedAt } of await taken(DBOS, workflowName)) {
     const { session } = (input?.[0] ?? {}) as { session?: unknown }
     const isYoung = now - (dequeuedAt ?? updatedAt ?? 0) < graceMs
     if (executorId === DBOS.executorID || isYoung || typeof session !== 'string') continue
-    // oxlint-disable-next-line no-await-in-loop -- few, and one look at a time
+    // oxlint-disable-next-line no-await-in-loop -- one look at a time
     const listed = await store.get(session)
     // oxlint-disable-next-line no-await-in-loop -- as above
     if (!listed?.holder) await DBOS.resumeWorkflow(workflowID, { queueName })
   }
+}
+
+/** All drives that a process has taken: however many are alive, a dead one is among them. */
+async function taken(DBOS: DbosLike, workflowName: string): Promise<DbosWorkflow[]> {
+  const found: DbosWorkflow[] = []
+  for (let page: readonly DbosWorkflow[] | undefined; page === undefined || page.length === pageSize; ) {
+    const asked = { limit: pageSize, offset: found.length, loadInput: true } as const
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    page = await DBOS.listWorkflows({ workflowName, status: 'PENDING', ...asked })
+    found.push(...page)
+  }
+  return found
 }

@@ -2,12 +2,19 @@ import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { systemClock } from '../core/base/clock.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { driver, type DriverOptions } from '../core/drive/driver.js'
+import type { DriveAnswer } from '../core/drive/answers.js'
 import type { DriveOptions } from '../core/drive/options.js'
 import type { DriveRest } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
 import { tell } from '../core/run/tell.js'
-import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
-import type { RestateContext, RestateLike } from './sdk.js'
+import {
+  checkedMessage,
+  readMessage,
+  type Receipt,
+  type SessionMessage,
+} from '../core/sessions/inbox/message.js'
+import type { PublicEvent } from '../../machines/agent/events.js'
+import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
 /**
  * How sessions are driven by Restate.
@@ -51,6 +58,8 @@ export interface RestateSessions {
 
 const longWaitMs = 10_000
 const mostBytes = 800
+const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
+const late: DriveAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
 /** Restate tries again until it is told not to: soon, and ever later. */
 const retrying = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
@@ -102,58 +111,66 @@ export function restateSessions(
     const step = (label: string, options: DriveOptions): Promise<DriveRest> =>
       context.run(label, () => driven(options), retrying)
     let rest = await step('drive', begin)
+    /** Of the rest with this head: waking up for nothing does not prolong it. */
+    let patience: { head: number; until: number } | undefined
     /* oxlint-disable no-await-in-loop -- one rest after the other */
     for (;;) {
       if (rest.waitUntil !== undefined) {
-        const left = await context.run('wait', () => Promise.resolve((rest.waitUntil ?? 0) - Date.now()))
-        await context.sleep(Math.max(0, left))
-      } else if (!isWaiting(rest)) return rest
-      else {
-        const { id, promise } = context.awakeable<null>()
-        context.set('waiting', id)
-        // Whoever told it something right before has seen nobody waiting.
-        const now = await step('look', { session })
-        if (now.head === rest.head) await answered(context, promise)
-        context.clear('waiting')
+        await context.sleep(await leftUntil(context, rest.waitUntil))
+        rest = await step('drive', { session })
+        continue
       }
-      rest = await step('drive', { session })
+      if (!isWaiting(rest)) return rest
+      const { head } = rest
+      if (patienceMs !== undefined && patience?.head !== head)
+        patience = {
+          head,
+          until: await context.run('patience', () => Promise.resolve(Date.now() + patienceMs)),
+        }
+      const { id, promise } = context.awakeable<null>()
+      context.set('waiting', id)
+      // Whoever told it something right before has seen nobody waiting.
+      rest = await step('look', { session })
+      if (rest.head === head) {
+        const isAnswered = await settledBy(promise, patience && (await leftUntil(context, patience.until)))
+        // What was said in the very moment comes first: then the session goes on.
+        rest = await step('drive', isAnswered ? { session } : { session, answers: [late], at: head })
+      }
+      context.clear('waiting')
     }
     /* oxlint-enable no-await-in-loop */
   }
 
-  const answered = async (
-    context: RestateContext,
-    promise: ReturnType<typeof context.awakeable<null>>['promise'],
-  ): Promise<void> => {
-    if (patienceMs === undefined) {
-      await promise
-      return
-    }
+  /** Steps of a `tell` that was killed before Restate knew of it are made again: what is there by then is not left twice. */
+  const told = async (session: string, message: SessionMessage, before: number): Promise<Receipt> => {
     try {
-      await promise.orTimeout(patienceMs)
-    } catch (error) {
-      if ((error as { name?: unknown }).name !== 'TimeoutError') throw error
-      await context.run(
-        'late',
-        () => told(context.key, { type: 'cancel', why: 'Nobody answered in time.' }),
-        retrying,
-      )
-    }
-  }
-
-  const told = async (session: string, message: SessionMessage): Promise<Receipt> => {
-    try {
+      checkedMessage(message)
+      const left = (await parts.store.inbox?.read(session)) ?? []
+      const own = left.find((one) => one.message > before && isLeftBy(message, readMessage(one.text)))
+      if (own) return { message: own.message, status: 'waiting' }
       return await tell(parts, session, message)
     } catch (error) {
       throw terminal(error)
     }
   }
 
+  const lastMessage = async (session: string): Promise<number> => {
+    try {
+      return (await parts.store.inbox?.read(session))?.at(-1)?.message ?? 0
+    } catch (error) {
+      throw terminal(error)
+    }
+  }
+
   const tellHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
-    const receipt = await context.run('tell', () => told(context.key, message), retrying)
-    const waiting = await context.get<string>('waiting')
-    if (waiting !== null) context.resolveAwakeable(waiting, null)
-    return receipt
+    const before = await context.run('inbox', () => lastMessage(context.key), retrying)
+    try {
+      return await context.run('tell', () => told(context.key, message, before), retrying)
+    } finally {
+      // Also where it was refused: a cancel may have been carried out by a process that is gone.
+      const waiting = await context.get<string>('waiting')
+      if (waiting !== null) context.resolveAwakeable(waiting, null)
+    }
   }
 
   return {
@@ -175,15 +192,48 @@ export function restateSessions(
   }
 }
 
-function checked(given: RestateTurn | undefined, { TerminalError }: RestateLike): RestateTurn {
+function checked(given: unknown, { TerminalError }: RestateLike): RestateTurn {
   const turn = given ?? {}
+  const isObject = typeof turn === 'object' && !Array.isArray(turn)
+  const strange = isObject ? Object.keys(turn).find((key) => !turnKeys.has(key)) : undefined
+  if (!isObject || strange !== undefined) {
+    const what = strange === undefined ? 'no object' : `'${strange}' in it`
+    throw new TerminalError(`invalid_option: a turn is { input, turn, agent }, and this has ${what}.`, {
+      errorCode: 422,
+    })
+  }
   const size = new TextEncoder().encode(JSON.stringify(turn)).length
-  if (typeof turn === 'object' && size <= mostBytes) return turn
+  if (size <= mostBytes) return turn
   throw new TerminalError(
-    `payload_too_large: a turn is an object of at most ${mostBytes} bytes, because Restate keeps it (${size} here). Pass an ` +
-      'id, and look up what is behind it in a tool.',
+    `payload_too_large: a turn has at most ${mostBytes} bytes, because Restate keeps it (${size} here). Pass an id, and ` +
+      'look up what is behind it in a tool.',
     { errorCode: 413 },
   )
+}
+
+/** By Restate's own clock, as it was when it was first asked. */
+function leftUntil(context: RestateContext, at: number): Promise<number> {
+  return context.run('left', () => Promise.resolve(Math.max(0, at - Date.now())))
+}
+
+/** Whether this settles in so many milliseconds; without them, whenever it does. */
+async function settledBy(promise: Durable<unknown>, ms: number | undefined): Promise<boolean> {
+  try {
+    await (ms === undefined ? promise : promise.orTimeout(ms))
+    return true
+  } catch (error) {
+    if ((error as { name?: unknown }).name !== 'TimeoutError') throw error
+    return false
+  }
+}
+
+/** Whether this is what the inbox keeps of a message. To cancel twice is to cancel. */
+function isLeftBy(message: SessionMessage, event: PublicEvent | null): boolean {
+  if (event === null || message.type === 'cancel') return false
+  const type = message.type === 'toolOutput' ? 'TOOL_OUTPUT' : message.type.toUpperCase()
+  const { callId, text } = message as { callId?: string; text?: string }
+  const { callId: ofCall, text: words } = event as { callId?: string; text?: string }
+  return event.type === type && ofCall === callId && words === text
 }
 
 function isWaiting({ state }: DriveRest): boolean {

@@ -16,7 +16,7 @@ export interface RestateLike {
 }
 
 /** A promise of Restate's own. */
-interface Durable<Value> extends Promise<Value> {
+export interface Durable<Value> extends Promise<Value> {
   orTimeout(ms: number): Durable<Value>
 }
 

@@ -1,25 +1,41 @@
-// One address for several processes, as any deployment has it: each request goes to one of those that answer.
+// One address for several processes, as any deployment has it: each request goes to the one of those that are there which
+// has the fewest.
 import { connect, createServer } from 'node:http2'
 
 export async function openBalancer(ports) {
-  const sessions = new Map()
-  const sessionOf = (port) => {
-    const known = sessions.get(port)
-    if (known && !known.closed && !known.destroyed) return known
+  const ups = new Map()
+  const open = new Map(ports.map((port) => [port, 0]))
+  let isOver = false
+  /** Looked for again and again while it is away. */
+  const reach = (port) => {
+    if (isOver) return
     const session = connect(`http://127.0.0.1:${port}`)
-    session.on('error', () => sessions.delete(port))
-    session.on('close', () => sessions.delete(port))
-    sessions.set(port, session)
-    return session
+    session.on('error', () => undefined)
+    session.once('connect', () => ups.set(port, session))
+    session.once('goaway', () => ups.delete(port))
+    session.once('close', () => {
+      ups.delete(port)
+      setTimeout(() => reach(port), 50).unref()
+    })
   }
-  let next = 0
+  for (const port of ports) reach(port)
+  let turn = 0
+  const least = () => {
+    const at = (turn += 1)
+    const order = ports.map((_, i) => ports[(i + at) % ports.length]).filter((port) => ups.has(port))
+    return order.reduce((best, port) => (open.get(port) < open.get(best) ? port : best), order[0])
+  }
   const server = createServer()
   server.on('sessionError', () => undefined)
   server.on('stream', (stream, headers) => {
-    const port = ports[(next += 1) % ports.length]
+    stream.on('error', () => undefined)
     const fail = () => stream.destroyed || stream.close(2)
+    const port = least()
+    if (port === undefined) return fail()
     try {
-      const forwarded = sessionOf(port).request(headers)
+      const forwarded = ups.get(port).request(headers)
+      open.set(port, open.get(port) + 1)
+      forwarded.once('close', () => open.set(port, open.get(port) - 1))
       forwarded.on('response', (answer) => stream.destroyed || stream.respond(answer))
       forwarded.on('error', fail)
       forwarded.on('close', () => stream.writableEnded || fail())
@@ -36,7 +52,8 @@ export async function openBalancer(ports) {
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     close: () => {
-      for (const session of sessions.values()) session.destroy()
+      isOver = true
+      for (const session of ups.values()) session.destroy()
       server.close()
     },
   }

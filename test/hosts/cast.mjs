@@ -1,6 +1,7 @@
-// What the sessions of the kill test do: the same for every host, and a function of what is in their history alone.
+// What the sessions of the host tests do: the same for every host, and a function of what is in their history alone.
 import { createAgent, defineAgents, defineTool, openaiChat } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
+import { pointOf } from './points.mjs'
 
 /** Payments of each session, one a step: none may come twice. */
 export const payments = 3
@@ -13,28 +14,43 @@ export function turn({ body }) {
   const results = body.messages.filter(({ role }) => role === 'tool').length
   const session = body.messages.findLast(({ role }) => role === 'user')?.content ?? ''
   if (session.startsWith('hang')) return { text: 'Never.', hang: true }
+  const point = pointOf(session)
+  // Long enough to be killed in, and to be left in.
+  const delayMs = point === 'asked' ? 300 : /^(leaving|left)$/.test(point) && results === 0 ? 1500 : undefined
   if (results >= payments) return { text: 'All is paid.' }
   const name = results === 1 && asks(session) ? 'sign' : 'pay'
-  return { toolCalls: [{ id: `call-${results}`, name, arguments: { session, n: results } }] }
+  return { toolCalls: [{ id: `call-${results}`, name, arguments: { session, n: results } }], delayMs }
 }
 
 /** A payment: told when it begins, and once it has had its effect; the connection tells when the process is gone. */
-async function pay({ session, n }, ledger) {
-  const response = await fetch(`${ledger}/pay/${session}/${n}/${process.pid}`, { method: 'POST' })
-  return response.text()
+async function pay({ session, n }, ledger, onBegun) {
+  const paying = fetch(`${ledger}/pay/${session}/${n}/${process.pid}`, { method: 'POST' })
+  onBegun?.(session)
+  return (await paying).text()
 }
 
-export function agentsOf({ postgres, model: baseURL, ledger, version = '2', accepts = ['2'] }) {
-  const store = postgresStore({ connectionString: postgres })
+/** `strikes`: of points.mjs, in a process that is to be killed at a point. */
+export function agentsOf({ postgres, model: baseURL, ledger, version = '2', accepts = ['2'], strikes }) {
+  const kept = postgresStore({ connectionString: postgres })
+  const store = strikes ? strikes.store(kept) : kept
   const schema = {
     type: 'object',
     properties: { session: { type: 'string' }, n: { type: 'number' } },
     required: ['session', 'n'],
   }
+  // The ledger has heard of it by then, and has not answered.
+  const onBegun = strikes && ((session) => setTimeout(() => strikes.at(session, 'effect'), 50))
   const tool = (name, more = {}) =>
-    defineTool({ name, description: 'Pays.', input: schema, execute: (input) => pay(input, ledger), ...more })
+    defineTool({
+      name,
+      description: 'Pays.',
+      input: schema,
+      execute: (input) => pay(input, ledger, onBegun),
+      ...more,
+    })
+  const model = openaiChat({ model: 'rehearsed', baseURL, apiKey: 'none' })
   const agent = createAgent({
-    model: openaiChat({ model: 'rehearsed', baseURL, apiKey: 'none' }),
+    model: strikes ? strikes.model(model) : model,
     store,
     tools: [tool('pay'), tool('sign', { needsApproval: true })],
     guardrails: { maxRepeatedToolSteps: 100 },

@@ -20,10 +20,16 @@ export async function dbosEngine({ postgres, agents, server }) {
     begin: (session) => sessions.enqueue({ session, input: session, agent: 'payer' }),
     answer: (session, { callId, fingerprint }, at) =>
       sessions.answer(session, [{ type: 'approve', callId, fingerprint }], { at, id: `${at}` }),
+    /** The drives that are not done. */
+    open: async () => {
+      const status = ['PENDING', 'ENQUEUED', 'DELAYED']
+      const open = await DBOS.listWorkflows({ status, loadInput: true })
+      return open.map(({ workflowID }) => workflowID)
+    },
     restart: async () => {
       await server.kill()
       await server.start()
     },
-    close: () => DBOS.shutdown(),
+    close: () => DBOS.shutdown({ deregister: true }),
   }
 }

@@ -2,10 +2,11 @@
 import { DBOS } from '@dbos-inc/dbos-sdk'
 import { dbosSessions } from '../../dist/src/dbos/index.js'
 import { agentsOf } from './cast.mjs'
+import { strikesOf } from './points.mjs'
 
 const settings = JSON.parse(process.argv[2])
-const { postgres, id, drainMs } = settings
-const { agents } = agentsOf(settings)
+const { postgres, id, drainMs, marks, patienceMs, concurrency = 25 } = settings
+const { agents } = agentsOf({ ...settings, strikes: marks && strikesOf(settings) })
 DBOS.setConfig({
   name: 'hosts',
   systemDatabaseUrl: postgres,
@@ -14,8 +15,9 @@ DBOS.setConfig({
   logLevel: 'error',
 })
 const sessions = dbosSessions(DBOS, agents, {
-  queue: { workerConcurrency: 25, minPollingIntervalMs: 200 },
+  queue: { workerConcurrency: concurrency, minPollingIntervalMs: 200 },
   drainMs,
+  patienceMs,
   sweepMs: 2000,
   appVersion: 'hosts',
 })

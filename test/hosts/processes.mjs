@@ -10,6 +10,8 @@ export class Processes {
   #started = 0
   #isOver = false
   counts = { kills: 0, terms: 0 }
+  /** What processes tell of themselves. */
+  onMessage = () => undefined
 
   constructor(file, execPath, settings) {
     this.#file = file
@@ -24,6 +26,7 @@ export class Processes {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
     this.#children.set(slot, child)
+    child.on('message', (message) => message !== 'ready' && this.onMessage(message))
     child.once('exit', () => {
       if (this.#isOver || this.#children.get(slot) !== child) return
       this.#children.delete(slot)
@@ -40,6 +43,13 @@ export class Processes {
 
   kill() {
     if (this.#one()?.kill('SIGKILL')) this.counts.kills += 1
+  }
+
+  /** All at once; settles when they are gone. */
+  async killAll() {
+    const up = [...this.#children.values()]
+    for (const child of up) if (child.kill('SIGKILL')) this.counts.kills += 1
+    await Promise.all(up.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
   }
 
   /** As a supervisor does it: with some time to end in, and then the other way. */

@@ -69,6 +69,12 @@ async function post(url, body, headers = {}) {
   return response.json()
 }
 
+/** What the server says of its invocations. */
+async function ask(admin, query) {
+  const { rows } = await post(`${admin}/query`, { query }, { accept: 'application/json' })
+  return rows
+}
+
 export async function restateEngine({ processes = 3 } = {}) {
   const server = await openServer()
   const ports = []
@@ -90,6 +96,19 @@ export async function restateEngine({ processes = 3 } = {}) {
       ),
     answer: (session, { callId, fingerprint }) =>
       post(`${server.ingress}/session/${session}/tell`, { type: 'approve', callId, fingerprint }),
+    /** The invocations that are not done. */
+    open: async () => {
+      const rows = await ask(
+        server.admin,
+        "SELECT id, target FROM sys_invocation WHERE status != 'completed'",
+      )
+      return rows.map(({ target }) => target)
+    },
+    /** Once the session is waited for. */
+    waits: async (session) => {
+      const query = `SELECT key FROM state WHERE service_key = '${session}' AND key = 'waiting'`
+      while ((await ask(server.admin, query)).length === 0) await sleep(50)
+    },
     restart: server.restart,
     close: async () => {
       balancer.close()

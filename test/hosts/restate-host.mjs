@@ -2,11 +2,13 @@
 import * as restate from '@restatedev/restate-sdk'
 import { restateSessions } from '../../dist/src/restate/index.js'
 import { agentsOf } from './cast.mjs'
+import { strikesOf } from './points.mjs'
 
 const settings = JSON.parse(process.argv[2])
-const { agents } = agentsOf(settings)
-const { object, drain } = restateSessions(restate, agents, { drainMs: settings.drainMs })
-await restate.serve({ services: [object], port: settings.ports[settings.slot], logger: () => undefined })
+const { drainMs, patienceMs, marks, ports, slot } = settings
+const { agents } = agentsOf({ ...settings, strikes: marks && strikesOf(settings) })
+const { object, drain } = restateSessions(restate, agents, { drainMs, patienceMs })
+await restate.serve({ services: [object], port: ports[slot], logger: () => undefined })
 process.once('SIGTERM', () => {
   process.once('SIGTERM', () => process.exit(143))
   void drain().then(() => process.exit(0))

@@ -126,8 +126,7 @@ class Driving {
   }
 
   async toRest(): Promise<DriveRest> {
-    const { log, standing } = this.#taken
-    const { at, answers = [] } = this.#options
+    const { log } = this.#taken
     let begun: Run | null = null
     try {
       if (this.#isToBegin()) begun = await this.#begin()
@@ -139,13 +138,12 @@ class Driving {
     }
     // From here on the run itself lets go of the session.
     if (begun) return this.#follow(begun)
-    const isOld = at !== undefined && at !== standing.head
     const run = await reviveIn(this.#stored, this.#taken, this.#options.session, {
       context: this.#options.context,
       signal: undefined,
       inspect: undefined,
     })
-    return this.#follow(run, isOld ? [] : answers)
+    return this.#follow(run, this.#options.answers)
   }
 
   /** The rest of a run that cannot go on, or not now; null for one that goes on here. */
@@ -216,7 +214,7 @@ class Driving {
     left.catch(() => undefined)
     try {
       let outcome: RunResult | 'left' = await Promise.race([run.result, left])
-      if (outcome !== 'left' && outcome.resumable && answers.length > 0) {
+      if (outcome !== 'left' && outcome.resumable && answers.length > 0 && this.#isMeant()) {
         say(run, answers)
         outcome = await Promise.race([run.result, left])
       }
@@ -226,6 +224,12 @@ class Driving {
     } finally {
       for (const stop of stops) stop()
     }
+  }
+
+  /** Whether this is the rest that the answers are for: what was left in the inbox has been heard by now. */
+  #isMeant(): boolean {
+    const { at } = this.#options
+    return at === undefined || at === this.#taken.log.head
   }
 
   get #around(): { turn: number; head: number } {

@@ -1,11 +1,16 @@
+import { jest } from '@jest/globals'
 import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
 import { type DbosLike, dbosSessions } from '../../../src/dbos/index.js'
-import { type RestateLike, restateSessions } from '../../../src/restate/index.js'
+import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
 import type { RestateContext } from '../../../src/restate/sdk.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 
 // The real servers are in test/hosts: here is what they are asked.
+
+afterEach(() => {
+  jest.useRealTimers()
+})
 
 interface Row {
   workflowID: string
@@ -13,12 +18,19 @@ interface Row {
   queued: { session: string; answers?: { type: string }[] }
 }
 
+interface Taken {
+  workflowID: string
+  executorId: string
+  input: unknown[]
+  dequeuedAt: number
+}
+
 /** A queue that does what the test says. */
 class Queue {
   readonly executorID = 'me'
   workflowID: string | undefined
   readonly rows: Row[] = []
-  pending: { workflowID: string; executorId: string; input: unknown[]; dequeuedAt: number }[] = []
+  pending: Taken[] = []
   readonly resumed: string[] = []
   #work: ((queued: never) => Promise<unknown>) | undefined
 
@@ -29,7 +41,8 @@ class Queue {
 
   registerQueue = () => Promise.resolve({})
   runStep = <Result>(step: () => Promise<Result>) => step()
-  listWorkflows = () => Promise.resolve(this.pending)
+  listWorkflows = ({ limit, offset }: { limit: number; offset: number }) =>
+    Promise.resolve(this.pending.slice(offset, offset + limit))
   resumeWorkflow = (id: string) => Promise.resolve(this.resumed.push(id))
 
   enqueueWorkflowWithOptions = (options: Omit<Row, 'queued'>, queued: Row['queued']) => {
@@ -39,7 +52,11 @@ class Queue {
   }
 
   run(index: number) {
-    return this.#work?.(this.rows[index]?.queued as never)
+    return this.drive(this.rows[index]?.queued)
+  }
+
+  async drive(queued: unknown) {
+    return this.#work?.(queued as never)
   }
 }
 
@@ -80,7 +97,7 @@ describe('DBOS', () => {
     const first = queue.run(0)
     const attempt = await asked(model)
     // Another process has it.
-    expect(await queue.run(0)).toEqual({ later: 500 })
+    expect(await queue.run(0)).toEqual({ later: 500, refused: 1 })
     expect(queue.rows[1]).toMatchObject({ workflowID: 'drive:s:1.1', delaySeconds: 0.5 })
     attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
     expect(await first).toMatchObject({ state: 'WAITING_FOR_INPUT', pendingCount: 1 })
@@ -118,7 +135,13 @@ describe('DBOS', () => {
       input: [{ session }],
       dequeuedAt: 0,
     })
-    queue.pending = [dead('lost', 'new'), dead('mine', 'new', 'me'), dead('held', 'held')]
+    queue.pending = [
+      // However many are alive.
+      ...Array.from({ length: 450 }, (_, i) => dead(`alive ${i}`, 'held')),
+      dead('lost', 'new'),
+      dead('mine', 'new', 'me'),
+      dead('held', 'held'),
+    ]
     const lease = store.acquire('held', { holder: 'somebody', ttlMs: 60_000 })
     store.append(lease, store.read('orphan').slice(0, 2))
     const { sweep } = await import('../../../src/dbos/sweep.js')
@@ -134,13 +157,91 @@ describe('DBOS', () => {
   })
 })
 
+describe('the queue of DBOS', () => {
+  test('drives what has to wait once, when the wait is over, however many have come to it', async () => {
+    const { agents, model, store } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    await own.enqueue({ session: 's', input: 'Pay.' })
+    const first = queue.run(0)
+    const refusal = { kind: 'rate_limit', code: 'http_429', status: 429, retryAfterMs: 50_000 } as const
+    ;(await asked(model))?.fail(refusal)
+    expect(await first).toMatchObject({ state: 'RUNNING', stopped: true })
+    expect(queue.rows).toHaveLength(2)
+    const [, waiting] = queue.rows
+    expect(waiting?.delaySeconds).toBeGreaterThan(40)
+    // What looks for sessions that nobody has finds it, again and again.
+    await queue.drive({ session: 's', base: 'found:1', attempt: 0 })
+    await queue.drive({ session: 's', base: 'found:2', attempt: 0 })
+    expect(queue.rows).toHaveLength(2)
+    // Too early, by another clock.
+    await queue.run(1)
+    expect(queue.rows).toHaveLength(3)
+    // It has begun: should it be deleted meanwhile, it does not begin anew.
+    store.delete('s')
+    await expect(queue.run(2)).rejects.toMatchObject({ code: 'not_begun' })
+    expect(model.attempts).toHaveLength(1)
+  })
+
+  test('what is no drive is refused before it is there, and where somebody else has put it there', async () => {
+    const { agents } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    for (const [given, expected] of [
+      [undefined, { code: 'invalid_option', subject: 'session' }],
+      [{ session: '-' }, { code: 'invalid_session' }],
+      [
+        { session: 's', input: 5 },
+        { code: 'invalid_option', subject: 'input' },
+      ],
+      [
+        { session: 's', turn: 0 },
+        { code: 'invalid_option', subject: 'turn' },
+      ],
+      [
+        { session: 's', agent: 7 },
+        { code: 'invalid_option', subject: 'agent' },
+      ],
+      [
+        { session: 's', priority: -1 },
+        { code: 'invalid_option', subject: 'priority' },
+      ],
+    ] as const) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await expect(own.enqueue(given as never)).rejects.toMatchObject({ ...expected, retryable: false })
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await expect(queue.drive(given)).rejects.toMatchObject(expected)
+    }
+    await expect(own.answer('s', 'yes' as never)).rejects.toMatchObject({ subject: 'answers' })
+    expect(queue.rows).toEqual([])
+  })
+
+  test('a process that ends passes on what it takes, and nobody waits longer for that', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] })
+    const { agents } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    await own.enqueue({ session: 's', input: 'Pay.' })
+    await own.drain()
+    for (let i = 0; i < 8; i += 1) {
+      const passed = queue.run(i)
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await jest.advanceTimersByTimeAsync(1000)
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      expect(await passed).toEqual({ later: 0, refused: 0 })
+    }
+    expect(queue.rows.at(-1)).toMatchObject({ workflowID: 'drive:s:1.8', queued: { input: 'Pay.' } })
+  })
+})
+
 /** The handlers of the object, and contexts for them whose steps run at once. */
-function restated(agents: ReturnType<typeof defineAgents>) {
+function restated(agents: ReturnType<typeof defineAgents>, options: RestateSessionsOptions = {}) {
   type Handler = (context: RestateContext, given?: object) => Promise<unknown>
   const handlers: Record<string, Handler> = {}
   const state = new Map<string, unknown>()
   const waits: number[] = []
-  let answer: ((value: unknown) => void) | undefined
+  const patience: number[] = []
+  let settle: { answer: (value: unknown) => void; late: () => void } | undefined
   const restate = {
     TerminalError: class extends Error {},
     handlers: {
@@ -149,19 +250,40 @@ function restated(agents: ReturnType<typeof defineAgents>) {
     object: (definition: { handlers: Record<string, Handler> }) =>
       Object.assign(handlers, definition.handlers),
   }
-  restateSessions(restate as unknown as RestateLike, agents)
+  restateSessions(restate as unknown as RestateLike, agents, options)
+  const awakeable = () => {
+    const promise = new Promise((resolve, reject) => {
+      const late = () => reject(Object.assign(new Error('late'), { name: 'TimeoutError' }))
+      settle = { answer: resolve, late }
+    })
+    const orTimeout = (ms: number) => {
+      patience.push(ms)
+      return promise
+    }
+    return { id: 'awake', promise: Object.assign(promise, { orTimeout }) }
+  }
   const context = (key: string) =>
     ({
       key,
       run: (_: string, step: () => Promise<unknown>) => step(),
       sleep: (ms: number) => Promise.resolve(void waits.push(ms)),
-      awakeable: () => ({ id: 'awake', promise: new Promise((resolve) => (answer = resolve)) }),
-      resolveAwakeable: () => answer?.(null),
+      awakeable,
+      resolveAwakeable: () => settle?.answer(null),
       get: (name: string) => Promise.resolve(state.get(name) ?? null),
       set: (name: string, value: unknown) => state.set(name, value),
       clear: (name: string) => state.delete(name),
     }) as unknown as RestateContext
-  return { run: handlers['run'] as Handler, tell: handlers['tell'] as Handler, context, state, waits }
+  const [run, tell] = [handlers['run'] as Handler, handlers['tell'] as Handler]
+  return {
+    run,
+    tell,
+    context,
+    state,
+    waits,
+    patience,
+    late: () => settle?.late(),
+    wake: () => settle?.answer(null),
+  }
 }
 
 describe('Restate', () => {
@@ -184,5 +306,85 @@ describe('Restate', () => {
     expect(await tell(context('t'), { type: 'cancel' })).toMatchObject({ status: 'sent' })
     expect(await hanging).toMatchObject({ state: 'CANCELLED' })
     await expect(run(context('-'), { input: 'Pay.' })).rejects.toThrow('invalid_session')
+  })
+
+  test('a turn that is none is refused for good', async () => {
+    const { run, context } = restated(program().agents)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (const [turn, words] of [
+      ['Pay.', 'no object'],
+      [[], 'no object'],
+      [{ inputs: 'Pay.' }, "'inputs' in it"],
+      [{ input: 5 }, 'invalid_input'],
+      [{ input: 'Pay.', turn: 0 }, 'invalid_option'],
+      [{ input: 'Pay.', agent: 'nobody' }, 'unknown_agent'],
+      [undefined, 'not_begun'],
+    ] as const)
+      await expect(run(context('s'), turn as never)).rejects.toThrow(words)
+  })
+})
+
+describe('a person whom Restate waits for', () => {
+  async function waiting(options: RestateSessionsOptions) {
+    const given = program()
+    const host = restated(given.agents, options)
+    const running = host.run(host.context('s'), { input: 'Pay.' })
+    ;(await asked(given.model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    const until = async (holds: () => boolean) => {
+      // oxlint-disable-next-line no-await-in-loop -- until it waits
+      for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
+    }
+    await until(() => host.patience.length === 1)
+    return { ...given, ...host, running, until }
+  }
+
+  test('is waited for so long, and not longer because somebody else has said something', async () => {
+    const { patience, wake, until, late, running, tell, context } = await waiting({ patienceMs: 60_000 })
+    wake()
+    await until(() => patience.length === 2)
+    expect(patience[0]).toBeLessThanOrEqual(60_000)
+    expect(patience[1]).toBeLessThanOrEqual(patience[0] ?? 0)
+    late()
+    expect(await running).toMatchObject({ state: 'CANCELLED' })
+    await expect(tell(context('s'), { type: 'approve', callId: 'a' })).rejects.toThrow('CANCELLED')
+  })
+
+  test('who answers in the very moment in which patience ends is heard, and what is asked next is waited for', async () => {
+    const { agent, model, late, running, patience, until, tell, context } = await waiting({
+      patienceMs: 60_000,
+    })
+    // Its message is there, and nobody has woken up for it yet.
+    await agent.tell('s', { type: 'approve', callId: 'a' })
+    late()
+    const again = [call('b', 'pay', { again: true })]
+    ;(await asked(model))?.answer({ toolCalls: again, finishReason: 'tool_calls' })
+    await until(() => patience.length === 2)
+    await tell(context('s'), { type: 'approve', callId: 'b' })
+    ;(await asked(model))?.answer({ text: 'Paid.' })
+    expect(await running).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
+  })
+
+  test.each([
+    [{ type: 'approve', callId: 'a' }, 'COMPLETED'],
+    [{ type: 'reject', callId: 'a' }, 'COMPLETED'],
+    [{ type: 'steer', text: 'Hurry.' }, 'COMPLETED'],
+    [{ type: 'cancel' }, 'CANCELLED'],
+  ])('what is told by a process that dies before Restate knows counts once: %j', async (message, end) => {
+    const { model, running, tell, context } = await waiting({ patienceMs: 60_000 })
+    // The step is made again, because nobody knows that it was made.
+    const dying = {
+      ...context('s'),
+      run: async (name: string, step: () => Promise<unknown>) => {
+        if (name === 'tell') await step()
+        return step()
+      },
+    } as unknown as RestateContext
+    const told = tell(dying, message)
+    if (message.type === 'cancel') await expect(told).rejects.toThrow('CANCELLED')
+    else expect(await told).toMatchObject({ message: 1 })
+    if (message.type === 'steer')
+      expect(await tell(context('s'), { type: 'approve', callId: 'a' })).toMatchObject({ message: 2 })
+    if (end === 'COMPLETED') (await asked(model))?.answer({ text: 'Done.' })
+    expect(await running).toMatchObject({ state: end })
   })
 })

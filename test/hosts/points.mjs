@@ -1,0 +1,100 @@
+// Where a host process kills itself: a session's id names the point, and the first process that comes to it is gone.
+import { writeFileSync } from 'node:fs'
+
+/** The point that a session's id names: `dbos-aim-effect-5` is killed where its first payment has begun. */
+export const pointOf = (session) => /-aim-(\w+)-\d+$/.exec(session)?.[1]
+
+/** What no other process has done for this session. */
+function isFirst(folder, name) {
+  try {
+    writeFileSync(`${folder}/${name}`, `${Date.now()}`, { flag: 'wx' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+export function strikesOf({ marks, host }) {
+  // What is given back from then on is given back because of it.
+  let isEnding = false
+  process.once('SIGTERM', () => (isEnding = true))
+  const at = (session, ...points) => {
+    const point = pointOf(session)
+    if (point === undefined || !points.includes(point) || !isFirst(marks, session)) return
+    process.kill(process.pid, 'SIGKILL')
+  }
+  return {
+    at,
+    /** The points of a store: around what takes a session, writes to it, and gives it back. */
+    store: (store) => aimedStore(store, { at, host, isEnding: () => isEnding }),
+    /** A request that is under way; or, for a session that is left, SIGTERM at that moment. */
+    model: (model) => ({
+      ...model,
+      request: (request, options) => {
+        const session = request.messages.findLast(({ role }) => role === 'user')?.content
+        const answer = model.request(request, options)
+        if (pointOf(session) === 'asked') setTimeout(() => at(session, 'asked'), 50)
+        if (['leaving', 'left'].includes(pointOf(session)) && isFirst(marks, `${session}.term`))
+          setTimeout(() => process.kill(process.pid, 'SIGTERM'), 50)
+        return answer
+      },
+    }),
+  }
+}
+
+const typeOf = ({ type, data }) => (type === 'event' ? JSON.parse(data).event.type : type)
+
+/** Before records of this type are written, and after. */
+const around = {
+  start: ['starting', 'started'],
+  'xstate.done.actor.model': ['answering', 'answered'],
+  TOOL_RESULT: ['paid', 'kept'],
+  APPROVE: ['approving', 'approved'],
+}
+
+function aimedStore(store, { at, host, isEnding }) {
+  const states = new Map()
+  const isWoken = async (id) => {
+    if (pointOf(id) !== 'woken' && pointOf(id) !== 'waking') return false
+    const state = (await store.get(id))?.summary?.state
+    // By Restate, a session is looked at once more before it is waited for; its answers come by the inbox.
+    return state === 'WAITING_FOR_INPUT' && (host === 'dbos' || (await store.inbox.read(id)).length > 0)
+  }
+  const releasing = { WAITING_FOR_INPUT: ['resting', 'rested'], COMPLETED: ['ending', 'ended'] }
+  return {
+    ...store,
+    acquire: async (id, options) => {
+      at(id, 'called')
+      const woken = await isWoken(id)
+      if (woken) at(id, 'woken')
+      const lease = await store.acquire(id, options)
+      process.send?.({ acquired: id, at: Date.now() })
+      at(id, 'taken')
+      if (woken) at(id, 'waking')
+      return lease
+    },
+    append: async (lease, records, summary) => {
+      const [before, after] = [0, 1].map((i) => records.map((record) => around[typeOf(record)]?.[i]))
+      at(lease.sessionId, ...before)
+      const told = await store.append(lease, records, summary)
+      if (summary) states.set(lease.sessionId, summary.state)
+      at(lease.sessionId, ...after)
+      return told
+    },
+    release: async (lease) => {
+      const [before, after] = releasing[states.get(lease.sessionId)] ?? []
+      at(lease.sessionId, before, isEnding() && 'leaving')
+      const told = await store.release(lease)
+      at(lease.sessionId, after, isEnding() && 'left')
+      return told
+    },
+    inbox: {
+      ...store.inbox,
+      put: async (id, text) => {
+        const put = await store.inbox.put(id, text)
+        at(id, 'told')
+        return put
+      },
+    },
+  }
+}

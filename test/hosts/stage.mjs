@@ -1,0 +1,95 @@
+// What every part of the host tests stands on: a database, a ledger, a rehearsed model, an engine with its processes.
+import pg from 'pg'
+import { startRehearsal } from '../../dist/src/rehearsal/index.js'
+import { agentsOf, asks, payments, turn } from './cast.mjs'
+import { openLedger } from './ledger.mjs'
+import { Processes } from './processes.mjs'
+
+const engines = {
+  dbos: async (given) => (await import('./dbos-engine.mjs')).dbosEngine(given),
+  restate: async (given) => (await import('./restate-engine.mjs')).restateEngine(given),
+}
+export const hostNames = Object.keys(engines)
+
+/** A state in which a process should have the session. */
+export const isAtWork = (state) => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+
+/** A database of its own in the server. */
+async function database(server, name) {
+  const client = new pg.Client({ connectionString: server.url })
+  await client.connect()
+  await client.query(`CREATE DATABASE ${name}`)
+  await client.end()
+  return server.url.replace(/[^/]*$/, name)
+}
+
+/** `part`: a word for it. `settings`: for each host process. */
+export async function openStage(
+  name,
+  server,
+  { part, settings = {}, takesMs, versions = {}, script = turn, ...more },
+) {
+  const postgres = await database(server, `${name}_${part}`)
+  const ledger = await openLedger({ takesMs })
+  const rehearsal = await startRehearsal({
+    scenario: { turns: [script], onExhausted: 'repeatLast' },
+    strict: true,
+  })
+  const cast = { postgres, model: rehearsal.url, ledger: ledger.url, host: name, ...versions }
+  const { store, agents, agent } = agentsOf(cast)
+  const engine = await engines[name]({ postgres, agents, server, ...more })
+  const given = { ...cast, ...engine.settings, drainMs: 500, ...settings }
+  const hosts = new Processes(engine.file, engine.execPath, given)
+  return {
+    name,
+    cast,
+    ledger,
+    store,
+    agents,
+    agent,
+    engine,
+    hosts,
+    start: async (slots) => {
+      await Promise.all(Array.from({ length: slots }, (_, slot) => hosts.start(slot)))
+      await engine.ready?.()
+    },
+    close: async () => {
+      await hosts.stop()
+      await engine.close()
+      await store.close()
+      await rehearsal.close()
+      ledger.close()
+    },
+  }
+}
+
+/** What the ledger holds against the processes. */
+export function wrongInLedger({ paid, overlaps }) {
+  const twice = [...paid].filter(([, times]) => times > 1)
+  return [
+    ...twice.map(([key, times]) => `${key} was paid ${times} times`),
+    ...overlaps.map((overlap) => `two processes in one session: ${overlap}`),
+  ]
+}
+
+/** What a session has come to, against what it had to do; and how many of its results say that they were interrupted. */
+export async function heldAgainst(id, { agent }, end = 'COMPLETED') {
+  const { run, messages } = await agent.replay(id).catch(() => ({ run: null, messages: [] }))
+  if (run?.state !== end)
+    return { interrupted: 0, wrong: [`${id} is ${run?.state ?? 'not there'} ${run?.error?.message ?? ''}`] }
+  const wrong = []
+  const results = messages.filter(({ role }) => role === 'tool')
+  const interrupted = results.filter(({ data }) => data?.status === 'interrupted')
+  const calls = messages.flatMap(({ tool_calls: made = [] }) => made)
+  const isPaired =
+    calls.length === results.length && calls.every(({ id: call }, i) => results[i].tool_call_id === call)
+  if (end === 'COMPLETED' && results.length !== payments) wrong.push(`${id} has ${results.length} results`)
+  if (!isPaired) wrong.push(`${id}: its calls and results are no pairs`)
+  const isSaid = ({ content, data }) =>
+    data?.status === 'interrupted' || /^paid |^Rejected|^Cancel/.test(content)
+  for (const result of results)
+    if (!isSaid(result)) wrong.push(`${id} says: ${JSON.stringify(result.content).slice(0, 100)}`)
+  const asked = calls.filter((call) => call.function.name === 'sign').length
+  if (asked !== (asks(id) ? 1 : 0)) wrong.push(`${id} was asked ${asked} times`)
+  return { interrupted: interrupted.length, wrong }
+}
