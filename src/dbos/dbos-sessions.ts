@@ -118,7 +118,7 @@ export function dbosSessions(
       await put({ ...queued, attempt: queued.attempt + 1, refused }, later)
     } else if (outcome.waitUntil !== undefined) {
       await put(afterWait(queued, outcome), Math.max(0, outcome.waitUntil - Date.now()))
-    } else if (outcome.stopped) await put({ ...begun(queued), attempt: queued.attempt + 1 })
+    } else if (outcome.stopped) await put({ ...begun(queued, outcome), attempt: queued.attempt + 1 })
     else if (patienceMs !== undefined && isWaiting(outcome)) {
       const { session, head } = outcome
       const answers: DriveAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]

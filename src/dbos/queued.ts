@@ -54,15 +54,22 @@ export function checkedDrive(given: unknown): void {
 }
 
 /** The drive after a wait: one, however many come to the session meanwhile. One that says something comes by itself. */
-export function afterWait(queued: Queued, { session, head, waitUntil }: DriveRest): Queued {
-  const base = queued.answers ? queued.base : `wait:${session}:${head}:${waitUntil}`
+export function afterWait(queued: Queued, rest: DriveRest): Queued {
+  const next = begun(queued, rest)
+  const base = next.answers ? queued.base : `wait:${rest.session}:${rest.head}:${rest.waitUntil}`
   const attempt = base === queued.base ? queued.attempt + 1 : 0
-  return { ...begun(queued), base, attempt }
+  return { ...next, base, attempt }
 }
 
-/** A drive of what has begun: should the session be gone by then, it does not begin anew. */
-export function begun({ input: _input, refused: _refused, ...queued }: Queued): Queued {
-  return queued
+/**
+ * A drive of what has begun: should the session be gone by then, it does not begin anew. What its run has heard is not said
+ * again.
+ */
+export function begun(
+  { input: _input, refused: _refused, answers, ...queued }: Queued,
+  { unsaid }: Pick<DriveRest, 'unsaid'>,
+): Queued {
+  return { ...queued, ...(unsaid && answers && { answers }) }
 }
 
 /** A drive that was refused comes again soon, and ever later. */

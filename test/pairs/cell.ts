@@ -25,6 +25,8 @@ export interface Cell {
   told: { at: Moment['at']; count: number; message: SessionMessage }[]
   isAnsweredElsewhere: boolean
   isForked: boolean
+  /** Who leads it: its handle, or `drive`; and after how many moments its process is about to end. */
+  driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
   hasHistory: boolean
 }
 
@@ -80,7 +82,21 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     ),
     isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
+    driven: drivenBy(both, seed),
     hasHistory: both.some(({ history }) => history === true),
+  }
+}
+
+/** By chance of its own, so that the same cell without `drive` is the same run. */
+function drivenBy(both: readonly Feature[], seed: number): Cell['driven'] {
+  const draw = chance(seed ^ 0x5eed)
+  if (both.some(({ fate }) => fate === 'is driven')) return { stops: [] }
+  if (!both.some(({ fate }) => fate === 'is driven, and stopped')) return null
+  return {
+    stops: Array.from({ length: 3 }, () => ({
+      at: draw() < 0.5 ? 'event' : 'still',
+      count: 1 + Math.floor(draw() * 12),
+    })),
   }
 }
 

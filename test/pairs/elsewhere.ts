@@ -36,12 +36,13 @@ export async function answerFrom(
   return statuses.some((status) => status === 'waiting' || status === 'applied')
 }
 
-interface Standing {
+export interface Standing {
   context: AgentContext
   value: unknown
 }
 
-function dueIn({ context, value }: Standing, manner: Manner, world: World): SessionMessage[] {
+/** What is said to a run at rest. */
+export function dueIn({ context, value }: Standing, manner: Manner, world: World): SessionMessage[] {
   if (context.state === 'PAUSED') return [{ type: 'resume' }]
   if (JSON.stringify(value).includes('message'))
     return [world.below(2) === 0 ? { type: 'reply', input: 'And?' } : { type: 'cancel' }]

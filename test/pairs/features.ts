@@ -21,7 +21,7 @@ export interface Feature {
   /** How people answer. */
   manner?: Manner
   /** What happens to the session besides. */
-  fate?: 'goes on elsewhere' | 'is forked'
+  fate?: 'goes on elsewhere' | 'is forked' | 'is driven' | 'is driven, and stopped'
   /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
   told?: keyof typeof tellings | 'answers'
   /** What the run begins with, instead of a text. */
@@ -219,6 +219,14 @@ export const features = {
   // An interactive run keeps its session while it waits.
   'going on elsewhere': { fate: 'goes on elsewhere', calls: ['pay'], never: ['the next message'] },
   'a fork': { fate: 'is forked' },
+  // `drive` takes no interactive runs.
+  driven: { fate: 'is driven', calls: ['pay'], never: ['the next message', 'going on elsewhere'] },
+  'driven and stopped': {
+    fate: 'is driven, and stopped',
+    calls: ['pay'],
+    tool: 'works later',
+    never: ['the next message', 'going on elsewhere', 'driven'],
+  },
 } satisfies Record<string, Feature>
 
 export type FeatureName = keyof typeof features

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { InspectionEvent } from 'xstate'
 import {
   type Agent,
   type AgentContext,
@@ -33,6 +34,7 @@ import { faults } from '../support/record-faults.js'
 import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
 import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
+import { Driving, inShort } from './driven.js'
 import { answerFrom, tellFrom } from './elsewhere.js'
 
 /** What became of a cell. */
@@ -43,6 +45,10 @@ export interface Outcome {
   ended: string
   /** What was told on the way. */
   events: readonly AgentEvent[]
+  /** The conversation, without times. */
+  said: unknown
+  /** How many drives ended before their rest. */
+  stopped: number
 }
 
 /** Rests after which somebody cancels the run. */
@@ -86,21 +92,35 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     },
   }
   const agent = agentOf(cell.plan, parts)
+  let driving: Driving | null = null
+  const inspect = (event: InspectionEvent): void => driving?.inspect(event)
+  const elsewhere = (): Agent =>
+    agentOf(cell.plan, cell.driven ? { ...parts, options: { ...parts.options, inspect } } : parts)
   const abort = new AbortController()
   let ended = 'refused'
+  let said: unknown
   try {
-    run = agent.run(cell.hasHistory ? history : 'Go on.', { session: 'chaos', signal: abort.signal })
-    const hands: Hands = { world, agent, run, abort }
-    const follow = (next: Run): void => void (run = hands.run = next)
-    const result = await lead(hands, cell, seen, broken, follow, () => agentOf(cell.plan, parts))
+    const input = cell.hasHistory ? history : 'Go on.'
+    const cancelled = (): void => void (seen.cancelled = seen.events.length)
+    driving = cell.driven && new Driving(cell, { world, input, process: elsewhere, broken, cancelled })
+    let result: RunResult
+    if (driving) result = await driving.toEnd()
+    else {
+      run = agent.run(input, { session: 'chaos', signal: abort.signal })
+      const hands: Hands = { world, agent, run, abort }
+      const follow = (next: Run): void => void (run = hands.run = next)
+      result = await lead(hands, cell, seen, broken, follow, elsewhere)
+      broken.push(...(await sameAsLog(agent, hands, world)))
+    }
+    said = inShort(result)
     ended = `${result.state} ${result.reason}`
-    // Of what happens as a session is taken up, who has the handle is told too late.
-    const isTold = cell.isAnsweredElsewhere || cell.told.length > 0
+    // Of what happens as a session is taken up, who has the handle is told too late; who drives has none.
+    const isTold = driving !== null || cell.isAnsweredElsewhere || cell.told.length > 0
     const events = isTold ? await timed(world, inLog(agent), true) : seen.events
+    if (driving) seen.events = events
     broken.push(...rulesOf(result, events, cell))
     broken.push(...unmeasured(recorded, result))
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
-    broken.push(...(await sameAsLog(agent, hands, world)))
     seen.cancelled = null
     if (isPlayedAgain()) {
       broken.push(...(await playsAgain(agent, cell.plan, world)))
@@ -116,7 +136,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     close()
   }
   broken.push(...provider.refused.map((why) => `refused by the provider: ${why}`))
-  return { broken: [...new Set(broken)], ended, events: seen.events }
+  return { broken: [...new Set(broken)], ended, events: seen.events, said, stopped: driving?.stopped ?? 0 }
 }
 
 interface Seen {

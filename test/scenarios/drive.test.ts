@@ -130,6 +130,75 @@ describe('drive', () => {
     expect((await agent.replay('long')).run?.output).toHaveLength(5000)
   })
 
+  test.each([
+    ['at once', () => memoryStore(), undefined],
+    ['later', () => distant(memoryStore()), undefined],
+    ['at once, and it is edited', () => memoryStore(), { text: 'June' }],
+    ['later, and it is edited', () => distant(memoryStore()), { text: 'June' }],
+  ])('an answer is never lost to a stop, with a store that answers %s', async (_, open, editedInput) => {
+    const paid: string[] = []
+    const options = { needsApproval: true, idempotent: true }
+    const pay = tool('pay', ({ text }) => void paid.push(String(text)), options)
+    const store = open()
+    const play = await stage(
+      [{ toolCalls: [{ id: 'a', name: 'pay', arguments: { text: 'May' } }] }, { text: 'Paid.' }],
+      { store, tools: [pay] },
+    )
+    const { head } = await drive(play.agent, { session: 's', input: 'Pay.' })
+    const answers = [{ type: 'approve', callId: 'a', ...(editedInput && { editedInput }) }] as const
+    // The stop comes at every moment of a drive, one after the other.
+    for (let moment = 0; ; moment += 1) {
+      const stop = new AbortController()
+      const driving = drive(play.agent, { session: 's', answers, at: head, signal: stop.signal })
+      // oxlint-disable no-await-in-loop -- one drive after the other
+      for (let i = 0; i < moment % 10; i += 1) await Promise.resolve()
+      for (let i = 0; i < Math.floor(moment / 10); i += 1) await settled()
+      stop.abort()
+      const rest = await driving
+      expect((await store.get('s'))?.holder).toBeNull()
+      if (rest.state === 'WAITING_FOR_INPUT')
+        expect(rest).toMatchObject({ stopped: true, unsaid: true, head })
+      else break
+      if (moment > 500) throw new Error('It never hears the answer.')
+      // oxlint-enable no-await-in-loop
+    }
+    expect(await drive(play.agent, { session: 's', answers, at: head })).toMatchObject({ output: 'Paid.' })
+    expect(paid).toEqual([editedInput?.text ?? 'May'])
+  })
+
+  test('a stop in the very middle of a transition: the session is free, and nothing of it is lost', async () => {
+    const store = memoryStore()
+    const paid: string[] = []
+    const pay = tool('pay', ({ text }) => void paid.push(String(text)), {
+      needsApproval: true,
+      idempotent: true,
+    })
+    const stop = new AbortController()
+    const seen: string[] = []
+    const play = await stage(
+      [{ toolCalls: [{ id: 'a', name: 'pay', arguments: { text: 'May' } }] }, { text: 'Paid.' }],
+      {
+        store,
+        tools: [pay],
+        // Of every run of the agent, and so of those that are driven.
+        inspect: (event) => {
+          if (event.type !== '@xstate.event') return
+          seen.push(event.event.type)
+          if (event.event.type === 'APPROVE') stop.abort()
+        },
+      },
+    )
+    await drive(play.agent, { session: 's', input: 'Pay.' })
+    expect(seen).toContain('xstate.done.actor.model')
+    const answers = [{ type: 'approve', callId: 'a' }] as const
+    const left = await drive(play.agent, { session: 's', answers, signal: stop.signal })
+    expect(left).toMatchObject({ stopped: true, state: 'WAITING_FOR_TOOL' })
+    expect(left).not.toHaveProperty('unsaid')
+    expect(leaseOf(store, 's')).toBeNull()
+    expect(await drive(play.agent, { session: 's' })).toMatchObject({ output: 'Paid.' })
+    expect(paid).toEqual(['May'])
+  })
+
   test('an abort drops a request, begins nothing, and gives the session free', async () => {
     const store = memoryStore()
     const first = program(store)

@@ -126,7 +126,7 @@ export function createAgent(options: AgentOptions): Agent {
       'model',
     )
   }
-  checkedInspector(inspect)
+  const ofEveryRun = checkedInspector(inspect)
   if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
     throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
@@ -249,7 +249,14 @@ export function createAgent(options: AgentOptions): Agent {
   }
 
   const made: MadeOf = { tools: set, store: given, parts, label: undefined, stored: undefined }
-  if (store) made.stored = { ...host, parts, store, definition: definitionOf(parts, () => made.label) }
+  if (store)
+    made.stored = {
+      ...host,
+      parts,
+      store,
+      definition: definitionOf(parts, () => made.label),
+      inspect: ofEveryRun,
+    }
 
   /** A run of a session in the store begins where its log ends. */
   const begin = async (...of: Tail<Parameters<typeof Stored.beginRun>>): Promise<Origin> => {

@@ -3,6 +3,7 @@ import { refuseMissingTokenizer } from '../effects/refusals.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Run } from '../run/run.js'
 import type { Origin, RunParts } from '../run/run-parts.js'
+import type { Inspector } from '../run/safe-inspector.js'
 import type { AgentDefinition } from '../sessions/definition.js'
 import { type GivenConversation, sessionNotEmpty, withHistory } from '../sessions/history.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
@@ -19,6 +20,8 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'rebind' | 'ready' 
   parts: AgentParts
   store: SessionStore
   definition: () => AgentDefinition
+  /** Told of every run of the agent. */
+  inspect: Inspector | undefined
 }
 
 /** A session that was taken for one writer, and where it stands. */

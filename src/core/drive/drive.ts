@@ -3,6 +3,7 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState } from '../../../machines/agent/outcome.js'
+import { resultOf } from '../../../machines/agent/result-of.js'
 import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
 import { beginIn, reviveIn, type StoredRuns, takeSession, type TakenSession } from '../agent/stored-runs.js'
 import { onceAborted } from '../base/abort.js'
@@ -141,7 +142,7 @@ class Driving {
     const run = await reviveIn(this.#stored, this.#taken, this.#options.session, {
       context: this.#options.context,
       signal: undefined,
-      inspect: undefined,
+      inspect: this.#stored.inspect,
     })
     return this.#follow(run, this.#options.answers)
   }
@@ -149,6 +150,7 @@ class Driving {
   /** The rest of a run that cannot go on, or not now; null for one that goes on here. */
   async #asFound(): Promise<DriveRest | null> {
     const { standing } = this.#taken
+    const { answers = [] } = this.#options
     const { run } = standing
     if (run === null) throw unknownSession(this.#options.session)
     if (run.status !== 'active') return this.#asItStands(run.context)
@@ -156,7 +158,9 @@ class Driving {
     refuseInteractive(run.context.config)
     if (standing.resumed >= mostDrives) return this.#poisoned(run)
     const waitUntil = this.#longWait(run.context)
-    return waitUntil === undefined ? null : this.#asItStands(run.context, { stopped: true, waitUntil })
+    if (waitUntil === undefined) return null
+    const unsaid = answers.length > 0 && this.#isMeant() && { unsaid: true as const }
+    return this.#asItStands(run.context, { stopped: true, waitUntil, ...unsaid })
   }
 
   get #stored(): StoredRuns {
@@ -197,15 +201,19 @@ class Driving {
     this.#turn += 1
     const start = { runId, session, said, config: parts.config, context }
     const origin = await beginIn(this.#stored, this.#taken, start)
-    return this.#stored.run({ runId, session, origin, signal: undefined, inspect: undefined })
+    return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })
   }
 
   /** A run to its next rest, or to where it is stopped. */
   async #follow(run: Run, answers: DriveOptions['answers'] = []): Promise<DriveRest> {
     const { signal, heartbeat } = this.#options
     const stops: (() => void)[] = []
+    let isLeaving = false
     const left = new Promise<'left'>((resolve, reject) => {
-      const leaving = (then: () => void): void => void handOver(run).then(then, reject)
+      const leaving = (then: () => void): void => {
+        isLeaving = true
+        handOver(run).then(then, reject)
+      }
       const leave = (): void => leaving(() => resolve('left'))
       if (signal) stops.push(onceAborted(signal, leave))
       this.#onLongWait(run, leave, stops)
@@ -214,11 +222,15 @@ class Driving {
     left.catch(() => undefined)
     try {
       let outcome: RunResult | 'left' = await Promise.race([run.result, left])
-      if (outcome !== 'left' && outcome.resumable && answers.length > 0 && this.#isMeant()) {
-        say(run, answers)
-        outcome = await Promise.race([run.result, left])
+      let isUnsaid = answers.length > 0
+      if (outcome !== 'left' && outcome.resumable && isUnsaid && this.#isMeant()) {
+        if (!isLeaving) {
+          say(run, answers)
+          isUnsaid = false
+        }
+        outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
-      if (outcome === 'left') return this.#asLeft(run)
+      if (outcome === 'left') return this.#asLeft(run, isUnsaid)
       if (outcome.reason === 'store_error') throw notKept(outcome, this.#options.session)
       return restOf(this.#contextOf(run), this.#around)
     } finally {
@@ -241,19 +253,22 @@ class Driving {
   }
 
   /** It may have come to a rest while it was being left. */
-  #asLeft(run: Run): DriveRest {
+  #asLeft(run: Run, isUnsaid: boolean): DriveRest {
     const context = this.#contextOf(run)
+    const isAtWork = isWorkState(context.state)
+    const unsaid = isUnsaid && this.#isMeant() && (isAtWork || resultOf(context).resumable)
     const waitUntil = this.#longWait(context)
-    const stopped = isWorkState(context.state) && {
-      stopped: true as const,
+    return restOf(context, {
+      ...this.#around,
+      ...((isAtWork || unsaid) && { stopped: true }),
+      ...(unsaid && { unsaid }),
       ...(waitUntil !== undefined && { waitUntil }),
-    }
-    return restOf(context, { ...this.#around, ...stopped })
+    })
   }
 
   async #asItStands(
     context: AgentContext,
-    more: Pick<DriveRest, 'stopped' | 'waitUntil'> = {},
+    more: Pick<DriveRest, 'stopped' | 'unsaid' | 'waitUntil'> = {},
   ): Promise<DriveRest> {
     await this.#taken.log.close()
     return restOf(context, { ...this.#around, ...more })

@@ -22,6 +22,8 @@ export interface DriveRest {
   head: number
   /** The drive was stopped, by its signal or by a long wait: drive the session again. */
   stopped?: true
+  /** It was stopped before the run came to hear its `answers`: give them again. */
+  unsaid?: true
   /** Nothing can be done before then, in milliseconds since the epoch: the model's provider has asked for a long wait. */
   waitUntil?: number
   /** The answer, if it is short. */
@@ -44,7 +46,7 @@ const most = 1000
 const bytesOf = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
 
 /** What is known besides the run itself. */
-export type Around = Pick<DriveRest, 'turn' | 'head' | 'stopped' | 'waitUntil'>
+export type Around = Pick<DriveRest, 'turn' | 'head' | 'stopped' | 'unsaid' | 'waitUntil'>
 
 /** How a run stands, in few words. */
 export function restOf(context: AgentContext, { turn, head, ...more }: Around): DriveRest {

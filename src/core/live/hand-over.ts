@@ -2,9 +2,9 @@ import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 
 /** How each run is left to another process, by the handle that others have of it. */
-const leavings = new WeakMap<object, () => Promise<void> | undefined>()
+const leavings = new WeakMap<object, () => Promise<void>>()
 
-export function leavesBy(run: object, leave: () => Promise<void> | undefined): void {
+export function leavesBy(run: object, leave: () => Promise<void>): void {
   leavings.set(run, leave)
 }
 

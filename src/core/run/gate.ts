@@ -16,7 +16,8 @@ export class Gate {
   #waiting: PublicEvent[] = []
   /** Said, and not heard by the machine yet. */
   #ahead: PublicEvent[] = []
-  #isWaking = false
+  #waking: Promise<void> | undefined
+  #isClosed = false
 
   /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
   get ahead(): Iterable<PublicEvent> {
@@ -38,27 +39,37 @@ export class Gate {
 
   /** The log has failed. Whoever waits for it to wake hears of it there, where a CANCEL comes first. */
   fail(failure: unknown): void {
-    if (!this.#isWaking) this.#actor?.send(storeFailed(failure))
+    if (!this.#waking) this.#actor?.send(storeFailed(failure))
+  }
+
+  /** Settles once the run has heard what was said at its rest; undefined when nothing is on its way. */
+  get delivering(): Promise<void> | undefined {
+    return this.#waking
+  }
+
+  /** Nothing gets through any more. */
+  close(): void {
+    this.#isClosed = true
   }
 
   send(event: PublicEvent): void {
+    if (this.#isClosed) return
     this.#ahead.push(event)
     this.#pass(event)
   }
 
   #pass(event: PublicEvent): void {
-    if (this.#actor && !this.#isWaking) this.#deliver(this.#actor, event)
+    if (this.#actor && !this.#waking) this.#deliver(this.#actor, event)
     else this.#waiting.push(event)
   }
 
   #deliver(actor: Actor<AgentMachine>, event: PublicEvent): void {
     const awake = this.#log?.isResting ? this.#log.wake() : undefined
-    if (awake) void this.#deliverLater(actor, event, awake)
+    if (awake) this.#waking = this.#deliverLater(actor, event, awake)
     else actor.send(event)
   }
 
   async #deliverLater(actor: Actor<AgentMachine>, event: PublicEvent, awake: Promise<void>): Promise<void> {
-    this.#isWaking = true
     try {
       await awake
       actor.send(event)
@@ -66,7 +77,7 @@ export class Gate {
       // Cancelling always wins, if only here.
       actor.send(event.type === 'CANCEL' ? event : storeFailed(error))
     }
-    this.#isWaking = false
+    this.#waking = undefined
     for (const next of this.#waiting.splice(0)) this.#pass(next)
   }
 }

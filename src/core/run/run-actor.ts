@@ -32,9 +32,16 @@ export class RunActor {
   #followers: Followers | undefined
   #watch: Above['watch'] | undefined
   #isLeft = false
+  /** What may still be said, once it has been looked at. */
+  #saying: Promise<unknown> | undefined
 
   constructor(hub: EventHub) {
     this.#hub = hub
+  }
+
+  /** Whether another process may go on with it. */
+  get isLeft(): boolean {
+    return this.#isLeft
   }
 
   /** Undefined while the session is still being read. */
@@ -138,31 +145,35 @@ export class RunActor {
     this.#gate.send(event)
   }
 
-  /** Stops where another process can go on, and gives the session free. Undefined: it has done so at once. */
-  leave(log: SessionLog | undefined): Promise<void> | undefined {
-    const actor = this.#actor
-    if (!actor) return undefined
-    const live = liveOf(actor)
-    live?.halt()
-    const children = live?.hasChildren ? [...live.children.values()].map((child) => child.leave()) : []
-    if (children.length === 0 && this.#isQuiet(actor)) return this.#stop(actor, log)
-    return this.#leaveLater(actor, log, children)
+  /** Something that is said when this settles, or not: who leaves the run waits for it. */
+  sayLater(saying: Promise<void>): void {
+    this.#saying = this.#saying ? Promise.all([this.#saying, saying]) : saying
   }
 
-  async #leaveLater(
-    actor: Actor<AgentMachine>,
-    log: SessionLog | undefined,
-    children: readonly Promise<void>[],
-  ): Promise<void> {
+  /** Stops where another process can go on, and gives the session free. */
+  async leave(log: SessionLog | undefined): Promise<void> {
+    const actor = this.#actor
+    if (!actor) return
+    const live = liveOf(actor)
+    live?.halt()
+    // Whoever asks for it may do so in the middle of a transition, which is to be written first.
+    await this.#saying
+    const children = live?.hasChildren ? [...live.children.values()].map((child) => child.leave()) : []
     await Promise.all(children)
-    await new Promise<void>((resolve) => {
+    // What was said to it is in its log before anybody else goes on.
+    // oxlint-disable-next-line no-await-in-loop -- more may be said meanwhile
+    while (this.#gate.delivering || !this.#isQuiet(actor)) await (this.#gate.delivering ?? this.#quiet(actor))
+    await this.#stop(actor, log)
+  }
+
+  #quiet(actor: Actor<AgentMachine>): Promise<void> {
+    return new Promise((resolve) => {
       const look = (): void => {
         if (this.#isQuiet(actor)) resolve()
       }
       actor.subscribe({ next: look, complete: resolve })
       look()
     })
-    await this.#stop(actor, log)
   }
 
   #isQuiet(actor: Actor<AgentMachine>): boolean {
@@ -172,6 +183,7 @@ export class RunActor {
 
   #stop(actor: Actor<AgentMachine>, log: SessionLog | undefined): Promise<void> | undefined {
     this.#isLeft = true
+    this.#gate.close()
     // A sub-agent's has a parent, and XState stops such actors from there alone.
     // oxlint-disable-next-line no-underscore-dangle -- as above
     ;(actor as unknown as { _stop(): void })._stop()

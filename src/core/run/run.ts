@@ -226,7 +226,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       return
     }
     const { text, problem } = editedArguments(editedInput, asked, this.#tools)
-    if (problem) void this.#approveLater(callId, text, fingerprint, problem)
+    if (problem) this.#actor.sayLater(this.#approveLater(callId, text, fingerprint, problem))
     else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }
 
@@ -326,7 +326,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #send(event: PublicEvent): void {
-    if (this.#isRefused) return
+    if (this.#isRefused || this.#actor.isLeft) return
     if (this.#actor.snapshot && this.#actor.snapshot.status !== 'active') return
     this.#rest.leave()
     this.#actor.send(event)

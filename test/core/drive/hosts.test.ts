@@ -110,6 +110,28 @@ describe('DBOS', () => {
     expect(store.get('s')?.holder).toBeNull()
   })
 
+  test('says again what a run has not heard, and nothing else', async () => {
+    const { agents, model } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents, { drainMs: 0 })
+    await own.enqueue({ session: 's', input: 'Pay.' })
+    const first = queue.run(0)
+    ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    await first
+    const answers = [
+      { type: 'approve', callId: 'a' },
+      { type: 'steer', text: 'Be quick.' },
+    ] as const
+    await own.answer('s', answers)
+    const heard = queue.run(1)
+    await asked(model)
+    // The process ends while the model is asked.
+    await own.drain()
+    expect(await heard).toMatchObject({ stopped: true })
+    expect(queue.rows[2]?.queued).toMatchObject({ session: 's', attempt: 1 })
+    expect(queue.rows[2]?.queued).not.toHaveProperty('answers')
+  })
+
   test('cancels a session that nobody answers in time', async () => {
     const { agents, model } = program()
     const queue = new Queue()

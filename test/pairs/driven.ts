@@ -1,0 +1,216 @@
+import type { InspectionEvent } from 'xstate'
+import {
+  type Agent,
+  defineAgents,
+  drive,
+  type DriveAnswer,
+  type DriveOptions,
+  type DriveRest,
+  driver,
+  type RunInput,
+  type RunResult,
+  type SessionMessage,
+} from '../../src/index.js'
+import type { DeedName, Manner } from '../chaos/deeds.js'
+import { timed } from '../chaos/play.js'
+import { chance, type World } from '../chaos/world.js'
+import type { Cell } from './cell.js'
+import { dueIn, type Standing, tellFrom } from './elsewhere.js'
+
+/** Rests after which somebody cancels the run, and jumps in time that each way to one may need. */
+const mostRests = 12
+const mostJumps = 800
+
+/** Milliseconds that a wait before a retry may have, where it is not sat through. */
+const longWaitMs = 10_000
+
+export interface Drives {
+  world: World
+  input: RunInput
+  /** As in a process of its own. */
+  process: () => Agent
+  broken: string[]
+  /** Somebody has cancelled it. */
+  cancelled: () => void
+}
+
+/** What people do, without a handle. */
+const told: Partial<Record<DeedName, SessionMessage>> = {
+  steers: { type: 'steer', text: 'Mind the gap.' },
+  pauses: { type: 'pause' },
+  cancels: { type: 'cancel', why: 'Enough.' },
+}
+
+/** Leads the run of a cell to its end as an engine does: with nothing but the id of its session. */
+export class Driving {
+  readonly #cell: Cell
+  readonly #drives: Drives
+  readonly #draw: () => number
+  /** Ends the process that drives now. */
+  #stop: () => void = () => undefined
+  #telling: Promise<void>[] = []
+  #events = 0
+  #still = 0
+  /** How often a drive was stopped on the way. */
+  stopped = 0
+
+  constructor(cell: Cell, drives: Drives) {
+    this.#cell = cell
+    this.#drives = drives
+    this.#draw = chance(cell.plan.seed ^ 0xd21e)
+  }
+
+  /** Told of everything that its machine does. */
+  readonly inspect = ({ type }: InspectionEvent): void => {
+    if (type !== '@xstate.event') return
+    this.#events += 1
+    this.#perform('event', this.#events)
+  }
+
+  async toEnd(): Promise<RunResult> {
+    const { world, broken } = this.#drives
+    let options: Partial<DriveOptions> = {}
+    for (let rests = 0; ; ) {
+      // oxlint-disable no-await-in-loop -- one drive after the other
+      const rest = await this.#drive(options)
+      broken.push(...ofRest(rest))
+      options = {}
+      if (rest.stopped) {
+        this.stopped += 1
+        if (rest.waitUntil !== undefined) await world.sleep(rest.waitUntil - world.now())
+        continue
+      }
+      const { run, snapshot, seq } = await timed(world, this.#drives.process().replay('chaos'), true)
+      // Somebody has told it something since, and nobody held it.
+      if (seq !== rest.head) continue
+      broken.push(...unlikeLog(rest, run as RunResult))
+      if (run?.resumable !== true) {
+        if (JSON.stringify(await this.#drive({})) !== JSON.stringify(rest))
+          broken.push('a drive changes what has ended')
+        return run as RunResult
+      }
+      if (rests++ === mostRests) options = this.#says([{ type: 'cancel' }], rest)
+      else if (this.#cell.isAnsweredElsewhere) await this.#answerElsewhere(snapshot as Standing)
+      else options = this.#says(dueIn(snapshot as Standing, this.#cell.plan.manner, world), rest)
+      // oxlint-enable no-await-in-loop
+    }
+  }
+
+  /** An engine may say it twice, or not know of what rest. */
+  #says(messages: readonly SessionMessage[], { head }: DriveRest): Partial<DriveOptions> {
+    const answers = messages as readonly DriveAnswer[]
+    if (answers.some(({ type }) => type === 'cancel')) this.#drives.cancelled()
+    return { answers, ...(this.#draw() < 0.5 && { at: head }) }
+  }
+
+  async #answerElsewhere(standing: Standing): Promise<void> {
+    const { world, process, broken } = this.#drives
+    const manner: Manner = this.#cell.plan.manner
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    for (const message of dueIn(standing, manner, world)) await tellFrom(process(), world, message, broken)
+  }
+
+  /** One drive in a process of its own, by whatever the engine has there. */
+  async #drive(more: Partial<DriveOptions>): Promise<DriveRest> {
+    const { world, process, input, broken } = this.#drives
+    const agent = process()
+    const options = { session: 'chaos', input, turn: 1, ...(this.#draw() < 0.5 && { longWaitMs }), ...more }
+    let driving: Promise<DriveRest>
+    if (this.#draw() < 0.5) {
+      const stop = new AbortController()
+      this.#stop = () => stop.abort()
+      const agents = this.#draw() < 0.5 ? agent : defineAgents({ chaos: agent })
+      driving = drive(agents, { ...options, signal: stop.signal })
+    } else {
+      const own = driver(defineAgents({ chaos: agent }), { drainMs: 0 })
+      this.#stop = () => void own.drain()
+      driving = own.drive(options)
+    }
+    let isSettled = false
+    const settle = (): void => void (isSettled = true)
+    driving.then(settle, settle)
+    for (let jumps = 0, moved = -1; ; ) {
+      // oxlint-disable no-await-in-loop -- one look after the other
+      await world.quiet(true)
+      if (this.#telling.length > 0) {
+        await Promise.all(this.#telling.splice(0))
+        continue
+      }
+      if (isSettled) break
+      this.#still += 1
+      if (this.#perform('still', this.#still)) continue
+      if (jumps++ > 2 * mostJumps) throw new Error('The drive does not settle.')
+      if (jumps === mostJumps) this.#tell(process(), { type: 'cancel', why: 'It takes too long.' })
+      if (world.pass()) continue
+      await world.quiet(true)
+      if (!isSettled && moved === world.moves && jumps > 40) {
+        broken.push('a drive hangs')
+        this.#tell(process(), { type: 'cancel', why: 'It hangs.' })
+      }
+      moved = world.moves
+      // oxlint-enable no-await-in-loop
+    }
+    this.#stop = () => undefined
+    return driving
+  }
+
+  #perform(at: 'event' | 'still', now: number): boolean {
+    const { plan, told: said, driven } = this.#cell
+    const isDue = (one: { at: 'event' | 'still'; count: number }): boolean =>
+      one.at === at && one.count === now
+    const deeds = plan.moments.filter(isDue)
+    const stops = [...(driven?.stops ?? []), ...deeds.filter(({ deed }) => deed === 'aborts')].filter(isDue)
+    if (stops.length > 0) this.#stop()
+    const messages = [
+      ...deeds.map(({ deed }) => told[deed]),
+      ...said.filter(isDue).map(({ message }) => message),
+    ]
+    for (const message of messages) if (message) this.#tell(this.#drives.process(), message)
+    return deeds.length + stops.length + messages.length > 0
+  }
+
+  #tell(agent: Agent, message: SessionMessage): void {
+    const { world, broken, cancelled } = this.#drives
+    const tell = async (): Promise<void> => {
+      const status = await tellFrom(agent, world, message, broken)
+      if (message.type === 'cancel' && status !== undefined) cancelled()
+    }
+    this.#telling.push(tell())
+  }
+}
+
+/** What an engine writes down. */
+function ofRest(rest: DriveRest): string[] {
+  const text = JSON.stringify(rest)
+  const size = new TextEncoder().encode(text).length
+  return [
+    ...(size > 1000 ? [`a rest has ${size} bytes`] : []),
+    ...(JSON.stringify(JSON.parse(text)) === text ? [] : ['a rest is no JSON']),
+  ]
+}
+
+/** It says what the log says, in few words. */
+function unlikeLog(rest: DriveRest, run: RunResult): string[] {
+  const output = rest.outputLength === undefined ? (rest.output ?? '') : run.output
+  const pending = run.pending?.length ?? 0
+  const [a, b] = [
+    [rest.state, rest.reason, output, rest.outputLength ?? 0, rest.pendingCount ?? 0, rest.error?.code],
+    [
+      run.state,
+      run.reason,
+      run.output,
+      rest.outputLength === undefined ? 0 : run.output.length,
+      pending,
+      run.error?.code,
+    ],
+  ].map((each) => JSON.stringify(each))
+  return a === b ? [] : [`a drive rests at ${a}, and the log at ${b}`]
+}
+
+/** Of each message what tells neither of times nor of ids. */
+export const inShort = ({ messages }: Pick<RunResult, 'messages'>): unknown =>
+  messages.map((message) => [
+    message.role,
+    message.content,
+    message.role === 'assistant' ? message.tool_calls?.map((call) => call.function) : null,
+  ])
