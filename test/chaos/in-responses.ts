@@ -1,4 +1,4 @@
-import { createFold } from '../../src/core/models/openai/fold.js'
+import { chatFormat } from '../../src/core/models/openai/fold.js'
 import { itemsProblem } from '../../src/rehearsal/responses/strict.js'
 import { asChat, readResponsesRequest } from '../../src/rehearsal/responses/request.js'
 import { responsesSpeech } from '../../src/rehearsal/responses/answer.js'
@@ -48,7 +48,7 @@ export function inResponses(script: Script, request: ChatRequest): Script {
 
 /** What a chat would have made of it; null for what is none. */
 function turnOf(text: string): Turn | null {
-  const fold = createFold()
+  const fold = chatFormat.createFold()
   try {
     if (text.startsWith('{')) fold.push(JSON.parse(text), true)
     else {

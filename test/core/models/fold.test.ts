@@ -1,4 +1,4 @@
-import { createFold } from '../../../src/core/models/openai/fold.js'
+import { chatFormat } from '../../../src/core/models/openai/fold.js'
 import { ModelError } from '../../../src/core/models/provider.js'
 
 const delta = (fields: object, finish: string | null = null, index: number | undefined = 0) => ({
@@ -9,7 +9,7 @@ const call = (fields: object) => delta({ tool_calls: [fields] })
 const whole = (name: string, args: string) => ({ function: { name, arguments: args } })
 
 function fold(...chunks: unknown[]) {
-  const folding = createFold()
+  const folding = chatFormat.createFold()
   const shown = [...chunks.map((chunk) => folding.push(chunk)), folding.flush()]
   const response = folding.response(false)
   expect(shown.map(({ text }) => text).join('')).toBe(response.text)
@@ -155,7 +155,7 @@ describe('tool calls', () => {
   })
 
   test('ten million characters of arguments in small pieces take no time worth naming', () => {
-    const folding = createFold()
+    const folding = chatFormat.createFold()
     const piece = call({ index: 0, id: 'c', function: { name: 'f', arguments: 'x'.repeat(100) } })
     for (let i = 0; i < 100_000; i += 1) folding.push(piece)
     expect(folding.response(true).toolCalls[0]?.function.arguments).toHaveLength(10_000_000)
@@ -279,18 +279,18 @@ describe('the end', () => {
   })
 
   test('an announced end proves it too', () => {
-    const folding = createFold()
+    const folding = chatFormat.createFold()
     folding.push(delta({ content: 'a' }))
     expect(folding.response(false).complete).toBe(false)
     expect(folding.response(true).complete).toBe(true)
   })
 
   test('an answer that lost a piece is incomplete, unless it had ended before', () => {
-    const before = createFold()
+    const before = chatFormat.createFold()
     before.lose()
     before.push(delta({}, 'stop'))
     expect(before.response(true).complete).toBe(false)
-    const after = createFold()
+    const after = chatFormat.createFold()
     after.push(delta({}, 'stop'))
     after.lose()
     expect(after.response(true).complete).toBe(true)

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
-import { createSseParser } from '../../../src/core/models/openai/sse.js'
+import { SseParser } from '../../../src/core/models/openai/sse.js'
 
 function parse(...pieces: string[]) {
   const events: unknown[] = []
-  const parser = createSseParser({
+  const parser = new SseParser({
     onJson: (value, event) => events.push(event === '' ? value : [event, value]),
     onText: (data, event) => events.push(event === '' ? data : [event, data]),
   })
@@ -40,7 +40,7 @@ test('data that is no object is handed over as text', () => {
 
 test('an object is handed over before its event ends', () => {
   const seen: unknown[] = []
-  const parser = createSseParser({ onJson: (value) => seen.push(value), onText: (data) => seen.push(data) })
+  const parser = new SseParser({ onJson: (value) => seen.push(value), onText: (data) => seen.push(data) })
   parser.push('data: {"a":1}\n')
   parser.push('data: [DONE]\n')
   expect(seen).toEqual([{ a: 1 }, '[DONE]'])

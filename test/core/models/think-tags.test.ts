@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
-import { createThinkSplitter } from '../../../src/core/models/openai/think-tags.js'
+import { ThinkSplitter } from '../../../src/core/models/openai/think-tags.js'
 
 function split(...pieces: string[]) {
-  const splitter = createThinkSplitter()
+  const splitter = new ThinkSplitter()
   const deltas = [...pieces.map((piece) => splitter.push(piece)), splitter.flush()]
   return {
     text: deltas.map((delta) => delta.text).join(''),
@@ -45,7 +45,7 @@ test('the result is the same wherever the text is cut', () => {
 })
 
 test('only the start of a tag is held back', () => {
-  const splitter = createThinkSplitter()
+  const splitter = new ThinkSplitter()
   expect(splitter.push('a <')).toEqual({ text: 'a ', reasoning: '' })
   expect(splitter.push('b')).toEqual({ text: '<b', reasoning: '' })
 })

@@ -6,7 +6,7 @@ import { type HostedCall, ModelError } from '../provider.js'
 import type { AnswerFormat, Fold } from './answer-format.js'
 import type { Delta } from './delta.js'
 import { refuseTooLarge } from './limits.js'
-import { createSseParser } from './sse.js'
+import { type SseHandler, SseParser } from './sse.js'
 
 export interface ReadAnswerOptions {
   /** What kind of answer it is. */
@@ -19,144 +19,165 @@ export interface ReadAnswerOptions {
   onWarning?: ((code: string, message: string) => void) | undefined
 }
 
-export interface AnswerReader {
-  /** Whether the provider has announced the end: what comes now is no part of the answer. */
-  readonly ended: boolean
-  /** Whether nothing is missing of it: what may still come is not waited for long. */
-  readonly finished: boolean
-  /** Takes the next piece of the body. @throws ModelError for errors in it, the signal's reason when it aborts. */
-  push(text: string): void
-  /** The answer, when nothing more comes. @throws like push */
-  finish(): ModelResponse
-  /** What an exception midway stands for: the signal's reason, or a `ModelError` with the text that had come. */
-  failure(error: unknown): unknown
-}
-
 /**
  * Reads the body of an answer, streamed or whole, however it is carried here: what comes decides which it is, because
  * servers answer either request either way, under any content type. `url` is for errors.
  */
-export function createAnswerReader(url: string, options: ReadAnswerOptions): AnswerReader {
-  const fold = options.format.createFold()
-  const body = createBody(fold, url, options)
-  return {
-    get ended() {
-      return body.ended
-    },
-    get finished() {
-      return fold.finished
-    },
-    push(text) {
-      const before = body.progress
-      body.push(text)
-      options.onActivity(body.progress > before ? 'content' : 'keep_alive')
-    },
-    finish() {
-      body.end()
-      return fold.response(body.ended)
-    },
-    failure: (error) => (options.signal.aborted ? options.signal.reason : withPartial(error, fold)),
+export class AnswerReader {
+  readonly #url: string
+  readonly #options: ReadAnswerOptions
+  readonly #fold: Fold
+  #body: Body | null = null
+  #ended = false
+
+  constructor(url: string, options: ReadAnswerOptions) {
+    this.#url = url
+    this.#options = options
+    this.#fold = options.format.createFold()
+  }
+
+  /** Whether the provider has announced the end: what comes now is no part of the answer. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Whether nothing is missing of it: what may still come is not waited for long. */
+  get finished(): boolean {
+    return this.#fold.finished
+  }
+
+  /** Takes the next piece of the body. @throws ModelError for errors in it, the signal's reason when it aborts. */
+  push(text: string): void {
+    const before = this.#body?.progress ?? 0
+    this.#push(text)
+    this.#options.onActivity((this.#body?.progress ?? 0) > before ? 'content' : 'keep_alive')
+  }
+
+  /** The answer, when nothing more comes. @throws like push */
+  finish(): ModelResponse {
+    this.#body?.end()
+    this.#show(this.#fold.flush())
+    return this.#fold.response(this.#ended)
+  }
+
+  /** What an exception midway stands for: the signal's reason, or a `ModelError` with the text that had come. */
+  failure(error: unknown): unknown {
+    const { signal } = this.#options
+    return signal.aborted ? signal.reason : withPartial(error, this.#fold)
+  }
+
+  #push(text: string): void {
+    const start = this.#body === null ? text.trimStart() : text
+    if (start === '') return
+    this.#body ??= this.#bodyFor(start)
+    this.#body.push(start)
+  }
+
+  /** Chooses how to read by the first character that is no white space. */
+  #bodyFor(start: string): Body {
+    if (/^[{[]/.test(start)) return new Document((whole) => this.#takeDocument(whole))
+    // The first letters of an event stream's fields, and its comments.
+    if (/^[deir:]/.test(start)) return this.#events()
+    throw invalidResponse(this.#url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
+  }
+
+  #events(): Body {
+    return new Events(this.#fold, {
+      onJson: (value, event) => this.#onJson(value, event),
+      onText: (data, event) => this.#onText(data, event),
+    })
+  }
+
+  #onJson(value: unknown, event: string): void {
+    if (this.#ended) return
+    const isError = event === 'error' && asObject(value)?.error === undefined
+    this.#show(this.#fold.push(isError ? { error: value } : value))
+    this.#ended = this.#fold.ended
+  }
+
+  #onText(data: string, event: string): void {
+    if (this.#ended) return
+    if (data.trim() === '[DONE]') this.#ended = true
+    else if (event === 'error') throw new ModelError(bodyFailure(data))
+    else if (data.startsWith('{')) this.#fold.lose()
+  }
+
+  #takeDocument(value: unknown): void {
+    const { format } = this.#options
+    const first: unknown = Array.isArray(value) ? value[0] : value
+    const delta = this.#fold.push(first, true)
+    if (!format.isWhole(first)) throw invalidResponse(this.#url, `JSON that is no ${format.called}`)
+    this.#show(delta)
+    this.#ended = true
+  }
+
+  #show({ text, reasoning, hosted, warnings }: Delta): void {
+    const { signal, onDelta, onHosted, onWarning } = this.#options
+    // Whoever reads the deltas may abort between two of them.
+    if (signal.aborted) throw signal.reason
+    if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+    if (hosted !== undefined) for (const call of hosted) onHosted?.(call)
+    if (warnings !== undefined) for (const { code, message } of warnings) onWarning?.(code, message)
   }
 }
 
-interface Sink {
+/** How the body is cut into what the fold takes. */
+interface Body {
   /** Grows with what is of the answer; comments and empty pieces are not. */
   readonly progress: number
   push(text: string): void
   end(): void
 }
 
-/** Chooses how to read by the first character that is no white space. `ended` says that the end was announced. */
-function createBody(
-  fold: Fold,
-  url: string,
-  { format, signal, onDelta, onHosted, onWarning }: ReadAnswerOptions,
-) {
-  let sink: Sink | null = null
-  const body = {
-    ended: false,
-    get progress() {
-      return sink?.progress ?? 0
-    },
-    push(text: string): void {
-      const start = sink === null ? text.trimStart() : text
-      if (start === '') return
-      sink ??= sinkFor(start)
-      sink.push(start)
-    },
-    end(): void {
-      sink?.end()
-      show(fold.flush())
-    },
+class Events implements Body {
+  readonly #fold: Fold
+  readonly #parser: SseParser
+
+  constructor(fold: Fold, handler: SseHandler) {
+    this.#fold = fold
+    this.#parser = new SseParser(handler)
   }
 
-  function sinkFor(start: string): Sink {
-    if (/^[{[]/.test(start)) return document()
-    // The first letters of an event stream's fields, and its comments.
-    if (/^[deir:]/.test(start)) return events()
-    throw invalidResponse(url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
+  get progress(): number {
+    return this.#fold.progress
   }
 
-  function show({ text, reasoning, hosted, warnings }: Delta): void {
-    // Whoever reads the deltas may abort between two of them.
-    if (signal.aborted) throw signal.reason
-    if (text !== '' || reasoning !== '') onDelta(text, reasoning)
-    for (const call of hosted ?? []) onHosted?.(call)
-    for (const { code, message } of warnings ?? []) onWarning?.(code, message)
+  push(text: string): void {
+    this.#parser.push(text)
   }
 
-  function events(): Sink {
-    const parser = createSseParser({
-      onJson(value, event) {
-        if (body.ended) return
-        const isError = event === 'error' && asObject(value)?.error === undefined
-        show(fold.push(isError ? { error: value } : value))
-        body.ended = fold.ended
-      },
-      onText(data, event) {
-        if (body.ended) return
-        if (data.trim() === '[DONE]') body.ended = true
-        else if (event === 'error') throw new ModelError(bodyFailure(data))
-        else if (data.startsWith('{')) fold.lose()
-      },
-    })
-    return {
-      get progress() {
-        return fold.progress
-      },
-      push: (text) => parser.push(text),
-      end: () => parser.end(),
+  end(): void {
+    this.#parser.end()
+  }
+}
+
+/** One JSON document. Cut off, it is an answer that is incomplete. */
+class Document implements Body {
+  readonly #take: (value: unknown) => void
+  #whole = ''
+
+  constructor(take: (value: unknown) => void) {
+    this.#take = take
+  }
+
+  get progress(): number {
+    return this.#whole.length
+  }
+
+  push(text: string): void {
+    this.#whole += text
+    refuseTooLarge(this.#whole.length)
+  }
+
+  end(): void {
+    let value: unknown
+    try {
+      value = JSON.parse(this.#whole)
+    } catch {
+      return
     }
+    this.#take(value)
   }
-
-  /** One JSON document. Cut off, it is an answer that is incomplete. */
-  function document(): Sink {
-    let whole = ''
-    return {
-      get progress() {
-        return whole.length
-      },
-      push(text) {
-        whole += text
-        refuseTooLarge(whole.length)
-      },
-      end() {
-        let value: unknown
-        try {
-          value = JSON.parse(whole)
-        } catch {
-          return
-        }
-        const first: unknown = Array.isArray(value) ? value[0] : value
-        const delta = fold.push(first, true)
-        if (!format.isWhole(first)) throw invalidResponse(url, `JSON that is no ${format.called}`)
-        show(delta)
-        body.ended = true
-      },
-    }
-  }
-
-  return body
 }
 
 function invalidResponse(url: string, what: string): ModelError {

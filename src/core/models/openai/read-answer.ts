@@ -1,5 +1,5 @@
 import type { ModelResponse } from '../../../../machines/agent/response.js'
-import { createAnswerReader, type ReadAnswerOptions } from './answer-reader.js'
+import { AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
 import { closingMs, trailingMs } from './limits.js'
 
 /**
@@ -11,7 +11,7 @@ export async function readAnswer(
   options: ReadAnswerOptions & { signal: AbortSignal },
 ): Promise<ModelResponse> {
   const { signal } = options
-  const answer = createAnswerReader(response.url, options)
+  const answer = new AnswerReader(response.url, options)
   if (response.body === null) return answer.finish()
   const reader = response.body.getReader()
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
-import { createAnswerReader, type ReadAnswerOptions } from './answer-reader.js'
+import { AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
 import { closingMs, trailingMs } from './limits.js'
 import type { NodeHttp } from './node-http.js'
 
@@ -41,7 +41,7 @@ export function readStream(
   url: string,
   options: ReadAnswerOptions,
 ): Promise<ModelResponse> {
-  const answer = createAnswerReader(url, options)
+  const answer = new AnswerReader(url, options)
   return new Promise((resolve, reject) => {
     let settled = false
     const fail = (error: unknown): void => {

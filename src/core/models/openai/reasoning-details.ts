@@ -1,39 +1,38 @@
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import { asList, asObject, asText } from '../as-json.js'
 
-export type ReasoningDetails = ReturnType<typeof createReasoningDetails>
-
 /**
  * Puts streamed `reasoning_details` together again: pieces of one entry (same type, index and id, one after another)
  * are joined, with the signature that comes last. The provider wants the whole entries back unchanged.
  */
-export function createReasoningDetails() {
-  const entries: JsonObject[] = []
+export class ReasoningDetails {
+  readonly #entries: JsonObject[] = []
 
-  function add(entry: JsonObject): void {
-    const last = entries.at(-1)
+  get length(): number {
+    return this.#entries.length
+  }
+
+  push(details: unknown): void {
+    for (const detail of asList(details)) {
+      const entry = asObject(detail)
+      if (entry !== null) this.#add(entry)
+    }
+  }
+
+  result(): Json[] {
+    return this.#entries
+  }
+
+  #add(entry: JsonObject): void {
+    const last = this.#entries.at(-1)
     if (last === undefined || !continues(last, entry)) {
-      entries.push({ ...entry })
+      this.#entries.push({ ...entry })
       return
     }
     for (const [key, value] of Object.entries(entry)) {
       if (key === 'text' || key === 'summary') last[key] = asText(last[key]) + asText(value)
       else if (value !== null) last[key] = value
     }
-  }
-
-  return {
-    push(details: unknown): void {
-      for (const detail of asList(details)) {
-        const entry = asObject(detail)
-        if (entry !== null) add(entry)
-      }
-    },
-    get length() {
-      return entries.length
-    },
-
-    result: (): Json[] => entries,
   }
 }
 

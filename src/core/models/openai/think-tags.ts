@@ -8,71 +8,71 @@ const close = '</think>'
  * known, so that a tag may be cut anywhere. A tag in backticks is talk about the tag; a closing tag without an opening
  * one is text, because what came before it has been shown already.
  */
-export function createThinkSplitter() {
-  let inside = false
+export class ThinkSplitter {
+  #inside = false
   /** The start of a tag, perhaps. */
-  let held = ''
+  #held = ''
   /** White space before the first word: dropped when thoughts come first, shown otherwise. */
-  let lead = ''
-  let started = false
-  let thought = false
-  let lastChar = ''
+  #lead = ''
+  #started = false
+  #thought = false
+  #lastChar = ''
 
-  function shown(text: string): string {
+  push(piece: string): Delta {
+    if (this.#started && !this.#inside && this.#held === '' && !piece.includes('<')) {
+      if (piece !== '') this.#lastChar = piece.charAt(piece.length - 1)
+      return { text: piece, reasoning: '' }
+    }
+    const delta = { text: '', reasoning: '' }
+    let rest = this.#held + piece
+    for (;;) {
+      const at = this.#inside ? rest.indexOf(close) : this.#openingIn(rest)
+      if (at === -1) break
+      this.#take(rest.slice(0, at), delta)
+      rest = rest.slice(at + (this.#inside ? close : open).length)
+      this.#inside = !this.#inside
+      this.#thought = true
+      this.#lastChar = ''
+    }
+    const whole = rest.length - startedTag(rest, this.#inside ? close : open)
+    this.#take(rest.slice(0, whole), delta)
+    this.#held = rest.slice(whole)
+    return delta
+  }
+
+  /** What was held back, when nothing more comes. */
+  flush(): Delta {
+    const rest = this.#held
+    this.#held = ''
+    if (this.#inside) return { text: '', reasoning: rest }
+    const text = this.#shown(rest)
+    const blank = this.#started || this.#thought ? '' : this.#lead
+    this.#lead = ''
+    return { text: blank + text, reasoning: '' }
+  }
+
+  #take(part: string, delta: { text: string; reasoning: string }): void {
+    if (this.#inside) delta.reasoning += part
+    else delta.text += this.#shown(part)
+  }
+
+  #shown(text: string): string {
     if (text === '') return ''
-    lastChar = text.charAt(text.length - 1)
-    if (started) return text
+    this.#lastChar = text.charAt(text.length - 1)
+    if (this.#started) return text
     if (text.trim() === '') {
-      lead += text
+      this.#lead += text
       return ''
     }
-    started = true
-    return thought ? text.trimStart() : lead + text
+    this.#started = true
+    return this.#thought ? text.trimStart() : this.#lead + text
   }
 
-  function openingIn(text: string): number {
+  #openingIn(text: string): number {
     let at = text.indexOf(open)
-    while (at !== -1 && (at === 0 ? lastChar : text.charAt(at - 1)) === '`') at = text.indexOf(open, at + 1)
+    while (at !== -1 && (at === 0 ? this.#lastChar : text.charAt(at - 1)) === '`')
+      at = text.indexOf(open, at + 1)
     return at
-  }
-
-  return {
-    push(piece: string): Delta {
-      if (started && !inside && held === '' && !piece.includes('<')) {
-        if (piece !== '') lastChar = piece.charAt(piece.length - 1)
-        return { text: piece, reasoning: '' }
-      }
-      const delta = { text: '', reasoning: '' }
-      const take = (part: string) => {
-        if (inside) delta.reasoning += part
-        else delta.text += shown(part)
-      }
-      let rest = held + piece
-      for (;;) {
-        const at = inside ? rest.indexOf(close) : openingIn(rest)
-        if (at === -1) break
-        take(rest.slice(0, at))
-        rest = rest.slice(at + (inside ? close : open).length)
-        inside = !inside
-        thought = true
-        lastChar = ''
-      }
-      const whole = rest.length - startedTag(rest, inside ? close : open)
-      take(rest.slice(0, whole))
-      held = rest.slice(whole)
-      return delta
-    },
-
-    /** What was held back, when nothing more comes. */
-    flush(): Delta {
-      const rest = held
-      held = ''
-      if (inside) return { text: '', reasoning: rest }
-      const text = shown(rest)
-      const blank = started || thought ? '' : lead
-      lead = ''
-      return { text: blank + text, reasoning: '' }
-    },
   }
 }
 

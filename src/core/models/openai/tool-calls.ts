@@ -11,71 +11,67 @@ interface Draft {
   extra: Json | undefined
 }
 
-export type ToolCalls = ReturnType<typeof createToolCalls>
-
 /** Puts streamed tool calls together. Providers differ in how they say which call a piece belongs to: see `find`. */
-export function createToolCalls() {
-  const drafts: Draft[] = []
-  const byIndex = new Map<number, Draft>()
-  const byId = new Map<string, Draft>()
-  let last: Draft | undefined
+export class ToolCalls {
+  readonly #drafts: Draft[] = []
+  readonly #byIndex = new Map<number, Draft>()
+  readonly #byId = new Map<string, Draft>()
+  #last: Draft | undefined
 
-  /** By index where there is one, else by id, else the last call. */
-  function find(index: number | null, id: string): Draft | undefined {
-    return index === null ? (byId.get(id) ?? last) : byIndex.get(index)
+  /** Calls that have begun. */
+  get length(): number {
+    return this.#drafts.length
   }
 
-  return {
-    /** Calls that have begun. */
-    get length() {
-      return drafts.length
-    },
+  /** Takes one `delta.tool_calls`; returns the characters of arguments that it brought. */
+  push(deltas: unknown): number {
+    let length = 0
+    for (const delta of asList(deltas)) {
+      const entry = asObject(delta)
+      if (entry === null) continue
+      const call = asObject(entry.function)
+      const index = typeof entry.index === 'number' ? entry.index : null
+      const id = typeof entry.id === 'number' ? String(entry.id) : asText(entry.id)
+      const name = asText(call?.name)
+      const piece = argumentsOf(call)
 
-    /** Takes one `delta.tool_calls`; returns the characters of arguments that it brought. */
-    push(deltas: unknown): number {
-      let length = 0
-      for (const delta of asList(deltas)) {
-        const entry = asObject(delta)
-        if (entry === null) continue
-        const call = asObject(entry.function)
-        const index = typeof entry.index === 'number' ? entry.index : null
-        const id = typeof entry.id === 'number' ? String(entry.id) : asText(entry.id)
-        const name = asText(call?.name)
-        const piece = argumentsOf(call)
-
-        let draft = find(index, id)
-        if (draft === undefined || isAnother(draft, id, name, piece)) {
-          draft = { id: '', name: '', arguments: '', pieces: 0, extra: undefined }
-          drafts.push(draft)
-        }
-        // Some providers repeat id and name on every piece: the first ones count, nothing is joined.
-        draft.id ||= id
-        draft.name ||= name
-        if (piece !== '') {
-          draft.arguments += piece
-          draft.pieces += 1
-        }
-        if (entry.extra_content != null) draft.extra = entry.extra_content
-        if (index !== null) byIndex.set(index, draft)
-        if (id !== '') byId.set(id, draft)
-        last = draft
-        length += piece.length
+      let draft = this.#find(index, id)
+      if (draft === undefined || isAnother(draft, id, name, piece)) {
+        draft = { id: '', name: '', arguments: '', pieces: 0, extra: undefined }
+        this.#drafts.push(draft)
       }
-      return length
-    },
+      // Some providers repeat id and name on every piece: the first ones count, nothing is joined.
+      draft.id ||= id
+      draft.name ||= name
+      if (piece !== '') {
+        draft.arguments += piece
+        draft.pieces += 1
+      }
+      if (entry.extra_content != null) draft.extra = entry.extra_content
+      if (index !== null) this.#byIndex.set(index, draft)
+      if (id !== '') this.#byId.set(id, draft)
+      this.#last = draft
+      length += piece.length
+    }
+    return length
+  }
 
-    /** The calls in the order in which they began: ids unique within the answer or '', arguments never empty. */
-    result(): ToolCall[] {
-      const uniqueId = createUniqueIds()
-      return drafts
-        .filter((draft) => draft.id !== '' || draft.name !== '' || draft.arguments !== '')
-        .map((draft) => ({
-          id: draft.id && uniqueId(draft.id),
-          type: 'function' as const,
-          function: { name: draft.name, arguments: tidy(draft.arguments) },
-          ...(draft.extra !== undefined && { extra_content: draft.extra }),
-        }))
-    },
+  /** The calls in the order in which they began: ids unique within the answer or '', arguments never empty. */
+  result(): ToolCall[] {
+    const uniqueId = createUniqueIds()
+    return this.#drafts
+      .filter((draft) => draft.id !== '' || draft.name !== '' || draft.arguments !== '')
+      .map((draft) => ({
+        id: draft.id && uniqueId(draft.id),
+        type: 'function' as const,
+        function: { name: draft.name, arguments: tidy(draft.arguments) },
+        ...(draft.extra !== undefined && { extra_content: draft.extra }),
+      }))
+  }
+
+  /** By index where there is one, else by id, else the last call. */
+  #find(index: number | null, id: string): Draft | undefined {
+    return index === null ? (this.#byId.get(id) ?? this.#last) : this.#byIndex.get(index)
   }
 }
 

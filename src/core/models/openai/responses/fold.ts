@@ -17,7 +17,7 @@ import { responseOf, textIn, thoughtsIn } from './response-of.js'
 
 /** Answers of the Responses API. `from`: what their items are marked with. */
 export function responsesFormat(from: string): AnswerFormat {
-  return { called: 'response', isWhole, createFold: () => createResponsesFold(from) }
+  return { called: 'response', isWhole, createFold: () => new ResponsesFold(from) }
 }
 
 function isWhole(value: unknown): boolean {
@@ -33,110 +33,123 @@ const idle = new Set(['response.created', 'response.queued', 'response.in_progre
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
 
 /** Events of the Responses API, or one `response`, folded into one answer. */
-export function createResponsesFold(from: string): Fold {
-  const items = createOutputItems()
-  const hosted = createHostedCalls()
+class ResponsesFold implements Fold {
+  /** What items are marked with. */
+  readonly #from: string
+  readonly #items = createOutputItems()
+  readonly #hosted = createHostedCalls()
   /** As the last event that had one said it. */
-  let response: JsonObject = {}
+  #response: JsonObject = {}
   /** The answer's own list of items; null while it has not ended, and where it lists none. */
-  let output: JsonObject[] | null = null
-  let ending: string | null = null
-  let usage: TokenUsage | null = null
-  let text = ''
-  let reasoning = ''
-  let progress = 0
-  let size = 0
-  let lost = false
+  #output: JsonObject[] | null = null
+  #ending: string | null = null
+  #usage: TokenUsage | null = null
+  #text = ''
+  #reasoning = ''
+  #progress = 0
+  #size = 0
+  #lost = false
 
-  function add(delta: Delta): Delta {
-    text += delta.text
-    reasoning += delta.reasoning
+  constructor(from: string) {
+    this.#from = from
+  }
+
+  get progress(): number {
+    return this.#progress
+  }
+
+  get ended(): boolean {
+    return this.#ending !== null
+  }
+
+  get finished(): boolean {
+    return this.#ending !== null
+  }
+
+  push(value: unknown, whole = false): Delta {
+    const event = asObject(value)
+    if (event === null) return noDelta
+    const type = asText(event.type)
+    if (type === 'error' || (saysError(event.error) && !isWhole(event))) this.#fail(event)
+    this.#hear(isWhole(event) ? event : asObject(event.response))
+    if (whole || isWhole(event)) return isWhole(event) ? this.#end('') : noDelta
+    if (terminal.has(type)) return this.#end(type)
+    const piece = asText(event.delta)
+    refuseTooLarge((this.#size += piece.length))
+    if (!idle.has(type) && event.delta !== '') this.#progress += 1
+    const item = asObject(event.item)
+    const at = event.output_index
+    const told =
+      item === null || typeof at !== 'number'
+        ? []
+        : this.#hosted.tell(item, at, type === 'response.output_item.done')
+    const shown = this.#items.push(type, event)
+    return this.#add(told.length > 0 ? { ...shown, hosted: told } : shown)
+  }
+
+  lose(): void {
+    this.#lost ||= this.#ending === null
+  }
+
+  flush(): Delta {
+    return noDelta
+  }
+
+  partial(): Pick<ModelResponse, 'text' | 'usage'> {
+    return { text: this.#text, usage: this.#usage }
+  }
+
+  response(): ModelResponse {
+    const { model, id } = this.#response
+    return responseOf({
+      items: this.#output ?? this.#items.result().map(({ item }) => item),
+      from: this.#from,
+      finishReason: this.#ending,
+      complete: this.#ending !== null && (!this.#lost || this.#output !== null),
+      usage: this.#usage,
+      model: asText(model) || null,
+      ...(asText(id) !== '' && { id: asText(id) }),
+    })
+  }
+
+  #add(delta: Delta): Delta {
+    this.#text += delta.text
+    this.#reasoning += delta.reasoning
     return delta
   }
 
-  function hear(said: JsonObject | null): void {
+  #hear(said: JsonObject | null): void {
     if (said === null) return
-    response = { ...response, ...said }
-    usage = readUsage(said.usage) ?? usage
+    this.#response = { ...this.#response, ...said }
+    this.#usage = readUsage(said.usage) ?? this.#usage
   }
 
-  function fail(error: unknown): never {
-    throw new ModelError({ ...bodyFailure(error), partialText: text, usage })
+  #fail(error: unknown): never {
+    throw new ModelError({ ...bodyFailure(error), partialText: this.#text, usage: this.#usage })
   }
 
-  function end(type: string): Delta {
+  #end(type: string): Delta {
+    const response = this.#response
     const status = asText(response.status)
     if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
-      fail({ error: response.error ?? { code: status || 'failed', message: 'the response has failed' } })
+      this.#fail({
+        error: response.error ?? { code: status || 'failed', message: 'the response has failed' },
+      })
     if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinished(status)
-    ending =
+    this.#ending =
       type === 'response.incomplete' || status === 'incomplete' ? cutBecause(response) : status || 'completed'
     const listed = asList(response.output).flatMap(outputItem)
     if (listed.length === 0) return noDelta
-    const { items: all, dropped } = reconciled(listed, items.result())
-    output = all
-    const told = all.flatMap((item, at) => hosted.tell(item, at, true))
-    const shown = { text: rest(text, textIn(all)), reasoning: rest(reasoning, thoughtsIn(all)) }
+    const { items: all, dropped } = reconciled(listed, this.#items.result())
+    this.#output = all
+    const told = all.flatMap((item, at) => this.#hosted.tell(item, at, true))
+    const shown = { text: rest(this.#text, textIn(all)), reasoning: rest(this.#reasoning, thoughtsIn(all)) }
     const warnings = dropped.length > 0 ? [leftOut(dropped)] : []
-    return add({
+    return this.#add({
       ...shown,
       ...(told.length > 0 && { hosted: told }),
       ...(warnings.length > 0 && { warnings }),
     })
-  }
-
-  return {
-    get progress() {
-      return progress
-    },
-
-    get ended() {
-      return ending !== null
-    },
-
-    get finished() {
-      return ending !== null
-    },
-
-    push(value, whole = false) {
-      const event = asObject(value)
-      if (event === null) return noDelta
-      const type = asText(event.type)
-      if (type === 'error' || (saysError(event.error) && !isWhole(event))) fail(event)
-      hear(isWhole(event) ? event : asObject(event.response))
-      if (whole || isWhole(event)) return isWhole(event) ? end('') : noDelta
-      if (terminal.has(type)) return end(type)
-      const piece = asText(event.delta)
-      refuseTooLarge((size += piece.length))
-      if (!idle.has(type) && event.delta !== '') progress += 1
-      const item = asObject(event.item)
-      const at = event.output_index
-      const told =
-        item === null || typeof at !== 'number'
-          ? []
-          : hosted.tell(item, at, type === 'response.output_item.done')
-      const shown = items.push(type, event)
-      return add(told.length > 0 ? { ...shown, hosted: told } : shown)
-    },
-
-    lose() {
-      lost ||= ending === null
-    },
-
-    flush: () => noDelta,
-
-    partial: () => ({ text, usage }),
-
-    response: (): ModelResponse =>
-      responseOf({
-        items: output ?? items.result().map(({ item }) => item),
-        from,
-        finishReason: ending,
-        complete: ending !== null && (!lost || output !== null),
-        usage,
-        model: asText(response.model) || null,
-        ...(asText(response.id) !== '' && { id: asText(response.id) }),
-      }),
   }
 }
 
