@@ -6,7 +6,8 @@
 export class CallAbort {
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
-  /** Of its one owner; told before the signal's listeners. */
+  #followers: (() => void)[] | undefined
+  /** Of its one owner; told before the others. */
   onAbort: (() => void) | undefined
 
   get aborted(): boolean {
@@ -34,8 +35,54 @@ export class CallAbort {
     if (this.#aborted) return
     this.#aborted = { reason }
     this.onAbort?.()
+    // One may end the following of a later one.
+    for (const follower of [...(this.#followers ?? [])]) if (this.#followers?.includes(follower)) follower()
     this.#controller?.abort(reason)
   }
+
+  /** Calls back when it aborts, without a signal. Returns what ends that. */
+  follow(callback: () => void): () => void {
+    const follower = (): void => callback()
+    const followers = (this.#followers ??= [])
+    followers.push(follower)
+    return () => {
+      const at = followers.indexOf(follower)
+      if (at !== -1) followers.splice(at, 1)
+    }
+  }
+}
+
+const itsAbort = Symbol('abort')
+
+interface Aborted {
+  [itsAbort]: CallAbort
+}
+
+const lazySignal: PropertyDescriptor & ThisType<Aborted> = {
+  enumerable: true,
+  configurable: true,
+  get() {
+    return this[itsAbort].signal
+  },
+}
+
+/**
+ * Gives `target` a `signal` of its own that is made when somebody first asks for it. Own, so that a copy by `{ ...target }`
+ * has it, too. One getter for all: V8 makes a kind of object for each getter that stands in a literal, and keeps what it
+ * can see until the old generation is collected.
+ */
+export function withSignal<Target extends object>(
+  target: Target,
+  abort: CallAbort,
+): Target & { readonly signal: AbortSignal } {
+  Object.defineProperty(target, itsAbort, { value: abort })
+  return Object.defineProperty(target, 'signal', lazySignal) as Target & { readonly signal: AbortSignal }
+}
+
+/** What the `signal` stands for that `withSignal` has given it; undefined for a signal of somebody else's. */
+export function abortBehind(target: { readonly signal: AbortSignal }): CallAbort | undefined {
+  const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignal.get
+  return isOurs ? (target as { signal: AbortSignal } & Aborted)[itsAbort] : undefined
 }
 
 interface Waiting {
@@ -91,22 +138,32 @@ function listen(signal: AbortSignal): Waiting {
  * which may live for many requests.
  */
 export async function abortable<Result>(
-  outer: AbortSignal,
+  outer: AbortSignal | CallAbort,
   work: (abort: CallAbort) => Promise<Result>,
 ): Promise<Result> {
   outer.throwIfAborted()
   const own = new CallAbort()
   return await new Promise<Result>((resolve, reject) => {
-    const abort = () => {
+    const stop = following(outer, () => {
       own.abort(outer.reason)
-      reject(outer.reason)
-    }
-    outer.addEventListener('abort', abort, { once: true })
-    work(own)
-      .finally(() => outer.removeEventListener('abort', abort))
-      .then(resolve, (error: unknown) => {
+      reject(outer.reason as Error)
+    })
+    work(own).then(
+      (result) => {
+        stop()
+        resolve(result)
+      },
+      (error: unknown) => {
+        stop()
         own.abort(error)
-        reject(error)
-      })
+        reject(error as Error)
+      },
+    )
   })
+}
+
+function following(outer: AbortSignal | CallAbort, callback: () => void): () => void {
+  if (outer instanceof CallAbort) return outer.follow(callback)
+  outer.addEventListener('abort', callback, { once: true })
+  return () => outer.removeEventListener('abort', callback)
 }

@@ -7,7 +7,7 @@ import type { ModelActorError, ModelFailure, ModelResponse } from '../../../mach
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import type { CallAbort } from '../base/abort.js'
+import { type CallAbort, withSignal } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import type { MeasuredRequest } from '../telemetry/telemetry.js'
@@ -87,11 +87,7 @@ export async function askModel<Output>(
     const ready = onSend?.()
     if (ready) await ready
     abort.throwIfAborted()
-    const options: ModelRequestOptions = {
-      // Made when it is asked for: see CallAbort.
-      get signal() {
-        return idle.abort.signal
-      },
+    const asked: Omit<ModelRequestOptions, 'signal'> = {
       onSent: loadPrices,
       onActivity: (kind) => {
         loadPrices()
@@ -119,6 +115,7 @@ export async function askModel<Output>(
         idle.onActivity()
       },
     }
+    const options: ModelRequestOptions = withSignal(asked, idle.abort)
     if (telemetry !== undefined) {
       sent = measuredRequest(parts.model, request, purpose, context, live.clock.now())
       options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))

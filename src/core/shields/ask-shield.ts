@@ -1,6 +1,6 @@
 import { evidence } from '../../../guards/lib/evidence.js'
 import type { Clock } from '../base/clock.js'
-import { CallAbort } from '../base/abort.js'
+import { CallAbort, withSignal } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
 import { withTimeout } from '../base/time-limit.js'
 import { readVerdict, type Said } from './read-verdict.js'
@@ -28,15 +28,7 @@ export async function askShield(shield: Shield, content: string, asking: Asking)
   const fail = (failure: string): Said => ({ action: onFailure, message: failed(shield, failure, onFailure) })
   const check = async (): Promise<Said> => {
     try {
-      const said = readVerdict(
-        await shield.check(content, {
-          ...scene,
-          // Made when it is asked for: most shields answer at once.
-          get signal() {
-            return abort.signal
-          },
-        }),
-      )
+      const said = readVerdict(await shield.check(content, withSignal({ ...scene }, abort)))
       if ('problem' in said) return fail(said.problem)
       return said.action === 'block' ? { ...said, message: said.message ?? refused(shield) } : said
     } catch (error) {

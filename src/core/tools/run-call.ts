@@ -3,7 +3,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../../machines/agent/results.js'
 import type { Clock } from '../base/clock.js'
 import type { Delegate, Tool, ToolExecution } from './tool.js'
-import { CallAbort } from '../base/abort.js'
+import { CallAbort, withSignal } from '../base/abort.js'
 import { classifyToolError } from './classify-tool-error.js'
 import { limit } from '../base/format-value.js'
 import { nearestFirst } from '../base/nearest.js'
@@ -134,12 +134,7 @@ export class RunningCall {
   #execution(): ToolExecution {
     const { runId, sessionId, batchId, context } = this.#options
     const { id: callId } = this.call
-    const abort = this.#abort
-    return {
-      // Own and lazy: see CallAbort.
-      get signal() {
-        return abort.signal
-      },
+    const execution: Omit<ToolExecution, 'signal'> = {
       callId,
       runId,
       sessionId,
@@ -147,6 +142,7 @@ export class RunningCall {
       context,
       progress: (progress) => this.#progress(progress),
     }
+    return withSignal(execution, this.#abort)
   }
 
   #progress(progress: unknown): void {

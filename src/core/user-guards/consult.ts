@@ -4,7 +4,7 @@ import { toUserState, userStateOf, type UserStates } from '../../../guards/user-
 import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { deepFreeze } from '../base/freeze.js'
-import { CallAbort, onAbort } from '../base/abort.js'
+import { CallAbort, onAbort, withSignal } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
 import { withTimeout } from '../base/time-limit.js'
@@ -55,14 +55,7 @@ function ask(
   { fact, context, abort, clock }: { fact: GuardFact; context: unknown; abort: CallAbort; clock: Clock },
 ): Promise<Answer> {
   const { timeoutMs } = guard
-  const question: GuardQuestion = {
-    fact,
-    context,
-    // Made when it is asked for: most guards answer at once.
-    get signal() {
-      return abort.signal
-    },
-  }
+  const question: GuardQuestion = withSignal({ fact, context }, abort)
   let state = before
   const failed = (failure: string): Answer => ({ guard, state, said: null, failure })
   return withTimeout(

@@ -18,14 +18,14 @@ export function arranged(
   messages: readonly WireMessage[],
   { bridge, most = mostCalls }: Arrangement,
 ): WireMessage[] {
-  const system: unknown[] = []
+  const system: WireMessage[] = []
   const turns: WireMessage[] = []
   let last: WireMessage | undefined
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at] as WireMessage
     const role = message['role']
     if (role === 'system') {
-      system.push(message['content'])
+      system.push(message)
       continue
     }
     const calls = role === 'assistant' ? callsOf(message) : none
@@ -38,13 +38,27 @@ export function arranged(
     else turns.push(message)
     last = turns.at(-1)
   }
-  if (system.length > 0) turns.unshift({ role: 'system', content: system.join('\n\n') })
+  const [first] = system
+  if (first !== undefined) turns.unshift(system.length === 1 ? first : inOne(system))
   return turns
+}
+
+function inOne(system: readonly WireMessage[]): WireMessage {
+  return { role: 'system', content: system.map((message) => message['content']).join('\n\n') }
 }
 
 /** The words of the system, of the user and of guidance, as messages; none where they are blank. */
 export function saying(role: 'system' | 'user', words: string | null): WireMessage[] {
   return isBlank(words) ? [] : [{ role, content: words }]
+}
+
+/** As `saying`: the same message for the words of the time before. */
+export function sayingAgain(role: 'system' | 'user'): (words: string | null) => WireMessage[] {
+  let last: WireMessage[] = []
+  return (words) => {
+    if (last[0]?.['content'] !== words) last = saying(role, words)
+    return [...last]
+  }
 }
 
 /** An app may greet its users first; most chat templates refuse that. */

@@ -9,8 +9,11 @@ import { post } from './post.js'
 import { decoded, readStream, textOf } from './read-stream.js'
 
 /** What one exchange is given besides its request. */
-export interface ExchangeOptions extends Omit<ModelRequestOptions, 'signal'> {
+export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' | 'onDelta'> {
   abort: CallAbort
+  onSent: ModelRequestOptions['onSent'] | undefined
+  onHosted: ModelRequestOptions['onHosted'] | undefined
+  onWarning: ModelRequestOptions['onWarning'] | undefined
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import { wellFormed } from '../well-formed.js'
+import { WrittenLists } from './written-lists.js'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 
@@ -12,9 +13,9 @@ export function withExtra(body: Record<string, unknown>, extraBody: JsonObject):
   return body
 }
 
-/** Writes bodies as JSON in UTF-8. What was written before is taken from memory: a transcript is sent whole each time. */
+/** Writes bodies as JSON in UTF-8. What was written before is copied: a transcript is sent whole each time. */
 export function createEncoder(): (body: RequestBody) => Uint8Array<ArrayBuffer> {
-  const bytes = new WeakMap<object, Uint8Array>()
+  const lists = new WrittenLists()
 
   return (body) => {
     const parts: Uint8Array[] = []
@@ -23,12 +24,8 @@ export function createEncoder(): (body: RequestBody) => Uint8Array<ArrayBuffer> 
     for (const [key, value] of Object.entries(body)) {
       text += `${text === '' && parts.length === 0 ? '{' : ','}${JSON.stringify(key)}:`
       if (isListOfObjects(value)) {
-        parts.push(encoder.encode(`${text}[`))
+        parts.push(encoder.encode(`${text}[`), lists.write(value))
         text = ']'
-        for (const [index, item] of value.entries()) {
-          if (index > 0) parts.push(comma)
-          parts.push(remember(bytes, item, () => encoder.encode(JSON.stringify(item))))
-        }
       } else text += JSON.stringify(value) ?? 'null'
     }
     parts.push(encoder.encode(text === '' ? '{}' : `${text}}`))
@@ -50,7 +47,6 @@ export function remember<Key extends object, Value>(
 }
 
 const encoder = new TextEncoder()
-const comma = encoder.encode(',')
 
 function isListOfObjects(value: unknown): value is readonly object[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)

@@ -1,4 +1,4 @@
-import { abortable } from '../../base/abort.js'
+import { abortable, abortBehind } from '../../base/abort.js'
 import { lazily } from '../../base/load.js'
 import type { ModelProvider } from '../provider.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
@@ -32,9 +32,11 @@ export function providerOver(
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),
     request: (request, options) =>
-      abortable(options.signal, async (own) => {
+      abortable(abortBehind(options) ?? options.signal, async (abort) => {
+        const { onSent, onActivity, onHosted, onWarning } = options
+        const onDelta = request.stream ? options.onDelta : nothing
         const answer = await exchange()
-        return answer(request, { ...options, abort: own, ...(!request.stream && { onDelta: nothing }) })
+        return answer(request, { abort, onSent, onActivity, onDelta, onHosted, onWarning })
       }),
   }
 }

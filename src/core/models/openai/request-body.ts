@@ -2,7 +2,7 @@ import type { Message } from '../../../../machines/agent/messages.js'
 import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.js'
 import { withMediaAfter } from '../result-media.js'
 import { wellFormed } from '../well-formed.js'
-import { arranged, saying } from './arrange.js'
+import { arranged, saying, sayingAgain } from './arrange.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
 import { createEncoder, remember, type RequestBody, withExtra } from './encode-body.js'
 import { callIdsOf, toWire, type WireMessage, type WireStyle } from './wire-messages.js'
@@ -25,6 +25,7 @@ export interface BodyOptions {
 export function createBodyBuilder(options: BodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const functions = new WeakMap<ToolSpec, object>()
+  const systemOf = sayingAgain('system')
   const style: WireStyle = {
     echoReasoning: options.echoReasoning,
     callId: callIdsOf(options.model, options.isMistral),
@@ -35,7 +36,7 @@ export function createBodyBuilder(options: BodyOptions) {
     remember(functions, tool, () => wellFormed({ type: 'function', function: describe(tool) }))
 
   function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
-    const wire = saying('system', wellFormed(instructions))
+    const wire = systemOf(wellFormed(instructions))
     for (const message of withMediaAfter(messages)) {
       const said = wireOf(message)
       if (said !== null) wire.push(said)

@@ -9,7 +9,7 @@ import {
 } from '../../provider.js'
 import { asList } from '../../as-json.js'
 import { wellFormed } from '../../well-formed.js'
-import { arranged, saying } from '../arrange.js'
+import { arranged, saying, sayingAgain } from '../arrange.js'
 import { createEncoder, remember, type RequestBody, withExtra } from '../encode-body.js'
 import { callIdsOf, toWire, type WireMessage, type WireStyle } from '../wire-messages.js'
 import { answersAmong, answerTo, askedBy, requestItem } from './calls.js'
@@ -44,6 +44,7 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
     false: new WeakMap<WireMessage, readonly object[]>(),
   }
   const functions = new WeakMap<ToolSpec, object>()
+  const systemOf = sayingAgain('system')
   const style: WireStyle = {
     echoReasoning: 'none',
     callId: callIdsOf(options.model, options.isMistral, longestId),
@@ -54,7 +55,7 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
     remember(wires, message, () => withItems(message, toWire(message, style), options.from))
 
   function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
-    const wire = saying('system', wellFormed(instructions))
+    const wire = systemOf(wellFormed(instructions))
     const isAnswer = answersAmong(options.from)
     for (const message of messages) {
       const said = isAnswer(message) ? remember(answers, message, () => answerTo(message)) : wireOf(message)

@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import { WrittenLists } from '../../../src/core/models/openai/written-lists.js'
+
+const written = (lists: WrittenLists, items: readonly object[]) =>
+  JSON.parse(`[${new TextDecoder().decode(lists.write(items))}]`) as unknown
+
+/** Texts whose bytes are more than their characters, too. */
+const item = fc.record({ content: fc.string({ unit: 'grapheme', maxLength: 300 }) })
+
+test('whatever a list was before, it is written as it is', () => {
+  const all = fc.array(item, { minLength: 1, maxLength: 12 })
+  // Lists made of the same objects, in any order and number: grown, cut, edited, of one conversation or another.
+  const picks = fc.array(fc.array(fc.nat(), { maxLength: 20 }), { maxLength: 12 })
+  fc.assert(
+    fc.property(all, picks, (items, picked) => {
+      const lists = new WrittenLists()
+      for (const picks of picked) {
+        const list = picks.map((pick) => items[pick % items.length] as object)
+        expect(written(lists, list)).toEqual(list)
+      }
+    }),
+  )
+})
+
+test('a conversation that grows is written once', () => {
+  const lists = new WrittenLists()
+  let count = 0
+  const message = (content: string) => ({
+    toJSON: () => {
+      count += 1
+      return { content }
+    },
+  })
+  const system = message('You are terse.')
+  const conversations = ['ada', 'bob'].map((name) => [system, message(name)])
+  for (let step = 0; step < 20; step++)
+    for (const conversation of conversations) {
+      conversation.push(message(`answer ${step}`), message('result'.repeat(step)))
+      const guidance = { role: 'user', content: `nudge ${step}` }
+      lists.write([...conversation, guidance])
+    }
+  // One message each, and the one that both begin with once more.
+  expect(count).toBe(2 * (2 + 40))
+})
+
+test('what is left out of the middle, or comes to it, does not make the rest new', () => {
+  const lists = new WrittenLists()
+  let count = 0
+  const numbers = Array.from({ length: 30 }, (_, at) => ({ at }))
+  const all = numbers.map((number) => ({
+    toJSON: () => {
+      count += 1
+      return number
+    },
+  }))
+  lists.write(all)
+  const rest = [...all.slice(0, 2), { marker: true }, ...all.slice(9)]
+  expect(written(lists, rest)).toEqual([{ at: 0 }, { at: 1 }, { marker: true }, ...numbers.slice(9)])
+  expect(count).toBe(30)
+})
