@@ -36,7 +36,7 @@ export class CallAbort {
     this.#aborted = { reason }
     this.onAbort?.()
     // One may end the following of a later one.
-    for (const follower of [...(this.#followers ?? [])]) if (this.#followers?.includes(follower)) follower()
+    for (const follower of this.#followers?.slice() ?? []) if (this.#followers?.includes(follower)) follower()
     this.#controller?.abort(reason)
   }
 
@@ -148,17 +148,12 @@ export async function abortable<Result>(
       own.abort(outer.reason)
       reject(outer.reason as Error)
     })
-    work(own).then(
-      (result) => {
-        stop()
-        resolve(result)
-      },
-      (error: unknown) => {
-        stop()
+    work(own)
+      .finally(stop)
+      .then(resolve, (error: unknown) => {
         own.abort(error)
         reject(error as Error)
-      },
-    )
+      })
   })
 }
 
