@@ -1,24 +1,3 @@
-/** The entries of the package, by the names under which the documents import them. */
-export const entries: Record<string, string> = {
-  statewright: 'src/index.ts',
-  'statewright/agui': 'src/agui/index.ts',
-  'statewright/ai-sdk': 'src/ai-sdk/index.ts',
-  'statewright/inspect': 'src/inspect/index.ts',
-  'statewright/inspect/node': 'src/inspect/node.ts',
-  'statewright/mcp': 'src/mcp/index.ts',
-  'statewright/memory': 'src/memory/index.ts',
-  'statewright/dbos': 'src/dbos/index.ts',
-  'statewright/otel': 'src/otel/index.ts',
-  'statewright/restate': 'src/restate/index.ts',
-  'statewright/rehearsal': 'src/rehearsal/index.ts',
-  'statewright/stores': 'src/stores/index.ts',
-  'statewright/stores/file': 'src/stores/file/index.ts',
-  'statewright/stores/postgres': 'src/stores/postgres/index.ts',
-  'statewright/studio': 'src/studio/index.ts',
-  'statewright/testing': 'src/testing/index.ts',
-  'statewright/ui': 'src/ui/index.ts',
-}
-
 /** What a document may use without importing it again: these, and everything that the core exports. */
 export const fromEntries: Record<string, string> = {
   fileStore: 'statewright/stores/file',

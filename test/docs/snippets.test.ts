@@ -58,11 +58,11 @@ test('every block says its language, and no other than these', () => {
   expect(new Set(snippets.map(({ lang }) => lang))).toEqual(new Set(['js', 'sh', 'text', 'ts']))
 })
 
-test('every program that is whole compiles, with what the reader’s own program has', () => {
+test('every program that is whole compiles, with what the reader’s own program has', async () => {
   const whole = programs.filter(({ id }) => !kept.some((each) => each.id === id && isPart(each)))
   // One that does not, so that it is seen that the compiler looks.
   const wrong = { id: 'wrong', lang: 'js', code: "createAgent({ model }).walk('Go.')" }
-  const errors = Object.entries(typeErrors([...whole, wrong])).flatMap(([id, said]) =>
+  const errors = Object.entries(await typeErrors([...whole, wrong])).flatMap(([id, said]) =>
     said
       .filter((line) => !loose[id]?.some((code) => line.includes(`error ${code}:`)))
       .map((line) => `${id}: ${line}`),

@@ -1,15 +1,15 @@
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as core from '../../src/index.js'
-import { entries, fromEntries, ownProgram } from './prelude.js'
+import { entryPaths, tsc } from '../types/declarations.js'
+import { fromEntries, ownProgram } from './prelude.js'
 import { root, type Snippet } from './snippets.js'
 
 /**
  * What the compiler says of the snippets, by their ids; none when it has nothing to say. The compiler has no API: the
  * snippets are written into a folder of the tree, where packages are found, and it runs once for all of them.
  */
-export function typeErrors(snippets: readonly Snippet[]): Record<string, string[]> {
+export async function typeErrors(snippets: readonly Snippet[]): Promise<Record<string, string[]>> {
   const folder = join(root, 'test/docs', `.checked-${process.pid}`)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
@@ -19,18 +19,14 @@ export function typeErrors(snippets: readonly Snippet[]): Record<string, string[
     writeFileSync(join(folder, 'prelude.d.ts'), prelude())
     writeFileSync(
       join(folder, 'tsconfig.json'),
-      JSON.stringify({ ...settings, include: [], files: ['prelude.d.ts', ...files.map(({ name }) => name)] }),
+      JSON.stringify({
+        extends: '../../../tsconfig.json',
+        compilerOptions: { ...settings, paths: await entryPaths() },
+        include: [],
+        files: ['prelude.d.ts', ...files.map(({ name }) => name)],
+      }),
     )
-    const { stdout } = spawnSync(
-      process.execPath,
-      [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder],
-      {
-        cwd: folder,
-        encoding: 'utf8',
-      },
-    )
-    // The sources are checked elsewhere, and more strictly.
-    const lines = stdout.split('\n').filter((line) => line.includes('error TS') && !line.startsWith('..'))
+    const lines = (await tsc(folder)).split('\n').filter((line) => line.includes('error TS'))
     const named = [...files, { id: 'the prelude', name: 'prelude.d.ts' }]
     return Object.fromEntries(
       named.flatMap(({ id, name }) => {
@@ -44,17 +40,13 @@ export function typeErrors(snippets: readonly Snippet[]): Record<string, string[
 }
 
 const settings = {
-  extends: '../../../tsconfig.json',
-  compilerOptions: {
-    // JavaScript is checked as far as it says its types.
-    allowJs: true,
-    checkJs: true,
-    noImplicitAny: false,
-    allowUnusedLabels: true,
-    noUnusedLocals: false,
-    noUnusedParameters: false,
-    paths: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, [`../../../${file}`]])),
-  },
+  // JavaScript is checked as far as it says its types.
+  allowJs: true,
+  checkJs: true,
+  noImplicitAny: false,
+  allowUnusedLabels: true,
+  noUnusedLocals: false,
+  noUnusedParameters: false,
 }
 
 function prelude(): string {

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
-import { entries, root } from './compile.js'
+import { entries, root } from './declarations.js'
 
 /** An example of a doc comment. */
 export interface Example {
