@@ -63,12 +63,17 @@ function detailsOf(given: readonly unknown[]): Json[] {
 
 function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
   const taken = new Set<string>()
+  /** A sub-agent's call is named by the call that leads to it, a slash, and its own id: no other is to be named so. */
+  const led = new Set<string>()
+  const isTaken = (id: string): boolean =>
+    taken.has(id) || led.has(id) || leadingTo(id).some((one) => taken.has(one))
   return calls.map((call, i) => {
     const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
     // Unique in the session, too: people, logs and the model itself name a call by it.
     let id = textOf(call?.id) || `call_${newId().replaceAll('-', '').slice(0, 24)}`
-    while (taken.has(id)) id = `${id}_${i + 1}`
+    while (isTaken(id)) id = `${id.replaceAll('/', '_')}_${i + 1}`
     taken.add(id)
+    for (const one of leadingTo(id)) led.add(one)
     const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
     const extra = plainExtra(call?.extra_content)
     return {
@@ -79,6 +84,12 @@ function uniqueCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
       ...hostedBy(call?.hosted),
     }
   })
+}
+
+/** What stands before each slash of an id. */
+function leadingTo(id: string): string[] {
+  const parts = id.split('/').slice(0, -1)
+  return parts.map((_, i) => parts.slice(0, i + 1).join('/'))
 }
 
 function hostedBy(given: unknown): Pick<ToolCall, 'hosted'> {

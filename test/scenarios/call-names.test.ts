@@ -1,0 +1,47 @@
+import { createAgent } from '../../src/index.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+const asked = (...calls: ReturnType<typeof call>[]) => ({
+  toolCalls: calls,
+  finishReason: 'tool_calls' as const,
+})
+
+/** The request that a model has been sent, once it has. */
+async function request(model: ManualModel) {
+  // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+  for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
+  if (!model.pending) throw new Error('Nobody asks the model.')
+  return model.pending
+}
+
+test.each([
+  ['before', ['x/y', 'x']],
+  ['after', ['x', 'x/y']],
+])(
+  'a call that is named as a sub-agent names its own, %s that call, is answered as another',
+  async (_, [first, second]) => {
+    const paid: unknown[] = []
+    const pay = tool('pay', ({ n }) => void paid.push(n), { needsApproval: true })
+    const [own, above] = [new ManualModel(), new ManualModel()]
+    const helper = createAgent({ model: own, tools: [pay] }).asTool({ name: 'helper', description: 'Helps.' })
+    const agent = createAgent({ model: above, tools: [pay, helper] })
+    const run = agent.run('Go.')
+    const both = {
+      x: call('x', 'helper', { task: 'Pay.' }),
+      'x/y': call('x/y', 'pay', { n: 100 }),
+    }
+    const answer = asked(both[first as 'x'], both[second as 'x'])
+    ;(await request(above)).answer(answer)
+    ;(await request(own)).answer(asked(call('y', 'pay', { n: 200 })))
+    const { pending = [] } = await run.result
+    expect(new Set(pending.map(({ callId }) => callId)).size).toBe(2)
+    const ofHelper = pending.find(({ path }) => path)
+    run.approve(ofHelper?.callId ?? '')
+    run.reject(pending.find(({ path }) => !path)?.callId ?? '')
+    ;(await request(own)).answer({ text: 'Paid.' })
+    ;(await request(above)).answer({ text: 'Done.' })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    expect(paid).toEqual([200])
+  },
+)
