@@ -12,7 +12,7 @@ import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
 import { limit } from '../base/format-value.js'
 import type { RunnableCall } from '../tools/run-call.js'
-import type { Delegate, Tool } from '../tools/tool.js'
+import type { Delegate, DelegateRun, Errand, Tool } from '../tools/tool.js'
 import type { Live } from '../live/live.js'
 import { childSessionId } from '../live/abandon.js'
 import { Child } from '../live/child.js'
@@ -74,6 +74,8 @@ export class Team {
       if (questions) await child.goOn(questions)
       if (this.#context.pausing) child.pause()
       const result = await child.next()
+      // How it stands is seen by whoever goes on with the run, who gives it the answers that it may not have heard.
+      if (child.isLeaving && isAtRest(result)) return await never()
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
         const durationMs = Math.max(0, live.clock.now() - startedAt)
@@ -82,6 +84,8 @@ export class Team {
       this.#rest(call.id, result.pending)
       return null
     } catch (error) {
+      // Whoever goes on with the run opens it.
+      if (live.children.get(call.id)?.isLeaving) return never()
       return failed(`The sub-agent '${tool.name}' could not be run: ${describeError(error)}`)
     }
   }
@@ -127,7 +131,7 @@ export class Team {
 
     const child = new Child(childUsage)
     live.children.set(call.id, child)
-    const run = await delegate.open({
+    const run = await this.#begun(child, delegate, {
       name: tool.name,
       message: delegate.messageFor(input),
       sessionId: childSessionId(context, call.id),
@@ -141,7 +145,7 @@ export class Team {
       maxDepth,
       context: live.binding.context,
       above: live.telemetry?.above(call.id, tool.name, this.#isWithheld),
-      signal: abort.signal,
+      isUnwanted: () => abort.aborted || child.isLeaving,
       watch: child.watch,
       hear: (event) => {
         if (this.#scope.agent.getSnapshot().status !== 'active') return
@@ -155,8 +159,18 @@ export class Team {
         'interrupted',
       )
     }
-    child.begin(run)
     return child
+  }
+
+  async #begun(child: Child, delegate: Delegate, errand: Errand): Promise<DelegateRun | null> {
+    let run: DelegateRun | null = null
+    try {
+      run = await delegate.open(errand)
+      if (run) child.begin(run)
+      return run
+    } finally {
+      if (run === null) child.notBegun()
+    }
   }
 
   /** Whether anybody above looks at what calls bring, before it is shown. */
@@ -198,6 +212,8 @@ export class Team {
     }
   }
 }
+
+const never = (): Promise<never> => new Promise(() => undefined)
 
 /** A rest out of which somebody can lead it. What a guard has stopped is over: nobody is asked about that. */
 function isAtRest({ state, reason }: RunResult): boolean {

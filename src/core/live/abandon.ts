@@ -47,7 +47,7 @@ export async function abandon(
       maxDepth,
       context: app,
       above: undefined,
-      signal: AbortSignal.abort(),
+      isUnwanted: () => true,
       watch: () => undefined,
       hear: () => undefined,
     })

@@ -20,11 +20,22 @@ export class Child {
   #isPausing = false
   #isCancelled = false
   #isLeaving = false
+  /** Settles when its run is there, or is known not to come. */
+  readonly #opened: Promise<void>
+  #isOpened: () => void = () => undefined
   #onEnd: (end: RunResult) => void = () => undefined
   #onUsage: () => void = () => undefined
 
   constructor(told: Usage = noUsage) {
     this.#told = told
+    this.#opened = new Promise((resolve) => {
+      this.#isOpened = resolve
+    })
+  }
+
+  /** Whether the run above is being left to another process. */
+  get isLeaving(): boolean {
+    return this.#isLeaving
   }
 
   /** Whether it may be spending. */
@@ -56,13 +67,20 @@ export class Child {
 
   begin(run: DelegateRun): void {
     this.#run = run
+    this.#isOpened()
     if (this.#isCancelled) this.cancel()
-    if (this.#isLeaving) void handOver(run)
+  }
+
+  /** There is no run: it was refused, or there is no log of it. */
+  notBegun(): void {
+    this.#isOpened()
   }
 
   /** Leaves it to whichever process goes on with the run above. */
   async leave(): Promise<void> {
     this.#isLeaving = true
+    // Its session may be being taken.
+    await this.#opened
     if (this.#run) await handOver(this.#run)
   }
 

@@ -84,7 +84,7 @@ function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 
 }
 
 /** After a crash the dead process may hold the log for a while longer than it held that of the run above. */
-async function openWhenFree(store: SessionStore, clock: Clock, { name, sessionId, signal }: Errand) {
+async function openWhenFree(store: SessionStore, clock: Clock, { name, sessionId, isUnwanted }: Errand) {
   const giveUpAt = clock.now() + leaseMs
   for (;;) {
     try {
@@ -92,7 +92,7 @@ async function openWhenFree(store: SessionStore, clock: Clock, { name, sessionId
       return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name })
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
-      if (!isBusy || signal.aborted || clock.now() >= giveUpAt) throw error
+      if (!isBusy || isUnwanted() || clock.now() >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- and some time in between
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_000))

@@ -130,8 +130,8 @@ export interface Errand {
   context: unknown
   /** Where the run is measured, and by what. */
   above: TelemetryAbove | undefined
-  /** Aborts when nobody waits for the sub-agent any more. */
-  signal: AbortSignal
+  /** Whether nobody waits for the sub-agent any more. */
+  isUnwanted: () => boolean
   /** Told whatever its run has come to, as it happens. */
   watch: (context: AgentContext) => void
   /** Told its events, from the first on. */

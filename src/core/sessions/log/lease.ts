@@ -125,16 +125,26 @@ export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): v
   leaving.of(store, clock).keep(lease)
 }
 
+/** Settles when a session is free that is being given free here; undefined where none is. */
+export function beingReleased(store: SessionStore, sessionId: string): Promise<void> | undefined {
+  return leaving
+    .all(store)
+    .map((leases) => leases.under(sessionId))
+    .find((under) => under !== undefined)
+}
+
 /** `store.acquire`, once what this process still had of the session is given back. */
 export function acquireLease(
   store: SessionStore,
   sessionId: string,
   options: AcquireOptions,
 ): Lease | Promise<Lease> {
-  const all = leaving.all(store)
-  const going = all.map((leases) => leases.under(sessionId)).find((under) => under !== undefined)
+  const going = beingReleased(store, sessionId)
   if (going) return going.then(() => acquireLease(store, sessionId, options))
-  const left = all.map((leases) => leases.releaseKept(sessionId)).filter((under) => under !== undefined)
+  const left = leaving
+    .all(store)
+    .map((leases) => leases.releaseKept(sessionId))
+    .filter((under) => under !== undefined)
   if (left.length === 0) return store.acquire(sessionId, options)
   return Promise.all(left).then(() => store.acquire(sessionId, options))
 }

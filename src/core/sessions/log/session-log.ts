@@ -8,7 +8,7 @@ import type { AgentDefinition } from '../definition.js'
 import type { Inboxed } from '../store/inbox.js'
 import { heartbeats, type LeaseHolder, leaseMs } from './heartbeat.js'
 import { nobodyPresent, type Presence } from './presence.js'
-import { acquireLease, releaseLease } from './lease.js'
+import { acquireLease, beingReleased, releaseLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, machineStateOf, type Standing } from '../standing.js'
@@ -373,7 +373,7 @@ export class SessionLog implements Journal {
   }
 
   #release(): Promise<void> | undefined {
-    if (!this.#isHeld) return undefined
+    if (!this.#isHeld) return beingReleased(this.store, this.sessionId)
     this.#isHeld = false
     this.#heartbeat.remove(this.#beats)
     this.inbox.letGo()

@@ -1,0 +1,89 @@
+import { createAgent, drive, type DriveRest, memoryStore, type ModelProvider } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { distant } from '../support/distant.js'
+import { call } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+/** Asks for one call, and is content with its result. */
+function asking(id: string, name: string): ModelProvider {
+  return {
+    provider: 'mine',
+    model: 'asking-1',
+    request: async ({ messages }) => {
+      const toolCalls = messages.some(({ role }) => role === 'tool') ? [] : [call(id, name, { task: 'Pay.' })]
+      const rest = { reasoning: '', refusal: null, usage: null, model: null, complete: true }
+      return { ...rest, text: 'Well.', toolCalls, finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop' }
+    },
+  }
+}
+
+/** Tells of each question that the store is asked. */
+function watched(store: SyncSessionStore, asked: () => void): SyncSessionStore {
+  const told = <Args extends unknown[], Value>(ask: (...args: Args) => Value) => {
+    return (...args: Args): Value => {
+      asked()
+      return ask(...args)
+    }
+  }
+  const [acquire, append, release] = [told(store.acquire), told(store.append), told(store.release)]
+  return { ...store, acquire, append, release, read: told(store.read) }
+}
+
+test.each([
+  ['at once', (store: SyncSessionStore) => store],
+  ['later', (store: SyncSessionStore) => distant(store)],
+])(
+  'a drive that is stopped at any question to a store that answers %s leaves nothing held, and no answer unheard',
+  async (_, reached) => {
+    let [stops, unheard] = [0, 0]
+    for (let at = 1; at <= 16; at += 1) {
+      const near = memoryStore()
+      let [questions, paid] = [0, 0]
+      let stop: AbortController | null = null
+      const store = reached(
+        watched(near, () => {
+          questions += 1
+          if (questions === at) stop?.abort()
+        }),
+      )
+      const pay = tool('pay', () => void (paid += 1), { needsApproval: true })
+      const helper = createAgent({ model: asking('p', 'pay'), tools: [pay] })
+      const tools = [helper.asTool({ name: 'helper', description: 'Helps.' })]
+      const driven = (options: object = {}): Promise<DriveRest> => {
+        const agent = createAgent({ model: asking('h', 'helper'), store, tools })
+        return drive(agent, { session: 's', input: 'Go.', ...options })
+      }
+      const leases = () => near.list().flatMap(({ id, holder }) => (holder === null ? [] : [id]))
+
+      // oxlint-disable no-await-in-loop -- one drive after the other
+      const { pending = [], head } = await driven()
+      const answers = [{ type: 'approve', callId: pending[0]?.callId }]
+      let rest: DriveRest | undefined
+      // Twice, as the second drive finds the sub-agent at work.
+      for (const engine of ['first', 'second']) {
+        if (rest && !rest.stopped) break
+        const isHeard = rest !== undefined && !rest.unsaid
+        questions = 0
+        stop = new AbortController()
+        rest = await driven({ answers, at: head, signal: stop.signal })
+        expect([at, engine, leases()]).toEqual([at, engine, []])
+        expect([at, engine, rest.stopped ? 'stopped' : rest.state]).toEqual([
+          at,
+          engine,
+          rest.stopped ? 'stopped' : 'COMPLETED',
+        ])
+        // Who has been heard is not asked again.
+        if (isHeard) expect([at, rest.state]).not.toEqual([at, 'WAITING_FOR_INPUT'])
+        if (rest.stopped) stops += 1
+        if (rest.unsaid) unheard += 1
+      }
+      stop = null
+      if (rest?.stopped) rest = await driven({ answers, at: head })
+      // oxlint-enable no-await-in-loop
+      expect([at, rest?.state, leases()]).toEqual([at, 'COMPLETED', []])
+      expect(paid).toBeLessThanOrEqual(1)
+    }
+    expect(stops).toBeGreaterThan(3)
+    expect(unheard).toBeGreaterThan(0)
+  },
+)
