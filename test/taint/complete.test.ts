@@ -9,6 +9,9 @@ import {
   type Agent,
   type AgentOptions,
   defineTool,
+  type DriveAnswer,
+  type DriveOptions,
+  type DriveRest,
   type RunOptions,
   type SessionMessage,
 } from '../../src/index.js'
@@ -174,8 +177,8 @@ const rowOfEntryPoint: Rows<string> = {
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',
-  './restate': 'no: it drives sessions as an agent does, by their ids',
-  './dbos': 'no: it drives sessions as an agent does, by their ids',
+  './restate': 'exit: driven',
+  './dbos': 'exit: driven',
   './records.schema.json': 'no: it says what records are',
   './package.json': 'no words',
 }
@@ -202,6 +205,47 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
   approve: 'entrance: edited arguments',
   reject: 'no: what a person says no with is looked at by no shield',
   toolOutput: 'entrance: what a client hands in',
+}
+
+/** What a drive is given, and says. */
+const rowOfDriveOption: Rows<keyof DriveOptions> = {
+  session: 'no: the app’s own words',
+  input: 'entrance: the user’s text',
+  turn: 'no words',
+  answers: 'other: driven',
+  at: 'no words',
+  agent: 'no: the app’s own words',
+  signal: 'no words',
+  heartbeat: 'no words',
+  longWaitMs: 'no words',
+  context: 'no: the app’s own object goes to its own code',
+}
+
+const rowOfDriveAnswer: Rows<DriveAnswer['type']> = {
+  cancel: 'no: why somebody stops it is looked at by no shield',
+  resume: 'no words',
+  steer: 'entrance: steering',
+  approve: 'entrance: edited arguments',
+  reject: 'no: what a person says no with is looked at by no shield',
+  toolOutput: 'entrance: what a client hands in',
+}
+
+const rowOfRest: Rows<keyof DriveRest> = {
+  session: 'no: the app’s own words',
+  turn: 'no words',
+  state: 'no words',
+  reason: 'no words',
+  head: 'no words',
+  stopped: 'no words',
+  unsaid: 'no words',
+  waitUntil: 'no words',
+  output: 'exit: driven',
+  outputLength: 'no words',
+  pending: 'exit: driven',
+  pendingCount: 'no words',
+  error: 'exit: driven',
+  totalTokens: 'no words',
+  cost: 'no words',
 }
 
 const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
@@ -238,6 +282,7 @@ const exits = [
   'chat',
   'watched',
   'inbox',
+  'driven',
 ]
 
 const tables: Record<string, Rows<string>> = {
@@ -253,6 +298,9 @@ const tables: Record<string, Rows<string>> = {
   rowOfCommand,
   rowOfMessage,
   rowOfMethod,
+  rowOfDriveOption,
+  rowOfDriveAnswer,
+  rowOfRest,
 }
 
 const rows = Object.entries(tables).flatMap(([table, each]) =>

@@ -21,6 +21,9 @@ export interface Slots {
   reasoning: string
   callName: string
   callArguments: string
+  /** Of a call that the provider asks about before it makes it. */
+  hostedName: string
+  hostedUrl: string
   edit: string
   toolResult: string
   toolError: string
@@ -47,6 +50,7 @@ export const others = [
   'approval',
   'an edit',
   'a client call',
+  'a hosted approval',
   'a sub-agent',
   'MCP',
   'harmless shields everywhere',
@@ -56,6 +60,7 @@ export const others = [
   'a store that answers later',
   'another process at each rest',
   'told from another process',
+  'driven',
   'forks and replays of every record',
   'an inspector',
   'the command line',
@@ -86,7 +91,8 @@ export const entrances: Readonly<Record<string, Entrance>> = {
   'the name of a file': { points: ['input'], plant: { fileName: `${canary}.txt` } },
   'the text of a file': { points: ['input'], plant: { fileText: says } },
   'the address of a picture': { points: ['input'], plant: { address: `https://a.example/${canary}.png` } },
-  'an attachment': { points: ['input'], plant: { attachment: says } },
+  // Nobody drives with attachments.
+  'an attachment': { points: ['input'], plant: { attachment: says }, conflicts: ['driven'] },
   steering: { points: ['input'], plant: { steering: says } },
   'steering that comes too late': {
     points: ['input'],
@@ -116,24 +122,28 @@ export const entrances: Readonly<Record<string, Entrance>> = {
     plant: { answer: [says] },
     scene: 'cancelled',
     isUnseen: true,
+    conflicts: ['driven'],
   },
   'the user’s text, stopped before it is cleared': {
     points: ['input'],
     plant: { input: says },
     scene: 'cancelled',
     isUnseen: true,
+    conflicts: ['driven'],
   },
   'arguments, stopped before they are cleared': {
     points: ['toolInput'],
     plant: { callArguments: JSON.stringify({ text: says }) },
     scene: 'cancelled',
     isUnseen: true,
+    conflicts: ['driven'],
   },
   'a result, stopped before it is cleared': {
     points: ['toolOutput'],
     plant: { toolResult: says },
     scene: 'cancelled',
     isUnseen: true,
+    conflicts: ['driven'],
   },
   'the arguments of a call': {
     points: ['toolInput'],
@@ -149,6 +159,16 @@ export const entrances: Readonly<Record<string, Entrance>> = {
     plant: { callArguments: `{"text":"${says}` },
     scene: 'cut call',
     isUnseen: true,
+  },
+  'the arguments of a hosted call': {
+    points: ['toolInput'],
+    plant: { hostedUrl: says },
+    needs: ['a hosted approval'],
+  },
+  'the name of a hosted call': {
+    points: ['toolInput'],
+    plant: { hostedName: canary },
+    needs: ['a hosted approval'],
   },
   'the name of a call': { points: ['toolInput'], plant: { callName: canary } },
   'edited arguments': {
@@ -228,7 +248,17 @@ export function cells(): Cell[] {
             })),
           )
     const free = others.filter((other) => !needs.includes(other) && !conflicts.includes(other))
-    const sets = [[], ...free.map((other) => [other]), free]
+    const isInteractive = needs.includes('an interactive run')
+    const alone = free.filter((other) => !isInteractive || other !== 'driven').map((other) => [other])
+    // `drive` takes no interactive runs.
+    const byHandle = free.filter((other) => other !== 'driven')
+    const driven = free.includes('driven') && !isInteractive
+    const sets = [
+      [],
+      ...alone,
+      byHandle,
+      ...(driven ? [free.filter((other) => other !== 'an interactive run')] : []),
+    ]
     return withheldBy.flatMap((by) => sets.map((set) => ({ entrance, ...by, on: [...needs, ...set] })))
   })
 }

@@ -10,7 +10,9 @@ import {
   createAgent,
   defineGuard,
   defineTool,
+  type DriveAnswer,
   formatEvents,
+  type ModelProvider,
   openaiChat,
   type OpenAIChatOptions,
   openaiResponses,
@@ -45,6 +47,7 @@ import { distant } from '../support/distant.js'
 import { placesOf } from '../support/places.js'
 import { tick, until } from '../support/play.js'
 import { Recorded } from '../support/spans.js'
+import { Engines } from './engines.js'
 import { canary, type Cell, entrances, type Other, searched, type Slots } from './tables.js'
 
 const harmless: Slots = {
@@ -60,6 +63,8 @@ const harmless: Slots = {
   reasoning: 'Two and two.',
   callName: 'echo',
   callArguments: '{"text":"x"}',
+  hostedName: 'shorten',
+  hostedUrl: 'https://a.example',
   edit: 'y',
   toolResult: 'Echo.',
   toolError: '',
@@ -109,6 +114,7 @@ class World {
   readonly #asked: string[] = []
   readonly #watched: unknown[] = []
   readonly #unwatch = new AbortController()
+  #engines: Engines | undefined
   #teller: Agent | undefined
   #left: unknown
   #current: Run | undefined
@@ -148,14 +154,21 @@ class World {
     const options = await this.#options()
     const agent = createAgent(options)
     this.#teller = createAgent(options)
-    await this.#run(agent.run(this.#input(), this.#runOptions()), options)
+    if (this.#has('driven'))
+      this.#engines = new Engines(() => createAgent({ ...options, ...this.#inspecting() }))
+    if (this.#engines) await this.#drive(this.#engines, options, 1, this.#input())
+    else await this.#run(agent.run(this.#input(), this.#runOptions()), options)
     if (this.#scene === 'credentials') return
     // The next run drops what is left there.
     for (let i = 0; i < 20; i += 1) await tick()
     this.#left = await this.#near.inbox?.read('s')
     // What the session keeps goes out with its next run.
     this.#turns = [{ text: this.#final }]
-    await this.#run(agent.run('And now?', { session: 's', ...this.#inspecting() }), options, 'the last')
+    if (this.#engines) {
+      await this.#drive(this.#engines, options, 2, 'And now?')
+      await this.#engines.end()
+    } else
+      await this.#run(agent.run('And now?', { session: 's', ...this.#inspecting() }), options, 'the last')
   }
 
   async exits(): Promise<Exits> {
@@ -178,6 +191,7 @@ class World {
       recorded: await recordSession(agent, 's'),
       watched: [this.#watched, await watchedIn(agent)],
       inbox: this.#left,
+      driven: this.#engines?.returned,
       ...(await this.#ofStore(options.store as SessionStore)),
     }
     if (this.#has('forks and replays of every record'))
@@ -244,6 +258,29 @@ class World {
     throw new Error(`The run did not come to an end: ${run.state}`)
   }
 
+  /** The same by whatever has sessions driven, without a handle. */
+  async #drive(engines: Engines, options: AgentOptions, turn: number, input: UserInput): Promise<void> {
+    if (turn === 1) void this.#watchSoon(options)
+    const agent = createAgent(options)
+    let rest = await engines.begin({ turn, input: () => input })
+    for (let rests = 0; /^(PAUSED|WAITING_FOR_INPUT)$/.test(rest.state); rests += 1) {
+      if (rests === 12) throw new Error(`The run did not come to an end: ${rest.state}`)
+      const { snapshot } = await agent.replay('s')
+      const due = this.#due((snapshot as { context: AgentContext }).context, () => false)
+      const isTold = this.#has('told from another process')
+      if (isTold) await this.#tell(due)
+      rest = await engines.goOn(isTold ? [] : (due as DriveAnswer[]), rest.head)
+    }
+    const events = (await watchedIn(agent)) as AgentEvent[]
+    this.#events.splice(0, Infinity, ...events)
+    this.#results.push((await agent.replay('s')).run)
+  }
+
+  async #watchSoon({ store }: AgentOptions): Promise<void> {
+    while (!(await store?.get('s')) && !this.#unwatch.signal.aborted) await tick()
+    if (!this.#unwatch.signal.aborted) await this.#watch()
+  }
+
   /** The run at rest gives its session back when that is written, which may take it a moment. */
   async #resumed(options: AgentOptions): Promise<Run> {
     for (let i = 0; ; i += 1) {
@@ -267,9 +304,10 @@ class World {
     if (context.state === 'PAUSED') return [{ type: 'resume' }]
     if (context.reason === 'message')
       return replies() ? [{ type: 'reply', input: reply }] : [{ type: 'cancel' }]
-    return pendingCalls(context).map(({ callId, needs }): SessionMessage => {
+    return pendingCalls(context).map(({ callId, needs, hosted }): SessionMessage => {
+      const isEdited = this.#has('an edit') && hosted !== true
       if (needs === 'approval')
-        return { type: 'approve', callId, ...(this.#has('an edit') && { editedInput: { text: edit } }) }
+        return { type: 'approve', callId, ...(isEdited && { editedInput: { text: edit } }) }
       const value = this.#scene === 'client fails' ? new Error(clientOutput) : clientOutput
       return { type: 'toolOutput', callId, value }
     })
@@ -320,6 +358,9 @@ class World {
     const calls = [
       { name: slots.callName, arguments: slots.callArguments },
       ...(this.#has('a client call') ? [{ name: 'pick', arguments: {} }] : []),
+      ...(this.#has('a hosted approval')
+        ? [{ server: 'zip', name: slots.hostedName, arguments: { url: slots.hostedUrl } }]
+        : []),
       ...(this.#has('a sub-agent') ? [{ name: 'ask', arguments: { task: 'Find it.' } }] : []),
       ...(this.#has('MCP') ? [{ name: 'web_go', arguments: {} }] : []),
     ]
@@ -385,7 +426,12 @@ class World {
   async #options(): Promise<AgentOptions> {
     const near = this.#near as SessionStore
     return {
-      model: this.#speak({ model: 'm', baseURL: this.#rehearsal?.url, ...this.#credentials() }),
+      model: this.#speak({
+        model: 'm',
+        baseURL: this.#rehearsal?.url,
+        ...this.#credentials(),
+        ...(this.#has('a hosted approval') && { hostedTools }),
+      }),
       store: this.#has('a store that answers later') ? distant(near) : near,
       stream: !this.#has('one response instead of a stream'),
       interactive: this.#has('an interactive run'),
@@ -401,8 +447,8 @@ class World {
     }
   }
 
-  get #speak() {
-    return this.#has('the Responses API') ? openaiResponses : openaiChat
+  get #speak(): (options: OpenAIChatOptions & OpenAIResponsesOptions) => ModelProvider {
+    return this.#has('the Responses API') || this.#has('a hosted approval') ? openaiResponses : openaiChat
   }
 
   #credentials(): Partial<OpenAIChatOptions & OpenAIResponsesOptions> {
@@ -459,7 +505,7 @@ class World {
         progress({ [slots.progress]: slots.progress })
         if (entrances[this.#cell.entrance]?.plant.steering) {
           const steer = { type: 'steer', text: slots.steering } as const
-          if (this.#has('told from another process')) await this.#tell([steer])
+          if (this.#has('told from another process') || this.#engines) await this.#tell([steer])
           else this.#current?.steer(slots.steering)
         }
         if (slots.toolError !== '') throw new ToolError('failed', slots.toolError)
@@ -602,6 +648,7 @@ const objectSchema = {
   additionalProperties: false,
 }
 
+const hostedTools = [{ type: 'mcp', server_label: 'zip', require_approval: 'always' }]
 const never = patternShield({ name: 'never', patterns: [/never there/], action: 'block' })
 const tokenizer = { count: (words: string) => Math.ceil(words.length / 4) }
 const watching = { repeatedCall: {}, failing: {}, cycle: {}, repeatedOutput: {} } as const

@@ -1,0 +1,72 @@
+import {
+  type Agent,
+  defineAgents,
+  drive,
+  type DriveAnswer,
+  type DriveOptions,
+  driver,
+  type DriveRest,
+} from '../../src/index.js'
+import { type DbosLike, dbosSessions } from '../../src/dbos/index.js'
+import { type RestateLike, restateSessions } from '../../src/restate/index.js'
+
+type Work = (given: object) => Promise<DriveRest>
+type Handler = (context: object, given?: object) => Promise<unknown>
+
+/** Whatever has sessions driven, each drive in a process of its own; and what it is given to write down. */
+export class Engines {
+  readonly #process: () => Agent
+  readonly returned: unknown[] = []
+  #drives = 0
+
+  constructor(process: () => Agent) {
+    this.#process = process
+  }
+
+  begin(options: Pick<DriveOptions, 'input' | 'turn'>): Promise<DriveRest> {
+    return this.#written(drive(this.#process(), { session: 's', ...options }))
+  }
+
+  /** By one engine after the other. */
+  goOn(answers: readonly DriveAnswer[], at: number): Promise<DriveRest> {
+    this.#drives += 1
+    const agents = defineAgents({ own: this.#process() })
+    const given = { session: 's', answers, at }
+    if (this.#drives % 2 === 0) return this.#written(driver(agents).drive(given))
+    let work: Work | undefined
+    const DBOS = {
+      registerWorkflow: (registered: Work) => (work = registered),
+      runStep: (step: () => Promise<unknown>) => this.#written(step()),
+      enqueueWorkflowWithOptions: () => Promise.resolve(),
+    }
+    dbosSessions(DBOS as unknown as DbosLike, agents)
+    if (!work) throw new Error('DBOS has no workflow.')
+    return this.#written(work({ ...given, base: 'answer', attempt: 0 }))
+  }
+
+  /** What Restate is given of a session that has ended. */
+  async end(): Promise<void> {
+    const handlers: Record<string, Handler> = {}
+    const restate = {
+      TerminalError: Error,
+      handlers: {
+        object: { exclusive: (_: object, work: Handler) => work, shared: (_: object, work: Handler) => work },
+      },
+      object: (definition: { handlers: object }) => Object.assign(handlers, definition.handlers),
+    }
+    restateSessions(restate as unknown as RestateLike, defineAgents({ own: this.#process() }))
+    const context = { key: 's', run: (_: string, step: () => Promise<unknown>) => this.#written(step()) }
+    await this.#written(handlers['run']?.(context) ?? Promise.reject(new Error('Restate has no handler.')))
+  }
+
+  async #written<Value>(work: Promise<Value>): Promise<Value> {
+    try {
+      const value = await work
+      this.returned.push(value)
+      return value
+    } catch (error) {
+      this.returned.push(String(error), error)
+      throw error
+    }
+  }
+}
