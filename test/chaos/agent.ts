@@ -96,6 +96,9 @@ function modelOf(plan: Plan, { provider, host, id }: Parts) {
     apiKey: 'none',
     headers: { 'x-chaos': id },
     ...(!plan.overHttp && { fetch: fetchFrom(provider) }),
+    ...(plan.hosted && {
+      hostedTools: [{ type: 'mcp', server_label: 'zip', require_approval: 'always' }],
+    }),
   })
 }
 

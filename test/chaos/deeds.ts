@@ -96,10 +96,10 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
   const { context, value } = run.snapshot() as { context: AgentContext; value: unknown }
   if (JSON.stringify(value).includes('message'))
     return world.below(2) === 0 ? run.reply('And?') : run.cancel()
-  for (const { callId, needs } of answerableCalls(context)) {
+  for (const { callId, needs, hosted } of answerableCalls(context)) {
     if (needs === 'client') run.toolOutput(callId, 'from the client')
     else if (manner === 'reject') run.reject(callId, 'No.')
-    else if (manner === 'edit') run.approve(callId, { n: 3 })
+    else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 })
     else run.approve(callId)
     if (manner === 'answer twice') attempt(() => run.approve(callId))
   }

@@ -46,6 +46,9 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   return { ...script, body: [...answer, ...then] }
 }
 
+/** What a chat calls what the provider asks about, before it calls a tool of its own. */
+export const hostedCall = 'zip, shorten'
+
 /** What a chat would have made of it; null for what is none. */
 function turnOf(text: string): Turn | null {
   const fold = chatFormat.createFold()
@@ -73,7 +76,7 @@ function turnOf(text: string): Turn | null {
     ...(refusal !== null && { refusal }),
     toolCalls: toolCalls.map(({ id, function: { name, arguments: input } }) => ({
       ...(id !== '' && { id }),
-      name,
+      ...(name === hostedCall ? { server: 'zip', name: 'shorten' } : { name }),
       arguments: input,
     })),
     ...(finishReason !== null && { finishReason }),

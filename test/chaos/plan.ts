@@ -17,6 +17,8 @@ export interface Plan {
   seed: number
   overHttp: boolean
   api: 'chat' | 'responses'
+  /** The provider has tools of its own that it asks about, over the Responses API. */
+  hosted?: true
   stream: boolean
   faults: FaultName[]
   tools: ToolName[]

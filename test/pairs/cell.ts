@@ -11,7 +11,7 @@ export const places = ['memory', 'file', 'answers by promises'] as const
 export type Place = (typeof places)[number]
 
 /** What the model does: one of the known answers, or a response that calls these. */
-export type Turn = FaultName | { calls: readonly string[] }
+export type Turn = FaultName | { calls: readonly string[] } | 'asks about a tool of its own'
 
 /** Two features in one run, with a schedule drawn by the seed. */
 export interface Cell {
@@ -49,6 +49,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
   const plans = both.map(({ plan }) => plan ?? {})
   const turns: Turn[] = both.flatMap(({ answers }) => answers ?? [])
   const calls = [...new Set(both.flatMap(({ calls: called }) => called ?? []))]
+  if (plans.some(({ hosted }) => hosted)) turns.push('asks about a tool of its own')
   // In one response, or in one after the other.
   turns.push(...(below(3) > 0 ? [{ calls }] : calls.map((call) => ({ calls: [call] }))))
   const moments = both.flatMap(({ deed }): Moment[] =>

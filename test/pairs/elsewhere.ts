@@ -46,10 +46,14 @@ export function dueIn({ context, value }: Standing, manner: Manner, world: World
   if (context.state === 'PAUSED') return [{ type: 'resume' }]
   if (JSON.stringify(value).includes('message'))
     return [world.below(2) === 0 ? { type: 'reply', input: 'And?' } : { type: 'cancel' }]
-  return answerableCalls(context).flatMap(({ callId, needs }): SessionMessage[] => {
+  return answerableCalls(context).flatMap(({ callId, needs, hosted }): SessionMessage[] => {
     if (needs === 'client') return [{ type: 'toolOutput', callId, value: 'from the client' }]
     if (manner === 'reject') return [{ type: 'reject', callId, why: 'No.' }]
-    const answer = { type: 'approve', callId, ...(manner === 'edit' && { editedInput: { n: 3 } }) } as const
+    const answer = {
+      type: 'approve',
+      callId,
+      ...(manner === 'edit' && !hosted && { editedInput: { n: 3 } }),
+    } as const
     return manner === 'answer twice' ? [answer, answer] : [answer]
   })
 }

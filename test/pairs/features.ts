@@ -72,6 +72,10 @@ export const features = {
     calls: ['pick'],
   },
   'an approval beside a client call': { calls: ['pay', 'pick'] },
+  'a hosted approval': {
+    shows: (event) => event.type === 'approval_requested' && event.hosted === true,
+    plan: { api: 'responses', hosted: true },
+  },
   'a sub-agent': {
     shows: ({ type }) => type === 'child_event',
     plan: { subAgent: true },

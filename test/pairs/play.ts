@@ -22,6 +22,7 @@ import { agentOf } from '../chaos/agent.js'
 import { attend, deeds, type Hands } from '../chaos/deeds.js'
 import { faults as failings, type Scene } from '../chaos/faults/index.js'
 import { brokenBy, ofHistory } from '../chaos/oracles.js'
+import { hostedCall } from '../chaos/in-responses.js'
 import { allow, sayMore, timed, unlike } from '../chaos/play.js'
 import type { Host, Provider } from '../chaos/provider.js'
 import { answered, type Script } from '../chaos/script.js'
@@ -163,6 +164,10 @@ const history: RunInput = [
 ] as unknown as RunInput
 
 function scriptOf(turn: Turn | undefined, scene: Scene): Script {
+  if (turn === 'asks about a tool of its own') {
+    const call = { id: `mcpr_${scene.world.below(1e9)}`, name: hostedCall, arguments: '{"url":"x"}' }
+    return answered({ calls: [call] }, scene.stream)
+  }
   if (typeof turn === 'string') return failings[turn](scene)
   const calls = turn?.calls.filter((name) => scene.tools.includes(name)) ?? []
   if (calls.length === 0) return failings['answers well'](scene)

@@ -15,6 +15,7 @@ import { createActor, waitFor } from 'xstate'
 import * as z from 'zod'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
+import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
 import { tool } from '../support/tools.js'
 
 const rehearsals: Rehearsal[] = []
@@ -248,6 +249,18 @@ it('ids that come again are told apart', async () => {
   expect([sent(2)[2], sent(2)[4]]).toMatchObject([{ approve: true }, { approve: false }])
   expect(first).toBe('mcpr_0')
   expect(second).not.toBe('mcpr_0')
+})
+
+it.each(['log', 'live'] as const)('plays as it was recorded, with tools by %s', async (tools) => {
+  const { agent } = await theatre([{ toolCalls: [shorten('a')] }, { toolCalls: [shorten('b')] }, done], {
+    store: memoryStore(),
+  })
+  const run = agent().run('Shorten them.', { session: 's' })
+  for (let rest = await run.result; rest.pending; rest = await run.result)
+    for (const call of rest.pending) run.approve(call)
+  const recording = await recordSession(agent(), 's')
+  expect(await playSession(agent(), recording, { tools })).toMatchObject({ state: 'COMPLETED' })
+  expect(await playSession(recordedAgent(recording), recording)).toMatchObject({ state: 'COMPLETED' })
 })
 
 it('a tool of the agent’s own of the same name is not called, and another provider is told what became of it', async () => {

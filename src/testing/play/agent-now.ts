@@ -187,7 +187,7 @@ export class AgentNow {
   ): Promise<ToolResult | undefined> {
     const { parts, standIn } = this.#scene
     const tool = parts.tools.get(call.name)
-    if (tool?.delegate || tool?.client || this.#hidden.has(call.id)) return undefined
+    if (call.hosted || tool?.delegate || tool?.client || this.#hidden.has(call.id)) return undefined
     const live = this.#live?.result(context, call.id)
     if (live) return this.#liveResult(result, await live, call, context, row, found)
     const { status, durationMs } = result

@@ -23,8 +23,8 @@ export class LiveTools {
     for (const call of open) {
       const key = keyOf(context, call.id)
       const tool = this.#parts.tools.get(call.name)
-      // The runs of sub-agents are played from their own recordings.
-      if (this.#running.has(key) || tool?.delegate || tool?.client) continue
+      // What a provider carries out is in the answer; the runs of sub-agents are played from their own recordings.
+      if (this.#running.has(key) || call.hosted || tool?.delegate || tool?.client) continue
       let end: (result: ToolResult | null) => void = () => undefined
       const result = new Promise<ToolResult | null>((resolve) => (end = resolve))
       const { toolCalls } = context.config
