@@ -1,5 +1,5 @@
 import { createMachine, type StateValue } from 'xstate'
-import { memoryStore } from '../../src/index.js'
+import { memoryStore, type LogRecord } from '../../src/index.js'
 import { declaredTransitions } from '../../src/core/chart/transitions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { Ahead } from '../../src/studio/ahead.js'
@@ -23,6 +23,23 @@ function leaves(value: StateValue | undefined, above = ''): string[] {
   if (value === undefined) return []
   if (typeof value === 'string') return [above + value]
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${above}${key}.`))
+}
+
+/** The records of a session of 120 steps: long enough for a snapshot. */
+let long: LogRecord[]
+
+beforeAll(async () => {
+  const store = memoryStore()
+  await playLong(store, 'long', 120)
+  long = store.read('long')
+})
+
+function storeWithLong(): ReturnType<typeof memoryStore> {
+  const store = memoryStore()
+  const lease = store.acquire('long', { holder: 'a copy', ttlMs: 1_000 })
+  store.append(lease, long)
+  store.release(lease)
+  return store
 }
 
 const circling = [{ toolCalls: [{ name: 'poll_nothing', arguments: {} }] }]
@@ -138,8 +155,7 @@ test('moments that come together are those that come one by one', async () => {
 })
 
 test('the end of a long session is there before the rest of it, and says the same', async () => {
-  const store = memoryStore()
-  await playLong(store, 'long', 120)
+  const store = storeWithLong()
   const visitor = await visit({ store })
   const { view, moment } = await visitor.get<EndView>(paths.end('long'))
   const snapshot = store.read('long').findLast(({ type }) => type === 'snapshot')?.seq ?? 0
@@ -163,8 +179,7 @@ test('the end of a long session is there before the rest of it, and says the sam
 })
 
 test('what is listed first is read ahead, unless the studio is closed or somebody opens it', async () => {
-  const store = memoryStore()
-  await playLong(store, 'long', 120)
+  const store = storeWithLong()
   const library = new Library(store, () => false)
   const rows = await library.rows()
   const isPart = async (): Promise<boolean> => (await library.end('long')).base > 0

@@ -9,8 +9,10 @@ export function seeded(seed: number): () => number {
   }
 }
 
-export function bytewise(bytes: Uint8Array): Uint8Array[] {
-  return Array.from(bytes, (byte) => Uint8Array.of(byte))
+/** Byte by byte; what follows so many has been there in all its forms, and comes in pieces of up to seven. */
+export function bytewise(bytes: Uint8Array, random: () => number, first = 8_000): Uint8Array[] {
+  const single = Array.from(bytes.subarray(0, first), (byte) => Uint8Array.of(byte))
+  return [...single, ...split(bytes.subarray(first), random, 7)]
 }
 
 /** Pieces of 1 to `longest` bytes. */

@@ -75,7 +75,12 @@ describeRecordings('recorded answers of real providers', () => {
       if (sent !== JSON.stringify(outcome))
         differing.push(`over a socket: ${sent} instead of ${JSON.stringify(outcome)}`)
       if (recording.status === 200) {
-        for (const pieces of [[bytes], bytewise(bytes), split(bytes, random), split(bytes, random, 7)]) {
+        for (const pieces of [
+          [bytes],
+          bytewise(bytes, random),
+          split(bytes, random),
+          split(bytes, random, 7),
+        ]) {
           const other = await read(pieces)
           if (JSON.stringify(other) !== JSON.stringify(outcome))
             differing.push(`${pieces.length} pieces give ${JSON.stringify(other)}`)

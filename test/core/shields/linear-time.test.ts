@@ -1,8 +1,10 @@
 import { piiShield, secretsShield } from '../../../src/core/shields/index.js'
 import { verdictOf } from './support.js'
 
-/** Beginnings that promise a match and never keep it. With a pattern of quadratic time, this would take hours. */
-describe('a megabyte of what is almost something ends in time', () => {
+const length = 300_000
+
+/** Beginnings that promise a match and never keep it. With a pattern of quadratic time, this would take minutes. */
+describe('a long text of what is almost something ends in time', () => {
   it.each([
     'eyJaaaaa.',
     'sk-',
@@ -20,12 +22,12 @@ describe('a megabyte of what is almost something ends in time', () => {
     `ghp_${'a'.repeat(36)}\n`,
     ' \n',
   ])('secrets: %j', async (unit) => {
-    const text = unit.repeat(1_000_000 / unit.length)
+    const text = unit.repeat(length / unit.length)
     expect((await verdictOf(secretsShield(), text)).action).toMatch(/allow|redact|block/)
   })
 
   it.each(['a.', 'a@a.', '+1(', 'DE12 ', '2-'])('personal data: %j', async (unit) => {
-    const text = unit.repeat(1_000_000 / unit.length)
+    const text = unit.repeat(length / unit.length)
     expect((await verdictOf(piiShield(), text)).action).toMatch(/allow|redact/)
   })
 })
