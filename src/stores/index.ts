@@ -14,6 +14,8 @@ export type {
 export type { ListOptions } from '../core/sessions/store/list-options.js'
 export type {
   AcquireOptions,
+  Appended,
+  AppendOptions,
   Lease,
   LogRecord,
   ReadRange,

@@ -1,4 +1,6 @@
-import { createAgent, type Clock, type SessionStore } from '../../src/index.js'
+import { jest } from '@jest/globals'
+import pg from 'pg'
+import { createAgent, type Clock, drive, type SessionStore } from '../../src/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { call as callOf, ManualModel } from '../support/manual-model.js'
 import { until } from '../support/play.js'
@@ -93,6 +95,28 @@ describe('runs whose sessions are in Postgres', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
   }, 60_000)
+
+  test('ask three things of the server for a drive of one answer: to take the session, to begin, to end and leave', async () => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 2 })
+    const store = postgresStore({ pool })
+    await store.list({ limit: 1 })
+    const asking = jest.spyOn(pool, 'query')
+    const model = new ManualModel()
+    const agent = createAgent({ model, store })
+    const driving = drive(agent, { session: 'counted', input: 'Go.' })
+    await waitFor(() => model.pending !== null)
+    expect(asking).toHaveBeenCalledTimes(2)
+    expect((await store.get('counted'))?.holder).not.toBeNull()
+    asking.mockClear()
+    model.pending?.answer({ text: 'Done.' })
+    expect(await driving).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(asking).toHaveBeenCalledTimes(1)
+    const other = open()
+    expect(await other.get('counted')).toMatchObject({ holder: null, summary: { state: 'COMPLETED' } })
+    // It stands in the list where it was written last.
+    expect((await other.list({ state: 'COMPLETED' }))[0]?.id).toBe('counted')
+    await pool.end()
+  })
 
   test('keep a session to one process, and hear the others, whatever time each takes it to be', async () => {
     const model = new ManualModel()

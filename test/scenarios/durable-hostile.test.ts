@@ -103,7 +103,13 @@ describe('a rest that is still being written', () => {
   test('an answer that comes while the session is being given back waits for that', async () => {
     let giveBack = (): void => undefined
     let isLeaving = false
-    const store = later(memoryStore(), (method) => {
+    const kept = memoryStore()
+    // It gives sessions free when it is asked to, and not along with a write.
+    const plainer: SessionStore = {
+      ...kept,
+      append: (lease, records, summary) => kept.append(lease, records, summary),
+    }
+    const store = later(plainer, (method) => {
       if (method !== 'release' || isLeaving) return null
       isLeaving = true
       return new Promise<void>((resolve) => {
@@ -116,6 +122,27 @@ describe('a rest that is still being written', () => {
     await settled()
     giveBack()
     expect((await run.result).state).toBe('COMPLETED')
+  })
+
+  test('an answer that comes while the write is under way that gives the session free takes it anew', async () => {
+    let write = (): void => undefined
+    const asked: string[] = []
+    const store = later(memoryStore(), (method) => {
+      asked.push(method)
+      if (asked.filter((one) => one === 'append').length !== 2 || method !== 'append') return null
+      return new Promise<void>((resolve) => {
+        write = resolve
+      })
+    })
+    const run = agentOn(store, payThenDone).run('Go.', { session: 's' })
+    await until(() => run.state === 'WAITING_FOR_INPUT')
+    run.approve('a')
+    await settled()
+    write()
+    expect((await run.result).state).toBe('COMPLETED')
+    expect(asked.filter((method) => method === 'acquire')).toHaveLength(2)
+    expect(asked).not.toContain('release')
+    expect(await holderOf(store)).toBeNull()
   })
 
   test('iteration ends when the session is free for the next run', async () => {

@@ -31,7 +31,9 @@ export async function openSession(
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
-    const standing = standingAfter(await store.read(sessionId, { from: 'snapshot' }), sessionId)
+    // Nobody else writes to it from here on: what was not there then is not there now.
+    const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
+    const standing = standingAfter(records, sessionId)
     return { log: new SessionLog({ store, lease, standing, clock, holder, name, definition }), standing }
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)

@@ -1,13 +1,14 @@
-import type { Inboxed } from '../../core/sessions/store/inbox.js'
-import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
+import type { Appended, Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 
 /** One append, and what whoever waits for it is told. */
 export interface Append {
   lease: Lease
   records: readonly LogRecord[]
   summary: SessionSummary | undefined
+  /** Whether the session is given free with it. */
+  isLast: boolean
   /** Null: the store did not take it, and why has to be looked for. */
-  settle(answer: Inboxed | null): void
+  settle(answer: Appended | null): void
   fail(error: unknown): void
 }
 
@@ -34,13 +35,9 @@ export class AppendGroups {
     this.#write = write
   }
 
-  add(
-    lease: Lease,
-    records: readonly LogRecord[],
-    summary: SessionSummary | undefined,
-  ): Promise<Inboxed | null> {
+  add(append: Omit<Append, 'settle' | 'fail'>): Promise<Appended | null> {
     return new Promise((settle, fail) => {
-      this.#waiting.push({ lease, records, summary, settle, fail })
+      this.#waiting.push({ ...append, settle, fail })
       if (this.#isDue) return
       this.#isDue = true
       queueMicrotask(() => {

@@ -20,6 +20,9 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 import { type Append, AppendGroups } from './append-groups.js'
 import { isRefusal, placeOf, postgresError } from './postgres-error.js'
 import {
+  type AcquiredRow,
+  appended,
+  type AppendedRow,
   appendValues,
   type EntryRow,
   logRecord,
@@ -98,8 +101,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
 
   const write = async (group: readonly Append[]): Promise<void> => {
-    const rows = await query<{ id: string; inbox: string }>(sql.append, appendValues(group, time()))
-    const told = new Map(rows.map(({ id, inbox }) => [id, { inbox: Number(inbox) }]))
+    const rows = await query<AppendedRow>(sql.append, appendValues(group, time()))
+    const told = new Map(rows.map((row) => [row.id, appended(row)]))
     for (const one of group) one.settle(told.get(one.lease.sessionId) ?? null)
   }
 
@@ -130,15 +133,15 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const holder = holderInWords(words)
       const take = async (goneToken: string | null) => {
         const values = [sessionId, time(), token, holder, thisProcess(), ttl, goneToken]
-        const [row] = await query<{ expires_at: string; inbox: string }>(sql.acquire, values).catch(
-          (error) => {
-            // The session may be ours, though nobody will ever use this token.
-            releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
-            throw error
-          },
-        )
+        const [row] = await query<AcquiredRow>(sql.acquire, values).catch((error) => {
+          // The session may be ours, though nobody will ever use this token.
+          releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
+          throw error
+        })
         if (!row) return undefined
-        return { sessionId, token, holder, expiresAt: Number(row.expires_at), inbox: Number(row.inbox) }
+        const { expires_at, inbox, head } = row
+        const expiresAt = Number(expires_at)
+        return { sessionId, token, holder, expiresAt, inbox: Number(inbox), head: Number(head) }
       }
       const taken = await take(null)
       if (taken) return taken
@@ -173,11 +176,11 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       return { inbox: Number(row?.inbox ?? 0) }
     },
 
-    async append(lease, records, summary) {
+    async append(lease, records, summary, { release: isLast = false } = {}) {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
-      const appended = await groups.add(lease, records, summary)
-      if (appended) return appended
+      const told = await groups.add({ lease, records, summary, isLast })
+      if (told) return told
       const row = await sessionOf(sessionId)
       if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
       throw lost(lease)

@@ -1,5 +1,5 @@
 import { isGone } from '../../core/sessions/store/holder.js'
-import type { LogRecord, ListedSession } from '../../core/sessions/store/store.js'
+import type { Appended, LogRecord, ListedSession } from '../../core/sessions/store/store.js'
 import { summaryOf, summaryText } from '../../core/sessions/store/summary-text.js'
 import type { Append } from './append-groups.js'
 
@@ -44,7 +44,24 @@ export function appendValues(group: readonly Append[], time: number | null): unk
     records.map(({ type }) => type),
     records.map(({ data }) => data),
     records.map(({ check }) => check),
+    group.map(({ isLast }) => isLast),
   ]
+}
+
+export interface AcquiredRow {
+  expires_at: string
+  inbox: string
+  head: string
+}
+
+export interface AppendedRow {
+  id: string
+  inbox: string
+  released: boolean
+}
+
+export function appended({ inbox, released }: AppendedRow): Appended {
+  return { inbox: Number(inbox), ...(released && { released }) }
 }
 
 export interface PutRow extends Pick<SessionRow, 'holder' | 'process' | 'held'> {

@@ -24,7 +24,7 @@ export function statements(schema: string) {
       ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder, process = excluded.process,
         expires_at = ${expiry('$6')}
       WHERE NOT ${isHeld} OR s.token = $7
-      RETURNING expires_at, inbox`,
+      RETURNING expires_at, inbox, head`,
 
     session: `
       SELECT token, holder, process, head, ${isHeld} AS held FROM ${sessions} s WHERE id = $1`,
@@ -52,32 +52,36 @@ export function statements(schema: string) {
     /**
      * Of many sessions at once, each by itself all or none. $1 sessions, $3 tokens, $4 the heads that the records follow, or
      * null without records, $5 how many there are, $6 new summaries, or null, $7 and $8 their states and agents; $9 the
-     * records' sessions, then their columns. Rows are locked in one order, whoever else locks several.
+     * records' sessions, then their columns; $15 whether the session is given free with it, which one without records is
+     * not. Rows are locked in one order, whoever else locks several.
      */
     append: `
       WITH asked AS (
-        SELECT * FROM unnest($1::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
-          AS a (id, token, follows, added, summary, state, agent)
+        SELECT *, ${now} AS at FROM unnest(
+          $1::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[], $15::boolean[]
+        ) AS a (id, token, follows, added, summary, state, agent, is_last)
       ), locked AS MATERIALIZED (
         SELECT s.id FROM ${sessions} s JOIN asked a ON s.id = a.id ORDER BY s.id FOR UPDATE OF s
       ), advanced AS (
         UPDATE ${sessions} s SET
           head = s.head + a.added,
-          updated_at = ${now},
-          created_at = CASE WHEN s.head = 0 THEN ${now} ELSE s.created_at END,
+          updated_at = a.at,
+          created_at = CASE WHEN s.head = 0 THEN a.at ELSE s.created_at END,
+          token = CASE WHEN a.is_last AND s.head + a.added > 0 THEN NULL ELSE s.token END,
+          listed_at = CASE WHEN a.is_last AND s.head + a.added > 0 THEN a.at ELSE s.listed_at END,
           summary = coalesce(a.summary, s.summary),
           state = CASE WHEN a.summary IS NULL THEN s.state ELSE a.state END,
           agent = CASE WHEN a.summary IS NULL THEN s.agent ELSE a.agent END
         FROM asked a JOIN locked l ON l.id = a.id
         WHERE s.id = a.id AND s.token = a.token AND ${isHeld} AND (a.follows IS NULL OR s.head = a.follows)
-        RETURNING s.id, s.inbox
+        RETURNING s.id, s.inbox, s.token IS NULL AS released
       ), added AS (
         INSERT INTO ${records} (session_id, seq, at, type, data, checksum)
         SELECT r.* FROM unnest($9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[])
           AS r (session_id, seq, at, type, data, checksum)
         WHERE r.session_id IN (SELECT id FROM advanced)
       )
-      SELECT id, inbox FROM advanced`,
+      SELECT id, inbox, released FROM advanced`,
 
     /** $1 session, $2 from, or null for the last snapshot, $3 to. */
     read: `

@@ -125,6 +125,31 @@ export const leaseChecks: readonly Check[] = [
     },
   },
   {
+    name: 'a lease that an append gives back, and says so, is gone; one of an append that is refused is not',
+    async run({ store }) {
+      const lease = await store.acquire('s', asked)
+      await refused('an append that does not follow the head, and is the last', 'out_of_order', () =>
+        store.append(lease, [record(2)], undefined, { release: true }),
+      )
+      const told = await store.append(lease, [record(1)], undefined, { release: true })
+      const holder = (await store.get('s'))?.holder
+      if (!told?.released) {
+        holds(
+          holder != null,
+          'append gives the session free when it is asked to, and does not say `released`',
+        )
+        await store.append(lease, [record(2)])
+        return
+      }
+      same('who holds a session that an append gave free', holder, null)
+      await refused('an append after the last', 'lease_lost', () => store.append(lease, [record(2)]))
+      const next = await store.acquire('s', asked)
+      await store.release(lease)
+      await store.append(next, [record(2)])
+      same('the log', await store.read('s'), records(1, 2))
+    },
+  },
+  {
     name: 'a lease of one session does not open another',
     async run({ store }) {
       const lease = await store.acquire('a', asked)

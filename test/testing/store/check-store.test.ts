@@ -56,7 +56,7 @@ it('a store without an inbox, which answers with promises and tells nothing with
       },
       renew: async (...asked) => inner.renew(...asked),
       release: async (lease) => void inner.release(lease),
-      append: async (...asked) => void inner.append(...asked),
+      append: async (lease, records, summary) => void inner.append(lease, records, summary),
       read: async (...asked) => inner.read(...asked),
       get: async (id) => inner.get(id),
       list: async (options) => inner.list(options),
@@ -146,6 +146,36 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
       [
         'a lease of one session does not open another',
         /^an append to a session that another holds should be/,
+      ],
+    ],
+  ],
+  [
+    'says that it has given a session free, and has not',
+    (inner) => ({
+      append: (lease, records, summary) => {
+        inner.append(lease, records, summary)
+        return { inbox: 0, released: true }
+      },
+    }),
+    [
+      [
+        'a lease that an append gives back, and says so, is gone; one of an append that is refused is not',
+        /^who holds a session that an append gave free should be null, but is/,
+      ],
+    ],
+  ],
+  [
+    'gives a session free with an append, and does not say so',
+    (inner) => ({
+      append: (...asked) => {
+        inner.append(...asked)
+        return { inbox: 0 }
+      },
+    }),
+    [
+      [
+        'a lease that an append gives back, and says so, is gone; one of an append that is refused is not',
+        /^append gives the session free when it is asked to, and does not say `released`$/,
       ],
     ],
   ],

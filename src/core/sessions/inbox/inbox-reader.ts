@@ -68,6 +68,11 @@ export class InboxReader implements Holder {
     return this.#applied
   }
 
+  /** Whether a message was handed over, or is about to be, and has not come to anything yet. */
+  get isOwed(): boolean {
+    return this.#open.size > 0 || this.#reading !== undefined
+  }
+
   /** Each message from now on, and those that were read before. */
   onMessage(listener: Listener): void {
     this.#listener = listener

@@ -2,10 +2,10 @@ import type { AgentContext, SessionState } from '../../../../machines/agent/cont
 import type { Clock } from '../../base/clock.js'
 import { type Journal, type JournalEntry, linked } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
-import type { Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
+import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
+import { takenOver, unwritable } from '../store/refusals.js'
 import { StoreError } from '../store/store-error.js'
 import type { AgentDefinition } from '../definition.js'
-import type { Inboxed } from '../store/inbox.js'
 import { heartbeats, type LeaseHolder, leaseMs } from './heartbeat.js'
 import { nobodyPresent, type Presence } from './presence.js'
 import { acquireLease, beingReleased, releaseLease } from './lease.js'
@@ -55,6 +55,8 @@ export class SessionLog implements Journal {
   #isHeld = true
   /** True from a rest until the next entry: an answer can come while the rest is still being written. */
   #mayRelease = false
+  /** A write is under way that gives the session free: the lease may be gone before its answer is here. */
+  #isLeaving = false
   readonly #heartbeat: ReturnType<typeof heartbeats.of>
   readonly #beats: LeaseHolder
   #head: number
@@ -292,12 +294,7 @@ export class SessionLog implements Journal {
       return
     }
     void this.#release()
-    throw new StoreError(
-      'out_of_order',
-      `Session '${this.sessionId}' has been taken over, or deleted: it does not end as this run left it. Look at it with ` +
-        `agent.resume('${this.sessionId}').`,
-      this.sessionId,
-    )
+    throw takenOver(this.sessionId)
   }
 
   #after(writing: Promise<void>): Promise<void> {
@@ -321,14 +318,20 @@ export class SessionLog implements Journal {
     const end = records.at(-1)
     if (end) this.#last = { seq: end.seq, check: end.check }
     const settled = this.inbox.settling()
-    const answer = this.store.append(this.#lease, records, summary)
+    // Whatever has come is answered first, while the session is ours.
+    this.#isLeaving = this.#mayRelease && end !== undefined && !this.inbox.isOwed
+    const answer = this.#isLeaving
+      ? this.store.append(this.#lease, records, summary, { release: true })
+      : this.store.append(this.#lease, records, summary)
     if (answer instanceof Promise) return answer.then((told) => this.#written(settled, told))
     this.#written(settled, answer)
     return undefined
   }
 
-  #written(settled: number[], told: Inboxed | void): void {
+  #written(settled: number[], told: Appended | void): void {
+    this.#isLeaving = false
     this.inbox.durable(settled)
+    if (told?.released) this.#letGo()
     this.inbox.heard(told)
     this.#presence.written()
   }
@@ -365,7 +368,7 @@ export class SessionLog implements Journal {
   }
 
   #notRenewed({ token }: Lease, error: unknown): void {
-    if (!this.#isHeld || this.#lease.token !== token) return
+    if (!this.#isHeld || this.#isLeaving || this.#lease.token !== token) return
     const isOver = this.#clock.now() - this.#renewedAt >= leaseMs
     const isLost = error instanceof StoreError && error.code === 'lease_lost'
     // While the lease lasts, a store that is away for a moment costs nothing.
@@ -374,24 +377,20 @@ export class SessionLog implements Journal {
 
   #release(): Promise<void> | undefined {
     if (!this.#isHeld) return beingReleased(this.store, this.sessionId)
+    this.#letGo()
+    return releaseLease(this.store, this.#lease, this.#clock, (told) => this.inbox.heard(told))
+  }
+
+  #letGo(): void {
     this.#isHeld = false
     this.#heartbeat.remove(this.#beats)
     this.inbox.letGo()
     this.#presence.released()
-    return releaseLease(this.store, this.#lease, this.#clock, (told) => this.inbox.heard(told))
   }
 
   #fail(error: unknown): StoreError {
     if (this.#failure) return this.#failure
-    this.#failure =
-      error instanceof StoreError
-        ? error
-        : new StoreError(
-            'store_unavailable',
-            `Session '${this.sessionId}' could not be written: ${error instanceof Error ? error.message : String(error)}`,
-            this.sessionId,
-            { cause: error },
-          )
+    this.#failure = unwritable(this.sessionId, error)
     this.#pending = []
     void this.#release()
     this.#onFailure(this.#failure)

@@ -84,16 +84,18 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
       return { inbox: lastIn(kept) }
     },
 
-    append(lease, records, summary) {
+    append(lease, records, summary, { release = false } = {}) {
       checkRecords(lease.sessionId, records)
       const kept = owned(lease)
-      if (!holds(kept)) throw lost(lease)
+      if (kept.lease === null || kept.lease.expiresAt <= now()) throw lost(lease)
       checkFollows(lease.sessionId, records, kept.records.length)
       kept.updatedAt = now()
       if (kept.records.length === 0) kept.createdAt = kept.updatedAt
       for (const record of records) kept.records.push(record)
       if (summary) kept.summary = summary
-      return { inbox: lastIn(kept) }
+      const released = release && kept.records.length > 0
+      if (released) kept.lease = null
+      return { inbox: lastIn(kept), ...(released && { released }) }
     },
 
     read(sessionId, range) {

@@ -21,6 +21,24 @@ export function lost({ sessionId, holder }: Lease): StoreError {
   )
 }
 
+/** The log does not end as the run left it that wants to go on. */
+export function takenOver(sessionId: string): StoreError {
+  return new StoreError(
+    'out_of_order',
+    `Session '${sessionId}' has been taken over, or deleted: it does not end as this run left it. Look at it with ` +
+      `agent.resume('${sessionId}').`,
+    sessionId,
+  )
+}
+
+/** What a store of one's own may throw, as what every store throws. */
+export function unwritable(sessionId: string, error: unknown): StoreError {
+  if (error instanceof StoreError) return error
+  const why = error instanceof Error ? error.message : String(error)
+  const message = `Session '${sessionId}' could not be written: ${why}`
+  return new StoreError('store_unavailable', message, sessionId, { cause: error })
+}
+
 /** There is nothing that could be told. */
 export function unknownSession(sessionId: string): StoreError {
   return new StoreError(

@@ -42,6 +42,33 @@ export interface Lease {
   expiresAt: number
   /** When it was acquired: the number of the last message in the session's inbox; 0 or absent when there was none. */
   inbox?: number
+  /** When it was acquired: the number of the session's last record. 0 spares a reader the question; absent: not known. */
+  head?: number
+}
+
+/**
+ * What else an append does.
+ *
+ * @example
+ * const last: AppendOptions = { release: true }
+ */
+export interface AppendOptions {
+  /**
+   * Gives the session free along with the write, where the store can do both as one: then it says `released`. A store that
+   * cannot leaves it, and is asked to `release`.
+   */
+  release?: boolean
+}
+
+/**
+ * What a store tells of an append.
+ *
+ * @example
+ * const answer: Appended = { inbox: 0, released: true }
+ */
+export interface Appended extends Inboxed {
+  /** The lease is given back, as by `release`. */
+  released?: boolean
 }
 
 /**
@@ -184,7 +211,12 @@ export interface SessionStore {
    * @throws {StoreError} `lease_lost` for a lease that is not the session's latest or has run out, `out_of_order` for
    * records that do not follow its head, `disk_full`, `read_only`, `store_unavailable`
    */
-  append(lease: Lease, records: readonly LogRecord[], summary?: SessionSummary): MaybePromise<Inboxed | void>
+  append(
+    lease: Lease,
+    records: readonly LogRecord[],
+    summary?: SessionSummary,
+    options?: AppendOptions,
+  ): MaybePromise<Appended | void>
   /**
    * The records in order; none for a session that does not exist.
    *
