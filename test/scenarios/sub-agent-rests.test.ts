@@ -1,0 +1,292 @@
+import { createActor, toPromise } from 'xstate'
+import { createAgent, type LogRecord, memoryStore, openaiChat, type SessionStore } from '../../src/index.js'
+import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
+import { latch, stage, textOf, until } from '../support/play.js'
+import { historyProblem } from '../support/history.js'
+import { call, calls, clientTool, text, times, tool } from '../support/tools.js'
+import { ask, asked, pair, research } from '../support/sub-agents.js'
+
+describe('a pause', () => {
+  it('reaches the sub-agent, which rests at its next safe point and goes on from there', async () => {
+    const gate = latch()
+    const look = tool('look', () => gate.opened)
+    const { parent, child } = await pair([ask(), text('Done.')], [call('look'), text('Seen.')], {
+      child: { tools: [look] },
+    })
+    const play = parent.run()
+    await until(() => look.inputs.length === 1)
+    play.run.pause()
+    gate.open()
+    const resting = await play.run.result
+    expect(resting).toMatchObject({ state: 'PAUSED', reason: 'paused', resumable: true })
+    expect(historyProblem(resting.messages, ['call_1_1'])).toBeNull()
+    expect(child.requests).toHaveLength(1)
+    play.run.resume()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(child.requests).toHaveLength(2)
+    expect(look.inputs).toHaveLength(1)
+    expect(textOf(parent.wire(1).at(-1))).toBe('Seen.')
+  })
+
+  it('that is steered goes on, too, and the model hears it after the batch', async () => {
+    const gate = latch()
+    const look = tool('look', () => gate.opened)
+    const { parent } = await pair([ask(), text('Done.')], [call('look'), text('Seen.')], {
+      child: { tools: [look] },
+    })
+    const play = parent.run()
+    await until(() => look.inputs.length === 1)
+    play.run.pause()
+    gate.open()
+    await play.run.result
+    play.run.steer('Hurry.')
+    await play.end(2)
+    expect(parent.wire(1).slice(-2).map(textOf)).toEqual(['Seen.', 'Hurry.'])
+  })
+
+  it('ends with cancelling', async () => {
+    const gate = latch()
+    const look = tool('look', () => gate.opened)
+    const { parent } = await pair([ask()], [call('look')], { child: { tools: [look] } })
+    const play = parent.run()
+    await until(() => look.inputs.length === 1)
+    play.run.pause()
+    gate.open()
+    await play.run.result
+    play.run.cancel()
+    expect(await play.end(1)).toMatchObject({ state: 'CANCELLED' })
+    expect(play.of('tool_result')).toMatchObject([{ status: 'interrupted' }])
+  })
+})
+
+describe('an approval of a sub-agent', () => {
+  const pay = () => tool('pay', ({ amount }) => `paid ${amount}`, { needsApproval: true })
+
+  it('surfaces in the run, with its path, and is answered there', async () => {
+    const tools = [pay()]
+    const { parent, child } = await pair(
+      [ask(), text('Done.')],
+      [
+        calls([
+          ['pay', { amount: 1 }],
+          ['pay', { amount: 2 }],
+          ['pay', { amount: 3 }],
+        ]),
+        text('Paid.'),
+      ],
+      { child: { tools } },
+    )
+    const play = parent.run()
+    const resting = await play.rest()
+    expect(resting).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval' })
+    expect(resting.pending).toMatchObject([
+      {
+        callId: 'call_1_1/call_1_1',
+        name: 'pay',
+        arguments: '{"amount":1}',
+        needs: 'approval',
+        path: ['research'],
+      },
+      { callId: 'call_1_1/call_1_2' },
+      { callId: 'call_1_1/call_1_3' },
+    ])
+    expect(play.of('approval_requested')).toMatchObject(
+      (resting.pending ?? []).map(({ callId, fingerprint, path }) => ({ callId, fingerprint, path })),
+    )
+    play.run.approve('call_1_1/call_1_2', { amount: 20 })
+    expect((await play.rest()).pending).toHaveLength(2)
+    play.run.reject('call_1_1/call_1_1', 'Too little.')
+    expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/Waiting: call_1_1\/call_1_3/)
+    expect(() => play.run.approve('call_1_1')).toThrow(/does not wait/)
+    play.run.approve('call_1_1/call_1_3', undefined, { fingerprint: resting.pending?.[2]?.fingerprint })
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(tools[0]?.inputs).toEqual([{ amount: 20 }, { amount: 3 }])
+    expect(child.wire(1).slice(-3).map(textOf)).toEqual([
+      'Rejected by the user: Too little.',
+      expect.stringContaining('paid 20'),
+      'paid 3',
+    ])
+  })
+
+  it('waits until what else runs has ended, beside approvals of the run itself', async () => {
+    const own = pay()
+    const { parent } = await pair(
+      [calls([['research', { task: 'Pay.' }], ['pay', { amount: 7 }], ['look']]), text('Done.')],
+      [call('pay', { amount: 1 }), text('Paid.')],
+      { parent: { tools: [own, tool('look')] }, child: { tools: [pay()] } },
+    )
+    const play = parent.run()
+    const { pending } = await play.rest()
+    expect(pending?.map(({ callId, path }) => [callId, path])).toEqual([
+      ['call_1_1/call_1_1', ['research']],
+      ['call_1_2', undefined],
+    ])
+    play.run.approve('call_1_2')
+    play.run.approve('call_1_1/call_1_1')
+    await play.end(2)
+    expect(parent.wire(1).slice(-3).map(textOf)).toEqual(['Paid.', 'paid 7', 'ok'])
+  })
+
+  it('comes through two levels, and so does a call that the client carries out', async () => {
+    const leaf = await stage([calls([['pay', { amount: 1 }], ['pick']]), text('Paid.')], {
+      tools: [pay(), clientTool('pick')],
+    })
+    const middle = await stage([ask(), text('All paid.')], { tools: [research(leaf)] })
+    const top = await stage([ask(), text('Done.')], { tools: [research(middle)] })
+    const play = top.run()
+    const { pending } = await play.rest()
+    expect(pending).toMatchObject([
+      { callId: 'call_1_1/call_1_1/call_1_1', path: ['research', 'research'], needs: 'approval' },
+      { callId: 'call_1_1/call_1_1/call_1_2', path: ['research', 'research'], needs: 'client' },
+    ])
+    play.run.toolOutput('call_1_1/call_1_1/call_1_2', { colour: 'red' })
+    play.run.approve('call_1_1/call_1_1/call_1_1')
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(leaf.wire(1).slice(-2).map(textOf)).toEqual(['paid 1', '{"colour":"red"}'])
+  })
+
+  it('is answered in another process, as if nothing had happened', async () => {
+    const store = memoryStore()
+    const { parent, child } = await pair(
+      [ask(), text('Done.')],
+      [call('pay', { amount: 1 }), text('Paid.')],
+      {
+        parent: { store },
+        child: { tools: [pay()] },
+      },
+    )
+    await parent.run('Go.', { session: 's' }).rest()
+    const later = createAgent({
+      model: openaiChat({ model: 'gpt-test', baseURL: parent.rehearsal.url, apiKey: 'none' }),
+      tools: [research(child)],
+      store,
+    })
+    const run = await later.resume('s')
+    const { pending } = await run.result
+    expect(pending).toMatchObject([{ callId: 'call_1_1/call_1_1', path: ['research'] }])
+    run.approve('call_1_1/call_1_1')
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(child.requests).toHaveLength(2)
+  })
+
+  it('cannot be answered when its process is gone and nothing was stored: the model is told', async () => {
+    const { parent } = await pair([ask(), text('Done.')], [call('pay', { amount: 1 })], {
+      child: { tools: [pay()] },
+    })
+    const play = parent.run()
+    await play.rest()
+    const snapshot = play.run.snapshot() as never
+    play.run.cancel()
+    const actor = createActor(parent.agent.machine, { snapshot, input: undefined as never })
+    actor.start()
+    actor.send({ type: 'APPROVE', callId: 'call_1_1/call_1_1' })
+    expect(await toPromise(actor)).toMatchObject({ state: 'COMPLETED' })
+    expect(textOf(parent.wire(1).at(-1))).toMatch(/^Interrupted: .*outcome is unknown/)
+  })
+})
+
+describe('a run that is killed in the middle', () => {
+  interface Moment {
+    logs: [sessionId: string, records: LogRecord[]][]
+    isDone: boolean
+  }
+
+  /** A store that remembers what it held after each of its writes. */
+  function witnessed(isDone: () => boolean): { store: SessionStore; moments: Moment[] } {
+    const kept = memoryStore()
+    const logs = new Map<string, LogRecord[]>()
+    const moments: Moment[] = []
+    const append: SessionStore['append'] = (lease, records, summary) => {
+      kept.append(lease, records, summary)
+      logs.set(lease.sessionId, [...(logs.get(lease.sessionId) ?? []), ...records])
+      moments.push({ logs: [...logs], isDone: isDone() })
+    }
+    return { store: { ...kept, append }, moments }
+  }
+
+  /** What is left after a crash: the records, and nobody who holds them. */
+  function leftOf({ logs }: Moment): SessionStore {
+    const store = memoryStore()
+    for (const [id, records] of logs) {
+      const lease = store.acquire(id, { holder: 'the past', ttlMs: 1_000 })
+      store.append(lease, records)
+      store.release(lease)
+    }
+    return store
+  }
+
+  const after = (words: string, first: Turn): TurnFunction => {
+    return ({ body }) => asked(body.messages.at(-1)?.role === 'tool' ? text(words) : first, 100)
+  }
+
+  it('is resumed with its sub-agent, wherever it was; nothing is done twice, and everything is counted once', async () => {
+    const work = tool('work', () => 'worked')
+    const { parent, child } = await pair(
+      times(500, after('Done.', ask())),
+      times(500, after('Seen.', call('work'))),
+      { child: { tools: [work] } },
+    )
+    const { store, moments } = witnessed(() => work.inputs.length > 0)
+    const again = (kept: SessionStore) =>
+      createAgent({
+        model: openaiChat({ model: 'gpt-test', baseURL: parent.rehearsal.url, apiKey: 'none' }),
+        tools: [research(child)],
+        store: kept,
+      })
+    await again(store).run('Go.', { session: 's' }).result
+    expect(work.inputs).toHaveLength(1)
+    expect(moments.length).toBeGreaterThan(8)
+    expect(new Set(moments.map(({ isDone }) => isDone)).size).toBe(2)
+
+    const outcomes: string[] = []
+    for (const moment of moments) {
+      if (!moment.logs.some(([id, records]) => id === 's' && records.length > 1)) continue
+      work.inputs.length = 0
+      const kept = leftOf(moment)
+      const run = await again(kept).resume('s')
+      const result = await run.result
+      expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+      expect(historyProblem(result.messages)).toBeNull()
+      expect(work.inputs.length + (moment.isDone ? 1 : 0)).toBeLessThanOrEqual(1)
+      const sessions = await kept.list()
+      expect(sessions).toHaveLength(2)
+      const { id = '' } = sessions.find((session) => session.id !== 's') ?? {}
+      expect(result.usage.totalTokens).toBe(200 + (await again(kept).replay(id)).usage.totalTokens)
+      expect(textOf(result.messages.at(-2))).toBe('Seen.')
+      outcomes.push(`${work.inputs.length}`)
+    }
+    expect(new Set(outcomes)).toEqual(new Set(['0', '1']))
+  })
+
+  it('is resumed with a sub-agent that was paused or asked, and had got its answer', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { parent, child } = await pair(
+      times(500, after('Done.', ask())),
+      times(500, after('Paid.', call('pay'))),
+      {
+        child: { tools: [pay] },
+      },
+    )
+    const { store, moments } = witnessed(() => pay.inputs.length > 0)
+    const again = (kept: SessionStore) =>
+      createAgent({
+        model: openaiChat({ model: 'gpt-test', baseURL: parent.rehearsal.url, apiKey: 'none' }),
+        tools: [research(child)],
+        store: kept,
+      })
+    const first = again(store).run('Go.', { session: 's' })
+    const [question] = (await first.result).pending ?? []
+    first.approve(question?.callId ?? '')
+    expect((await first.result).state).toBe('COMPLETED')
+
+    for (const moment of moments) {
+      if (!moment.logs.some(([id, records]) => id === 's' && records.length > 1)) continue
+      pay.inputs.length = 0
+      const run = await again(leftOf(moment)).resume('s')
+      const rest = await run.result
+      if (rest.state === 'WAITING_FOR_INPUT') run.approve(rest.pending?.[0]?.callId ?? '')
+      expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+      expect(pay.inputs.length + (moment.isDone ? 1 : 0)).toBeLessThanOrEqual(1)
+    }
+  })
+})
