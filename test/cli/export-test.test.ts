@@ -1,11 +1,12 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as testing from '../../src/testing/index.js'
 import { type Kept, kept } from './kept.js'
-import { removeFolders } from './support.js'
+import { cli, removeFolders } from './support.js'
 
 jest.unstable_mockModule('statewright', () => core, { virtual: true })
 jest.unstable_mockModule('statewright/testing', () => testing, { virtual: true })
@@ -37,10 +38,20 @@ const agentModule = (instructions: string, result = 'Rain.') => `
   export default ({ store }) => createAgent({ model, store, instructions: '${instructions}', tools: [weather], prices: null })
 `
 
+let played: string
+
+/** The demo takes its time as a model would: it is played once. */
+beforeAll(async () => {
+  played = await mkdtemp(join(tmpdir(), 'statewright-demo-'))
+  await cli(['run', '--rehearsal', '--session', 'demo', '--store', 'file:kept'], { cwd: played })
+})
+
+afterAll(() => rm(played, { recursive: true, force: true }))
+
 /** What `npm start -- --session demo` leaves behind. */
-async function demo(files: Record<string, unknown> = {}): Promise<Kept> {
-  const place = await kept(files)
-  await place.run(['run', '--rehearsal', '--session', 'demo'])
+async function demo(): Promise<Kept> {
+  const place = await kept()
+  await cp(join(played, 'kept'), join(place.cwd, 'kept'), { recursive: true })
   return place
 }
 
