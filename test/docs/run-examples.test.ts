@@ -153,11 +153,23 @@ beforeAll(async () => {
   Object.assign(process.env, { AZURE_OPENAI_API_KEY: 'none', AZURE_OPENAI_ENDPOINT: rehearsal.url })
 })
 
-/** A store that has a session 'ann' of some twenty records. */
-async function storeWithAnn(): Promise<core.SessionStore> {
+let ann: core.LogRecord[] | undefined
+
+/** The records of a session 'ann', some twenty: played once. */
+async function recordsOfAnn(): Promise<core.LogRecord[]> {
   const store = core.memoryStore()
   const agent = core.createAgent({ model: stage['model'] as core.ModelProvider, store })
   for (let n = 0; n < 10; n += 1) await agent.run(`Question ${n}?`, { session: 'ann' }).result
+  return store.read('ann')
+}
+
+/** A store of its own that has that session. */
+async function storeWithAnn(): Promise<core.SessionStore> {
+  ann ??= await recordsOfAnn()
+  const store = core.memoryStore()
+  const lease = store.acquire('ann', { holder: 'a copy', ttlMs: 1_000 })
+  store.append(lease, ann)
+  store.release(lease)
   return store
 }
 

@@ -39,7 +39,7 @@ type Events = Record<string, AnyEventObject>
  * without a deadline, and where guards watch the calls, the model only calls and speaks.
  *
  * @example
- * const { inputs } = agentSpace({ only: ['plain'], maxSteps: 1 })
+ * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
  * const { paths } = coverPaths(agentMachine, { inputs, alphabet: agentAlphabet, serializeState: agentStateKey, limit: 100_000 })
  */
 export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachine>): Events {

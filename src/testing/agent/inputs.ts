@@ -33,7 +33,7 @@ const tools = {
  * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
  * limit is near.
  *
- * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['plain', 'with a deadline'], maxSteps: 1 }))
+ * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */
 export const agentInputs: Readonly<Record<string, AgentInput>> = {
   plain: start({

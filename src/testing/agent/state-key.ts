@@ -9,7 +9,7 @@ import { isWatching } from '../../../guards/state.js'
  * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.
  *
  * @example
- * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['plain'], maxSteps: 1 }), serializeState: agentStateKey })
+ * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: agentStateKey })
  */
 export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): string {
   const { guardrails, steps, attempt, rateLimits } = context
