@@ -3,6 +3,7 @@ import { toBase64 } from '../core/models/media.js'
 import { ModelError } from '../core/models/provider.js'
 import type { SpecificationVersion } from './model.js'
 import type { FileData, PromptPart } from './spec.js'
+import { unescaped } from '../core/base/unescaped.js'
 
 /** By media type, the addresses that the provider fetches by itself. */
 export type SupportedUrls = Readonly<Record<string, RegExp[]>>
@@ -129,16 +130,8 @@ function fetches(urls: SupportedUrls, mediaType: string, url: string): boolean {
 
 function encoded(text: string): string {
   // A sign % that begins nothing stands for itself.
-  const plain = text.replaceAll(/(%[\da-f]{2})+|%/gi, (piece) => decodedOr(piece))
+  const plain = text.replaceAll(/(%[\da-f]{2})+|%/gi, unescaped)
   return toBase64(new TextEncoder().encode(plain))
-}
-
-function decodedOr(piece: string): string {
-  try {
-    return decodeURIComponent(piece)
-  } catch {
-    return piece
-  }
 }
 
 function refused(message: string): ModelError {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
+import { unescaped } from '../core/base/unescaped.js'
 
 /** Characters of a schema as JSON. */
 const maxSchema = 64 * 1024
@@ -51,19 +52,11 @@ function leadsSomewhere(schema: JsonObject, ref: string): boolean {
   if (ref === '#' || !ref.startsWith('#/')) return true
   let value: unknown = schema
   for (const part of ref.slice(2).split('/')) {
-    const key = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = unescaped(part).replaceAll('~1', '/').replaceAll('~0', '~')
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
     value = (value as JsonObject)[key]
   }
   return true
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }
 
 function isSchema(value: unknown): boolean {

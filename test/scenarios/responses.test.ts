@@ -1,6 +1,7 @@
 import { createAgent, memoryStore, type Message, openaiResponses, patternShield } from '../../src/index.js'
 import type { AgentEvent, AgentOptions, HistoryMessage } from '../../src/index.js'
 import type { JsonObject } from '../../machines/agent/json.js'
+import { call, usage, words as message } from '../core/models/responses-support.js'
 import { events, json, serve } from '../core/models/server.js'
 import { tool } from '../support/tools.js'
 
@@ -10,25 +11,9 @@ const thought = (id: string) => ({
   summary: [{ type: 'summary_text', text: `I think, says ${id}.` }],
   encrypted_content: `gAAA${id}`,
 })
-const words = (text: string, more: object = {}) => ({
-  id: `msg_${text.length}`,
-  type: 'message',
-  role: 'assistant',
-  status: 'completed',
-  content: [{ type: 'output_text', text, annotations: [] }],
-  ...more,
-})
-const call = (call_id: string, input = '{}') => ({
-  id: `fc_${call_id}`,
-  type: 'function_call',
-  status: 'completed',
-  call_id,
-  name: 'look',
-  arguments: input,
-})
+const words = (text: string, more: object = {}) => message(text, { id: `msg_${text.length}`, ...more })
 const result = (call_id: string, output: string) => ({ type: 'function_call_output', call_id, output })
 const asked = (content: string) => ({ role: 'user', content })
-const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 }
 
 /** A model that answers each request with the next items, whole or as a stream of what one would be. */
 async function theatre(answers: readonly object[][], options: Partial<AgentOptions> = {}) {

@@ -1,4 +1,5 @@
 import type { ContentPart } from '../../../machines/agent/messages.js'
+import { unescaped } from '../base/unescaped.js'
 
 /**
  * What of a part shields can read: a text; names, ids and addresses; and the content of files, images and recordings that
@@ -38,13 +39,5 @@ function textIn(base64: string): string | null {
     return /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text) ? null : text
   } catch {
     return null
-  }
-}
-
-function unescaped(data: string): string {
-  try {
-    return decodeURIComponent(data)
-  } catch {
-    return data
   }
 }

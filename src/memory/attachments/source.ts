@@ -4,6 +4,7 @@ import type { Limits } from './options.js'
 import { readFile } from './read-file.js'
 import { parseUrl, readUrl } from './read-url.js'
 import { tooLarge } from './collect.js'
+import { unescaped } from '../../core/base/unescaped.js'
 
 export interface Content {
   bytes: Uint8Array
@@ -65,12 +66,7 @@ async function readData(data: string | Uint8Array, name: string, maxBytes: numbe
 /** The last part of the path; the query stays out, since it may be a secret. */
 function nameOf({ pathname, host }: URL): string {
   const last = pathname.split('/').findLast((part) => part !== '')
-  if (last === undefined) return host
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return last === undefined ? host : unescaped(last)
 }
 
 function invalid(name: string, message: string): AttachmentError {
