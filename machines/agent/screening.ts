@@ -96,3 +96,6 @@ export const withheldResult = 'Withheld: no shield has cleared this result.'
 export function listed(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }
+
+/** What the model reads of a call that a person has refused, before the reason. */
+export const rejectedBecause = 'Rejected by the user: '

@@ -21,6 +21,8 @@ export function holdsUncleared(event: AgentMachineEvent, features: Features): bo
     case 'TOOL_RESULT':
     case 'TOOL_OUTPUT':
       return features.resultShields
+    case 'REJECT':
+      return features.resultShields && event.why !== ''
     case 'REPLY':
     case 'STEER':
       return features.inputShields

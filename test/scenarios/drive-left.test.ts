@@ -36,7 +36,7 @@ test.each([
   'a drive that is stopped at any question to a store that answers %s leaves nothing held, and no answer unheard',
   async (_, reached) => {
     let [stops, unheard] = [0, 0]
-    for (let at = 1; at <= 16; at += 1) {
+    for (let at = 1; at <= 12; at += 1) {
       const near = memoryStore()
       let [questions, paid] = [0, 0]
       let stop: AbortController | null = null

@@ -5,6 +5,7 @@ import { isPaused, withAnswer } from '../delegation.js'
 import { isInDoubt, toolsIn } from '../in-doubt.js'
 import { questionsOf } from '../questions.js'
 import { isRunnable } from '../results.js'
+import { rejectedBecause } from '../screening.js'
 import { spendForChild } from './children.js'
 import {
   closeOpenCalls,
@@ -124,9 +125,13 @@ export const reject = act((context, event, tell) => {
   if (event.type !== 'REJECT') return undefined
   const answered = withAnswer(context.calls, event.callId, { type: 'reject', why: event.why })
   if (answered) return { calls: answered }
-  const content = event.why === '' ? 'Rejected by the user.' : `Rejected by the user: ${event.why}`
+  const content = event.why === '' ? 'Rejected by the user.' : `${rejectedBecause}${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
-  return { calls: settleCall(context.calls, event.callId, result, timeOf(event), tell) }
+  // Why, is what somebody says; in logs of old nobody has looked at that.
+  const settle = event.withheld
+    ? receiveResult(context, event.callId, result, timeOf(event), tell)
+    : settleCall(context.calls, event.callId, result, timeOf(event), tell)
+  return { calls: settle }
 })
 
 export const acceptOutput = act((context, event, tell) => {

@@ -233,12 +233,19 @@ export const heedResultShields = act((context, event, tell) => {
       const isKept = media !== undefined && !screening.withoutMedia
       return settled(known, isKept ? { ...words, media } : words, now, tell)
     }
-    const { durationMs } = result
+    const { durationMs, status } = result
+    if (status === 'rejected') return settled(known, { ...rejectedUnheard, durationMs }, now, tell)
     const content = screening.message ?? 'A shield withheld the result of this call.'
     return settled(known, { status: 'blocked', content, durationMs }, now, tell)
   })
   return { calls }
 })
+
+/** Of a refusal a shield can refuse the reason alone. */
+const rejectedUnheard = {
+  status: 'rejected' as const,
+  content: 'Rejected by the user, for a reason that a shield has withheld.',
+}
 
 function tellFindings({ findings }: Screening, point: ShieldPoint, callId: string | null, tell: Tell): void {
   for (const { shield, action, message, durationMs } of findings) {

@@ -2,6 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
 import {
+  rejectedBecause,
   listed,
   type CallScreening,
   type InputScreening,
@@ -165,6 +166,8 @@ class Clearing {
         const kept = content === output.content && cleared?.hasMedia !== false
         return { ...output, content, ...(kept && media && { media }) }
       }
+      case 'REJECT':
+        return { ...event, why: reasonIn(this.#resultOf(event.callId, i)?.content ?? withheldResult) }
       case 'REPLY':
         return {
           ...event,
@@ -324,5 +327,9 @@ class Clearing {
 function contentOf(message: Message | undefined): Content | undefined {
   return message?.role === 'user' ? message.content : undefined
 }
+
+/** A refusal as its call's result says it. */
+const reasonIn = (content: string): string =>
+  content.startsWith(rejectedBecause) ? content.slice(rejectedBecause.length) : content
 
 const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)

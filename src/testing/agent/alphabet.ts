@@ -336,8 +336,9 @@ function ofPeople(context: AgentContext): Events {
     answerableCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
-  if (context.state === 'WAITING_FOR_TOOL')
-    return ofTheHasty(callId, clientCallId, context.features.callShields)
+  if (context.state === 'WAITING_FOR_TOOL') return ofTheHasty(callId, clientCallId, context.features)
+  // As the journal marks it.
+  const unheard = context.features.resultShields && { withheld: true as const }
   return {
     approve: at({ type: 'APPROVE', callId }),
     'approve an edit': at({
@@ -348,7 +349,7 @@ function ofPeople(context: AgentContext): Events {
       ...(context.features.callShields && { withheld: true }),
     }),
     'approve what the client runs': at({ type: 'APPROVE', callId: clientCallId }),
-    reject: at({ type: 'REJECT', callId, why: 'No.' }),
+    reject: at({ type: 'REJECT', callId, why: 'No.', ...unheard }),
     'reject what the client runs': at({ type: 'REJECT', callId: clientCallId, why: 'No.' }),
     'hand in output': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
     'hand in for an approval': at({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
@@ -357,12 +358,16 @@ function ofPeople(context: AgentContext): Events {
 }
 
 /** Answers that come while other calls are carried out. Where nobody is asked, they are nobody's. */
-function ofTheHasty(callId: string, clientCallId: string, mayEdit: boolean): Events {
+function ofTheHasty(
+  callId: string,
+  clientCallId: string,
+  { callShields, resultShields }: AgentContext['features'],
+): Events {
   return {
     'approve meanwhile': at({ type: 'APPROVE', callId }),
-    'reject meanwhile': at({ type: 'REJECT', callId, why: 'No.' }),
+    'reject meanwhile': at({ type: 'REJECT', callId, why: 'No.', ...(resultShields && { withheld: true }) }),
     'hand in output meanwhile': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
-    ...(mayEdit && {
+    ...(callShields && {
       'approve an edit meanwhile': at({ type: 'APPROVE', callId, arguments: '{"n":2}', withheld: true }),
     }),
   }
