@@ -210,9 +210,11 @@ const text = [
   table(rows),
   table(rates),
   table(statements),
+  'DBOS is asked for work every 200 ms: how long a session waits for that is chance, so what is ours of it is the time of the ' +
+    'drive in its step. Restate and the empty handler are asked in turn, and so are one answer and eleven.',
   `A drive of an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
     `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
-    `Postgres and the caller.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
+    `Postgres and the caller, so that more processes have nothing more to run on.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
     `\`npm run bench:hosts${quick ? ' -- --quick' : ''}\`.`,
 ].join('\n\n')
 console.log(`\n${text}`)

@@ -158,10 +158,7 @@ const measured = [
     `${number(paced.steps / (pacedMs / 1000))} steps a second`,
   ],
   ['heap for each of them, when the model has answered once or twice', KiB(sessionHeap)],
-  [
-    `RSS of a process with ${number(active / 2)} of them, and before`,
-    `${MiB(rss(after))}, ${MiB(rss(quiet))}`,
-  ],
+  [`RSS of a process with ${number(active / 2)} of them`, MiB(rss(after))],
   ['statements a step', number(paced.statements / paced.steps, 2)],
   ['CPU of the processes a step', `${number(paced.cpuMs / paced.steps, 2)} ms`],
   ['a step in Postgres, and in its write-ahead log', `${KiB(stepBytes)}, ${KiB(stepWal)}`],
@@ -186,7 +183,7 @@ const measured = [
 
 const daySeconds = 86_400
 const stepsAnAnswer = 3
-const GiB = (bytes) => `${number(bytes / 1024 ** 3, 1)} GiB`
+const GiB = (bytes) => (bytes < 1024 ** 3 ? MiB(bytes) : `${number(bytes / 1024 ** 3, 1)} GiB`)
 const percent = (part) => (part < 0.001 ? 'under 0.1 %' : `${number(part * 100, 1)} %`)
 const stepSeconds = (modelMs[0] + modelMs[1]) / 2000
 const column = (count) => {
@@ -200,7 +197,7 @@ const column = (count) => {
     share: percent(stepsADay / perSecond),
     stranded: `${number(((median(meanwhile.stranded) / (parked + active)) * count) / 1000, 1)} s`,
     busy: `${number(busy)}, ${number(busySteps)} steps a second`,
-    memory: `${number((busy * sessionHeap) / 1024 ** 2)} MiB`,
+    memory: MiB(busy * sessionHeap),
     machines: number(Math.max(1, Math.ceil((2 * busySteps) / perSecond))),
     statements: number(busySteps * (paced.statements / paced.steps)),
   }
