@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { Ending } from './ending.js'
 import type { ExitCode } from './exit-codes.js'
 import type { OptionSpecs } from './options.js'
 
@@ -14,6 +15,8 @@ export interface CliIO {
   dataFolder: () => Promise<string | null>
   /** Aborts when the person interrupts (Ctrl-C). */
   signal: AbortSignal
+  /** Begins when the process is told to end (SIGTERM). */
+  ending: Ending
 }
 
 export interface Command {

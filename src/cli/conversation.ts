@@ -16,15 +16,19 @@ const lookMs = 50
 export class Conversation {
   readonly run: Run
   readonly #isInteractive: boolean
+  readonly #left: Promise<never>
 
-  constructor(run: Run, isInteractive: boolean) {
+  /** `left` rejects when the run is left to another process: then there is no next rest here. */
+  constructor(run: Run, isInteractive: boolean, left: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
     this.#isInteractive = isInteractive
+    this.#left = left
   }
 
   /** The rest that comes next, or at which the run is. */
   rest(): Promise<RunResult> {
-    return this.#isInteractive ? Promise.race([this.run.result, this.#waiting()]) : this.run.result
+    const rests = this.#isInteractive ? [this.run.result, this.#waiting()] : [this.run.result]
+    return Promise.race([...rests, this.#left])
   }
 
   /**
@@ -58,7 +62,7 @@ export class Conversation {
     if (this.#isInteractive) {
       // An answer may have to wait until the session is ours again; no event tells that it was taken.
       // oxlint-disable-next-line no-await-in-loop -- one turn of the event loop after the other
-      while (this.#standing() === before) await nextTurn()
+      while (this.#standing() === before) await Promise.race([nextTurn(), this.#left])
     }
     return this.rest()
   }

@@ -11,6 +11,8 @@ export const exitCodes = {
   /** For an approval, a client tool, or to be resumed. */
   waiting: 4,
   cancelled: 130,
+  /** Left at work on SIGTERM, to be resumed: what shells give a command that SIGTERM ended. */
+  left: 143,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]

@@ -6,13 +6,14 @@ import { printable } from '../core/format/words.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
 import type { Run } from '../core/run/run.js'
 import { askForAnswer } from './ask-for-answer.js'
-import { asker, canAsk } from './ask.js'
+import { type Ask, asker, canAsk } from './ask.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 import { type Answer, Conversation } from './conversation.js'
-import { type ExitCode, exitCodeOf } from './exit-codes.js'
-import { goingOn, whatItWaitsFor } from './going-on.js'
+import { type ExitCode, exitCodeOf, exitCodes } from './exit-codes.js'
+import { goingOn, resumeCommand, whatItWaitsFor } from './going-on.js'
 import { Interrupts } from './interrupts.js'
+import { Leaving, LeftRun } from './leaving.js'
 import { openInspector } from './open-inspector.js'
 import { rendererFor } from './render/renderer-for.js'
 import { talkBeside } from './talk-beside.js'
@@ -31,25 +32,38 @@ export interface FollowOptions {
   carried: string | null
   /** Whether a page shows it, too: it is answered there or at the terminal, whoever is first. */
   isWatched?: boolean
+  /** How long it goes on after SIGTERM, where its session is kept. */
+  drainMs: number
   io: CliIO
 }
 
 /** Shows a run from its start to the rest at which nobody answers any more. Rejects when the run is refused. */
 export async function followRun(options: FollowOptions): Promise<ExitCode> {
-  const { view, opening, carried, io } = options
+  const { view, opening, carried, drainMs, io } = options
+  const leaving = carried === null ? null : new Leaving(io, drainMs)
   let inspector: LocalInspector | undefined
   try {
     if (view.inspect) inspector = await openInspector(io)
     if (opening !== undefined) (view.output === 'human' ? io.stdout : io.stderr).write(`${opening}\n`)
-    const result = await watch(options, inspector)
+    const result = await watch(options, { inspector, leaving })
+    await leaving?.stop()
     showRest(result, { isHuman: view.output === 'human', carried, io })
     return exitCodeOf(result)
+  } catch (error) {
+    if (!(error instanceof LeftRun)) throw error
+    const next = resumeCommand(error.sessionId, { state: 'RUNNING' })
+    io.stderr.write(`statewright: the run was left as it stands.\nGo on with: ${next}${carried ?? ''}\n`)
+    return exitCodes.left
   } finally {
+    await leaving?.stop()
     await inspector?.close()
   }
 }
 
-async function watch(options: FollowOptions, inspector: LocalInspector | undefined): Promise<RunResult> {
+async function watch(
+  options: FollowOptions,
+  { inspector, leaving }: { inspector: LocalInspector | undefined; leaving: Leaving | null },
+): Promise<RunResult> {
   const { start, answers = [], isInteractive = false, isWatched = false, limits, view, io } = options
   const renderer = rendererFor(view.output, limits, io)
   const gone = new AbortController()
@@ -63,6 +77,7 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
   try {
     const signal = AbortSignal.any([isWatched ? work.signal : io.signal, gone.signal])
     const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
+    leaving?.follow(run)
     const events = run.events$.subscribe({
       next: (event) => {
         // A refused run tells of nothing else; people read why as the command's one sentence.
@@ -76,15 +91,15 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
     stop = () => {
       events.unsubscribe()
     }
-    const conversation = new Conversation(run, isInteractive)
+    const conversation = new Conversation(run, isInteractive, leaving?.left)
     let result = await conversation.rest()
     for (const answer of answers) {
-      if (!result.resumable) break
+      if (!result.resumable || leaving?.hasBegun) break
       // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
       result = await conversation.say(answer)
     }
-    if (isWatched) result = await talkBeside(conversation, result, { work, view, io })
-    else if (canAsk(view, io)) result = await talk(conversation, result, signal, io)
+    if (isWatched) result = await talkBeside(conversation, result, { work, leaving, view, io })
+    else if (canAsk(view, io)) result = await talk(conversation, result, { signal, leaving, io })
     io.stdout.write(renderer.result(result))
     return result
   } finally {
@@ -98,19 +113,20 @@ async function watch(options: FollowOptions, inspector: LocalInspector | undefin
 async function talk(
   conversation: Conversation,
   rest: RunResult,
-  signal: AbortSignal,
-  io: CliIO,
+  { signal, leaving, io }: { signal: AbortSignal; leaving: Leaving | null; io: CliIO },
 ): Promise<RunResult> {
   if (!rest.resumable) return rest
-  const { ask, close } = asker(io)
+  const { ask: put, close } = asker(io)
+  const ask: Ask = (question) => put(question, leaving?.begun)
   try {
     let result: RunResult = rest
-    while (result.resumable) {
+    const goesOn = (): boolean => result.resumable && leaving?.hasBegun !== true
+    while (goesOn()) {
       // oxlint-disable no-await-in-loop -- one question at a time
       const answer = await askForAnswer(result, ask)
       // Meanwhile it may have been cancelled, which is an end.
       if (signal.aborted) return await conversation.run.result
-      if (answer === null) return result
+      if (answer === null || leaving?.hasBegun) return result
       try {
         result = await conversation.say(answer)
       } catch (error) {

@@ -1,4 +1,5 @@
 import {
+  type AgentState,
   type PendingCall,
   type RunAtWork,
   type RunResult,
@@ -52,7 +53,7 @@ export function goingOn(
 /** Answers come as an example: the person decides. */
 export function resumeCommand(
   sessionId: string,
-  { state, pending = [] }: Pick<RunResult, 'state' | 'pending'>,
+  { state, pending = [] }: Pick<RunResult, 'pending'> & { state: AgentState },
 ): string {
   const command = `statewright resume ${sessionId}`
   if (state === 'WAITING_FOR_INPUT' && pending.length === 0) return `${command} 'Your message'`

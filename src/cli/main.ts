@@ -1,17 +1,21 @@
 #!/usr/bin/env node
 import { runCli } from './cli.js'
 import { dataFolder } from './data-folder.js'
+import { Ending } from './ending.js'
 import { exitCodes } from './exit-codes.js'
 import { written } from './watch-output.js'
 
 /** The bin: the process's own streams, signals and exit code around `runCli`. */
 
 const interrupt = new AbortController()
+const ending = new Ending()
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     // The second one leaves at once.
+    if (ending.hasBegun) process.exit(exitCodes.left)
     if (interrupt.signal.aborted) process.exit(exitCodes.cancelled)
+    if (signal === 'SIGTERM' && ending.begin()) return
     interrupt.abort(new Error(`Interrupted (${signal}).`))
   })
 }
@@ -36,6 +40,7 @@ const code = await runCli(process.argv.slice(2), {
   cwd: process.cwd(),
   dataFolder,
   signal: interrupt.signal,
+  ending,
 })
 
 // Whatever a tool has left running does not keep the command alive; what was written gets through first.

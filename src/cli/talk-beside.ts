@@ -9,6 +9,7 @@ import type { CommonOptions } from './commands/common-options.js'
 import type { Conversation } from './conversation.js'
 import { whatItWaitsFor } from './going-on.js'
 import type { Interrupts } from './interrupts.js'
+import type { Leaving } from './leaving.js'
 
 /** Nobody reads a question and answers it in less, in milliseconds. */
 const readingMs = 1_000
@@ -20,20 +21,27 @@ const readingMs = 1_000
 export async function talkBeside(
   conversation: Conversation,
   rest: RunResult,
-  { work, view, io }: { work: Interrupts; view: Pick<CommonOptions, 'output'>; io: CliIO },
+  {
+    work,
+    leaving,
+    view,
+    io,
+  }: { work: Interrupts; leaving: Leaving | null; view: Pick<CommonOptions, 'output'>; io: CliIO },
 ): Promise<RunResult> {
   const terminal = canAsk(view, io) ? asker(io) : null
   const interrupted = new Promise<null>((resolve) => {
     onceAborted(io.signal, () => {
       resolve(null)
     })
+    void leaving?.begun.then(() => resolve(null))
   })
   let result: RunResult = rest
+  const goesOn = (): boolean => result.resumable && leaving?.hasBegun !== true
   let isTakenBack = false
   /** What was typed for a question that was taken back must not answer the next one. */
   const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {
     const began = performance.now()
-    const line = (await terminal?.ask(question, moved)) ?? null
+    const line = (await terminal?.ask(question, Promise.race([moved, interrupted]))) ?? null
     const isForBefore = isTakenBack && line !== null && performance.now() - began < readingMs
     isTakenBack = false
     if (!isForBefore) return line
@@ -41,7 +49,7 @@ export async function talkBeside(
     return (await terminal?.ask(question, moved)) ?? null
   }
   try {
-    while (result.resumable) {
+    while (goesOn()) {
       // oxlint-disable no-await-in-loop -- one rest after the other
       if (conversation.run.state !== result.state) {
         // The page was faster than we.
@@ -56,7 +64,7 @@ export async function talkBeside(
       // Without an answer from here it goes on waiting for one of the page's.
       const isLeft = answer === null && (await Promise.race([moved, interrupted])) === null
       stop()
-      if (isLeft && !hasMoved()) return result
+      if ((isLeft && !hasMoved()) || leaving?.hasBegun) return result
       work.heed()
       if (answer === null) {
         if (terminal) io.stdout.write('\nThat was answered in the studio.\n')

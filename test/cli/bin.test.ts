@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { folder, removeFolders } from './support.js'
 
@@ -109,6 +110,77 @@ whenBuilt('the statewright command', () => {
     const { code, out } = await command(['resume', 's', '--rehearsal=end.json', '-t', 'quick.mjs'], cwd)
     expect(out).toMatch(/✓ look[^]*All done\.[^]*COMPLETED/)
     expect(code).toBe(0)
+  })
+
+  describe('SIGTERM', () => {
+    /** A tool that notes each time that it works, for a while. */
+    const slow = (ms: number) => `
+      import { appendFileSync } from 'node:fs'
+      import { defineTool } from ${JSON.stringify(join(process.cwd(), 'dist/src/index.js'))}
+      const input = { type: 'object' }
+      const execute = async () => {
+        appendFileSync('paid.txt', 'paid ')
+        process.stdout.write('at work')
+        await new Promise((resolve) => setTimeout(resolve, ${ms}))
+        return 'seen'
+      }
+      export default [
+        defineTool({ name: 'pay', description: 'Pays.', input, execute }),
+        defineTool({ name: 'ask', description: 'Asks.', input, execute, needsApproval: true }),
+      ]`
+    const end = { turns: [{ text: 'All done.', expect: { toolResultsInclude: ['seen'] } }] }
+    const paying = { turns: [{ toolCalls: [{ name: 'pay' }] }, ...end.turns] }
+    const args = ['--rehearsal=play.json', '-t', 'slow.mjs', '--session', 's']
+    const onWork = (text: string, child: ReturnType<typeof spawn>) => {
+      if (text.includes('at work')) child.kill('SIGTERM')
+    }
+
+    test('leaves a run at its next durable point, and the command that it names goes on with it', async () => {
+      const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
+      const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
+      expect(err).toContain('the run was left as it stands.\nGo on with: statewright resume s')
+      expect(code).toBe(143)
+      const listed = await command(['sessions', 'list', '--json'], cwd)
+      expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
+      const resumed = await command(['resume', 's', '--rehearsal=end.json', '-t', 'slow.mjs'], cwd)
+      expect(resumed.out).toMatch(/All done\.[^]*COMPLETED/)
+      // A call that must not come twice was waited for.
+      expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
+    })
+
+    test('lets a run come to its end within --drain', async () => {
+      const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(200) })
+      const { code, out, err } = await run([...args, 'Go'], cwd, onWork)
+      expect(err).toContain('the run goes on for 20 s at most')
+      expect(out).toContain('COMPLETED')
+      expect(code).toBe(0)
+    })
+
+    test('ends it at a rest, and says what it waits for', async () => {
+      const turns = [{ toolCalls: [{ name: 'pay' }, { name: 'ask' }] }, { text: 'Done.' }]
+      const cwd = await folder({ 'play.json': { turns }, 'slow.mjs': slow(200) })
+      const { code, err } = await run([...args, 'Go'], cwd, onWork)
+      expect(err).toMatch(/the run waits: ask[^]*\nGo on with: statewright resume s --approve/)
+      expect(code).toBe(4)
+    })
+
+    test('a second one ends it at once', async () => {
+      const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(60_000) })
+      const { code } = await run([...args, 'Go'], cwd, (text, child) => {
+        child.stderr?.once('data', () => child.kill('SIGTERM'))
+        onWork(text, child)
+      })
+      expect(code).toBe(143)
+    })
+
+    test('cancels a run whose session is gone with it', async () => {
+      const cwd = await folder({ 'play.json': hanging })
+      const { code, out } = await run(['--rehearsal', 'play.json'], cwd, (text, child) => {
+        if (text.includes('Let me')) child.kill('SIGTERM')
+      })
+      expect(out).toContain('CANCELLED · cancelled')
+      expect(code).toBe(130)
+    })
   })
 
   test('a second Ctrl-C leaves at once, whatever is still going on', async () => {

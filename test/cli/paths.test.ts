@@ -1,3 +1,4 @@
+import { Ending } from '../../src/cli/ending.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -80,7 +81,16 @@ describe('statewright paths', () => {
     const { stdin, stdout } = { stdin: new PassThrough(), stdout: new PassThrough() }
     const { signal } = new AbortController()
     const dataFolder = () => Promise.resolve(null)
-    await runCli(['paths', 'door.mjs'], { stdin, stdout, stderr, env: {}, cwd, dataFolder, signal })
+    await runCli(['paths', 'door.mjs'], {
+      stdin,
+      stdout,
+      stderr,
+      env: {},
+      cwd,
+      dataFolder,
+      signal,
+      ending: new Ending(),
+    })
     const shown = String(stderr.read() ?? '')
     expect(shown).toMatch(isTTY ? /3 states, 9 events, 0 waiting\r\u001B\[K$/ : /^$/)
   })

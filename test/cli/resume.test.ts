@@ -1,3 +1,4 @@
+import { Ending } from '../../src/cli/ending.js'
 import { filter, firstValueFrom } from 'rxjs'
 import type { RunResult } from '../../machines/agent/outcome.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
@@ -277,6 +278,21 @@ describe('a session that waits for messages', () => {
     expect(err).toMatch(/the run waits: for a message\.\nGo on with: statewright resume s 'Your message' /)
     const shown = (await run(['sessions', 'show', 's'])).out
     expect(shown).toContain('You\nCount.\n\nAssistant\nOne.\n\nYou\nNext.\n\nAssistant\nTwo.\n')
+  })
+
+  test('is left as it is at a terminal, when the process is told to end', async () => {
+    const { run, withStore } = await interactive()
+    const ending = new Ending()
+    const { code, err } = await run(['resume', 's', '--rehearsal=chat.json'], {
+      tty: true,
+      ending,
+      onOutput: (text) => void (text.includes('Your message') && ending.begin()),
+    })
+    expect(code).toBe(4)
+    expect(err).toMatch(/\nGo on with: statewright resume s 'Your message' /)
+    await withStore((store) =>
+      expect(store.get('s')).toMatchObject({ holder: null, summary: { state: 'WAITING_FOR_INPUT' } }),
+    )
   })
 
   test('is a conversation at a terminal, until an empty line', async () => {

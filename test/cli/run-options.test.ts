@@ -10,7 +10,7 @@ describe('the options of run', () => {
 
   test('every option reaches its place', () => {
     const args =
-      '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 --api responses -i Be --max-steps 3 --timeout 0 --no-stream --studio --json hi'
+      '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 --api responses -i Be --max-steps 3 --timeout 0 --drain 5 --no-stream --studio --json hi'
     expect(readRunOptions(args.split(' '))).toEqual({
       prompt: 'hi',
       config: 'c.json',
@@ -25,6 +25,7 @@ describe('the options of run', () => {
       limits: { maxSteps: 3, timeoutMs: 0 },
       stream: false,
       studio: true,
+      drainMs: 5000,
       output: 'json',
       inspect: false,
       rehearsal: false,

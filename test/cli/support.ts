@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import type { CliIO } from '../../src/cli/command.js'
 import { runCli } from '../../src/cli/cli.js'
+import { Ending } from '../../src/cli/ending.js'
 
 export interface CliCall {
   /** Lines that come in on stdin; without `tty` they are a pipe that ends. */
@@ -15,6 +16,8 @@ export interface CliCall {
   /** Where this user's data goes; default: a folder of the call's own. Null: the user has no home. */
   dataFolder?: string | null
   signal?: AbortSignal
+  /** What SIGTERM begins. */
+  ending?: Ending
   /** What stdout fails with: 'ENOSPC', 'EPIPE' … Default: it takes everything. */
   stdoutFails?: string
   /** Sees every piece of stderr as it comes. */
@@ -41,6 +44,7 @@ export async function cli(args: readonly string[], call: CliCall = {}): Promise<
     cwd,
     dataFolder: () => Promise.resolve(dataFolder),
     signal: call.signal ?? new AbortController().signal,
+    ending: call.ending ?? new Ending(),
   }
   const outcome = { out: '', err: '' }
   io.stdout.on('data', (chunk: Buffer) => {

@@ -1,3 +1,4 @@
+import { Ending } from '../../src/cli/ending.js'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect'
@@ -189,6 +190,7 @@ test('statewright run --inspect starts when somebody looks, shows the run to its
     env: {},
     cwd: '.',
     signal: new AbortController().signal,
+    ending: new Ending(),
     dataFolder: () => Promise.resolve(null),
   }
   expect(await runCli(args, io)).toBe(0)

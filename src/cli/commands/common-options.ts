@@ -1,7 +1,8 @@
 import { type ModelApi, modelApis } from '../../core/config/model-section.js'
 import { isHttp } from '../../core/models/openai/options.js'
 import { badUsage } from '../cli-error.js'
-import type { GivenOptions, OptionSpecs } from '../options.js'
+import { drainSeconds } from '../leaving.js'
+import { type GivenOptions, type OptionSpecs, wholeNumber } from '../options.js'
 import { shellWord } from '../shell-words.js'
 
 /** What the commands that play a run have in common: which agent plays it, where its session is, how it is shown. */
@@ -29,6 +30,13 @@ export const storeOptionSpec = {
   },
 } satisfies OptionSpecs
 
+export const drainOptionSpec = {
+  drain: {
+    value: 'SECONDS',
+    about: `after SIGTERM, how long it goes on before it is left to be resumed (default: ${drainSeconds})`,
+  },
+} satisfies OptionSpecs
+
 export const outputOptionSpecs = {
   json: { about: 'print one line: the RunResult' },
   events: { about: 'print one AgentEvent a line, as it happens' },
@@ -39,6 +47,7 @@ export const outputOptionSpecs = {
 type CommonOption =
   | keyof typeof agentOptionSpecs
   | keyof typeof storeOptionSpec
+  | keyof typeof drainOptionSpec
   | keyof typeof outputOptionSpecs
 
 export type OutputForm = 'human' | 'json' | 'events'
@@ -54,6 +63,8 @@ export interface CommonOptions {
   /** True: the built-in scenario; a string: a scenario file; false: not asked for. */
   rehearsal: boolean | string
   store: string | undefined
+  /** How long a run whose session is kept goes on after SIGTERM. */
+  drainMs: number
   output: OutputForm
   inspect: boolean
 }
@@ -79,6 +90,7 @@ export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>
     instructions: text('instructions'),
     rehearsal: text('rehearsal') ?? has('rehearsal'),
     store: text('store'),
+    drainMs: 1000 * (wholeNumber('--drain', text('drain'), 0) ?? drainSeconds),
     output: has('json') ? 'json' : has('events') ? 'events' : 'human',
     inspect: has('inspect'),
   }

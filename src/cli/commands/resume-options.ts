@@ -3,6 +3,7 @@ import { type OptionSpecs, parseOptions } from '../options.js'
 import {
   agentOptionSpecs,
   type CommonOptions,
+  drainOptionSpec,
   outputOptionSpecs,
   readCommonOptions,
   scenarioInline,
@@ -18,6 +19,7 @@ export const resumeOptionSpecs = {
   output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you carried out; may be repeated' },
   ...agentOptionSpecs,
   ...storeOptionSpec,
+  ...drainOptionSpec,
   ...outputOptionSpecs,
 } satisfies OptionSpecs
 

@@ -37,7 +37,7 @@ export const resumeCommand: Command = {
       'asked. Answers name a call with its fingerprint, CALL@FP, as the command prints it: ids may come again.\n' +
       'One that has ended is shown. Give the model, tools and instructions that it had; limits stay its own.',
     'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
-      '4 waits for input, 130 cancelled.',
+      '4 waits for input, 130 cancelled, 143 left at work on SIGTERM.',
     'Examples:\n' +
       '  statewright resume 6f1c… --tools ./tools.mjs\n' +
       "  statewright resume 6f1c… --tools ./tools.mjs --approve call_1@9f3c… --reject 'call_2@01ab…=Not on a Friday.'\n" +
@@ -80,6 +80,7 @@ async function resumeIn(store: SessionStore, options: ResumeCommandOptions, io: 
       view: options,
       opening: stage.opening,
       carried,
+      drainMs: options.drainMs,
       io,
     }),
   )

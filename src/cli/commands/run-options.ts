@@ -2,6 +2,7 @@ import { type OptionSpecs, parseOptions, wholeNumber } from '../options.js'
 import {
   agentOptionSpecs,
   type CommonOptions,
+  drainOptionSpec,
   outputOptionSpecs,
   readCommonOptions,
   scenarioInline,
@@ -16,6 +17,7 @@ export const runOptionSpecs = {
   timeout: { value: 'MS', about: 'stop after so many milliseconds; 0 is off (limits.timeoutMs)' },
   'no-stream': { about: 'ask for whole responses instead of streamed ones' },
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
+  ...drainOptionSpec,
   ...outputOptionSpecs,
 } satisfies OptionSpecs
 

@@ -22,7 +22,7 @@ export const runCommand: Command = {
     'The session is kept, so that it can be resumed, or asked something else: see statewright sessions --help.\n' +
       'A rehearsal leaves nothing behind, unless --session or --store is given.',
     'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
-      '4 waits for input, 130 cancelled.',
+      '4 waits for input, 130 cancelled, 143 left at work on SIGTERM.',
     'Examples:\n' +
       '  statewright run --rehearsal\n' +
       '  statewright run --tools ./tools.mjs --max-steps 10 "What changed last week?"\n' +
@@ -69,12 +69,13 @@ function play(
         opening: stage.opening,
         carried: isKept ? carriedOptions(options) : null,
         isWatched: studio !== undefined,
+        drainMs: options.drainMs,
         io,
       })
       if (stage.closing && output === 'human' && code === exitCodes.completed) {
         io.stdout.write(`\n${stage.closing}\n`)
       }
-      if (studio && !io.signal.aborted) {
+      if (studio && !io.signal.aborted && !io.ending.hasBegun) {
         io.stderr.write('\nThe studio stays open: Ctrl-C ends it.\n')
         await interrupted(io, studio)
       }

@@ -1,0 +1,104 @@
+import { Ending } from '../../src/cli/ending.js'
+import { calls, kept, toolsModule } from './kept.js'
+import { cli, removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+// With real signals in bin.test.ts; here is what a person is asked meanwhile.
+
+const hook = 'statewrightEnding'
+const mail = calls(['a', 'send_mail', { to: 'ann' }])
+
+test.each([
+  ['at a terminal', []],
+  ['at a terminal, and in a page', ['--studio']],
+])('who is asked %s is asked no more, and the session is left as it is', async (_, more) => {
+  const { run, withStore } = await kept({ 'play.json': mail, 'tools.mjs': toolsModule })
+  const ending = new Ending()
+  let isHeeded = false
+  const args = ['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', ...more, 'Go']
+  const { code, err } = await run(args, {
+    tty: true,
+    ending,
+    onOutput: (text) => {
+      if (text.includes('Run send_mail(')) isHeeded = ending.begin()
+    },
+  })
+  expect(isHeeded).toBe(true)
+  expect(err).toMatch(/Go on with: statewright resume s --approve a@/)
+  expect(code).toBe(4)
+  await withStore((store) =>
+    expect(store.get('s')).toMatchObject({ holder: null, summary: { state: 'WAITING_FOR_INPUT' } }),
+  )
+})
+
+describe('while a call is at work that must not come twice', () => {
+  /** The process is told to end as the tool works. */
+  const module = toolsModule.replace(
+    'export default [',
+    `export default [
+    defineTool({ name: 'pay', description: 'Pays.', input, execute: () => globalThis.${hook}() }),`,
+  )
+  const pay = { turns: [{ toolCalls: [{ name: 'pay' }] }, { text: 'Done.' }] }
+  const paid: string[] = []
+
+  async function ended(more: readonly string[]) {
+    const place = await kept({
+      'play.json': pay,
+      'end.json': { turns: [{ text: 'Paid.' }] },
+      'tools.mjs': module,
+    })
+    const ending = new Ending()
+    Object.assign(globalThis, {
+      [hook]: async () => {
+        ending.begin()
+        // Time to be left in, for whoever waits for no call.
+        for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setTimeout(resolve))
+        return `paid ${paid.push('paid')}`
+      },
+    })
+    const args = ['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', ...more, 'Go']
+    return { ...place, ...(await place.run(args, { ending })) }
+  }
+
+  afterEach(() => {
+    Reflect.deleteProperty(globalThis, hook)
+    paid.length = 0
+  })
+
+  test('the run is left after it, and the command that is named goes on', async () => {
+    const { code, err, run, withStore } = await ended(['--drain', '0'])
+    expect(err).toContain(
+      'the run was left as it stands.\nGo on with: statewright resume s --store=file:kept',
+    )
+    expect(code).toBe(143)
+    await withStore((store) => expect(store.get('s')).toMatchObject({ holder: null }))
+    const resumed = await run(['resume', 's', '--rehearsal=end.json', '-t', 'tools.mjs'])
+    expect(resumed.out).toMatch(/Paid\.[^]*COMPLETED/)
+    expect(paid).toEqual(['paid'])
+  })
+
+  test('within --drain the run comes to its end', async () => {
+    const { code, out, err } = await ended([])
+    expect(err).toContain('the run goes on for 20 s at most')
+    expect(out).toContain('COMPLETED')
+    expect(code).toBe(0)
+  })
+})
+
+test('--drain takes whole seconds', async () => {
+  const { code, err } = await cli(['run', '--drain', 'soon', 'Go'])
+  expect(err).toContain("--drain must be a whole number of at least 0 (is 'soon')")
+  expect(code).toBe(2)
+})
+
+test('nobody who heeds it: it interrupts', () => {
+  const ending = new Ending()
+  expect(ending.begin()).toBe(false)
+  const left: string[] = []
+  const giveBack = ending.heed(() => left.push('left'))
+  expect(ending.begin()).toBe(true)
+  giveBack()
+  expect(ending.begin()).toBe(false)
+  expect(left).toEqual(['left'])
+})
