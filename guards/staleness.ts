@@ -147,7 +147,7 @@ export function isStaleness(value: Record<string, unknown>): boolean {
   )
 }
 
-export const longestWindow = 64
+const longestWindow = 64
 
 interface Seen {
   /** What it is remembered by. */

@@ -10,7 +10,7 @@ import { packageRoot } from '../studio/package-root.js'
 const maxFileBytes = 100_000
 
 /** The folder that the demo's tools may read. */
-export const notesRoot = join(packageRoot, 'examples', 'notes')
+const notesRoot = join(packageRoot, 'examples', 'notes')
 
 /** The tools of the built-in rehearsal. They read below `root`, and nothing else. */
 export function demoTools(root: string = notesRoot) {

@@ -145,7 +145,7 @@ function written(attributes: Attributes): string {
     .join(' ')
 }
 
-export function colored(color: string, content: string): string {
+function colored(color: string, content: string): string {
   if (content === '') return ''
   return `<font color="${color}">${content}</font>`
 }

@@ -4,7 +4,7 @@ import type { ModelStepResponse } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'
 
 /** Characters of one attribute: what goes beyond is left out part by part, and a marker says so. */
-export const maxContent = 32_000
+const maxContent = 32_000
 
 /** A part of a message in the shape of the GenAI conventions. Files are named, and never carried along. */
 type Part =

@@ -93,7 +93,7 @@ function contentOf(entry: RecordContent): object {
 }
 
 /** Paths below which two states differ; of lists and texts as a whole. */
-export function changedIn(before: object, after: object, depth = 3): string[] {
+function changedIn(before: object, after: object, depth = 3): string[] {
   const [a, b] = [before as Record<string, unknown>, after as Record<string, unknown>]
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])]
   return keys.flatMap((key) => {

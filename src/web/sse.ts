@@ -28,7 +28,7 @@ export function sseResponse(frames: Frames, headers: Record<string, string> = {}
 }
 
 /** The body of such an answer. */
-export function sseBody(frames: Frames): ReadableStream<Uint8Array> {
+function sseBody(frames: Frames): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let timer: ReturnType<typeof setInterval> | undefined
   let sentAt = Number.NEGATIVE_INFINITY

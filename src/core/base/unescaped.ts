@@ -1,8 +1,4 @@
-/**
- * A text with its percent escapes read; as it stands where one of them is none.
- *
- * @example unescaped('a%20b') // 'a b'
- */
+/** A text with its percent escapes read, `a%20b` as `a b`; as it stands where one of them is none. */
 export function unescaped(text: string): string {
   try {
     return decodeURIComponent(text)

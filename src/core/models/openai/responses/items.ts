@@ -39,8 +39,6 @@ const pieceKinds: Readonly<Record<string, { kind: Piece['kind']; whole: string; 
   'response.function_call_arguments': { kind: 'arguments', whole: 'arguments', index: '' },
 }
 
-export type OutputItems = ReturnType<typeof createOutputItems>
-
 /**
  * Puts the items of a stream together. They go by their place in the output (`output_index`), never by their ids, which
  * change on the way at some (GitHub Copilot); several can be on their way at once.
