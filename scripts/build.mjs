@@ -3,10 +3,47 @@
 // classes.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Entries that are used without the core, in pages too: these bring no more of it than they need. */
+const light = new Set(
+  ['agui', 'ai-sdk', 'diagram', 'inspect', 'memory', 'otel', 'stores', 'ui'].map(
+    (name) => `src/${name}/index.ts`,
+  ),
+)
+/** Files that importing the core opens: each costs a third of a millisecond. */
+const mostFiles = 24
+
+/**
+ * The bundler puts modules together that are needed by the very same entries, of which there are so many that the core
+ * would be in eighty files. Whatever is used with the core anyway is told to need all of it, so that they are few.
+ */
+function withCore(entries) {
+  return {
+    name: 'core',
+    setup({ onResolve, onLoad }) {
+      const core = fileURLToPath(new URL('../src/index.ts', import.meta.url))
+      onResolve({ filter: /^statewright:core$/ }, () => ({ path: core, sideEffects: true }))
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        if (path === core || !entries.has(relative(root, path).replaceAll('\\', '/'))) return undefined
+        return { contents: `${readFileSync(path, 'utf8')}\nimport 'statewright:core'\n`, loader: 'ts' }
+      })
+    },
+  }
+}
+
+/** What is opened when a file is imported. */
+function filesOf(path, outputs, files = new Set([path])) {
+  for (const { path: next, kind, external } of outputs[path].imports) {
+    if (kind !== 'import-statement' || external || files.has(next)) continue
+    filesOf(next, outputs, files.add(next))
+  }
+  return files
+}
 
 // An old file left in dist would be published: start from nothing.
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
@@ -18,7 +55,7 @@ const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'
 })
 if (status !== 0) process.exit(1)
 
-await build({
+const code = {
   absWorkingDir: root,
   entryPoints: [
     'src/index.ts',
@@ -54,7 +91,26 @@ await build({
   sourcemap: true,
   // The sources are in the package.
   sourcesContent: false,
+}
+const { metafile } = await build({ ...code, metafile: true, write: false })
+// What is loaded first or by itself, as the bundler has found it.
+const loaded = new Set(
+  Object.values(metafile.outputs).flatMap(({ entryPoint }) =>
+    entryPoint && !light.has(entryPoint) ? [entryPoint] : [],
+  ),
+)
+
+const built = await build({
+  ...code,
+  metafile: true,
+  plugins: [withCore(loaded)],
+  // It counts where modules are put together, and brings no code.
+  logOverride: { 'ignored-bare-import': 'silent' },
 })
+const files = filesOf('dist/src/index.js', built.metafile.outputs)
+if (files.size > mostFiles)
+  throw new Error(`Importing the core opens ${files.size} files: ${[...files].join(', ')}`)
+
 // What the studio shows in a browser: one script and one sheet, with all that they need in them.
 await build({
   absWorkingDir: root,
