@@ -280,7 +280,8 @@ class Driving {
     const { parts } = this.#stored
     const message =
       `The session was taken up ${mostDrives} times without one new record: whatever it does next ends its process, or ` +
-      `never ends. Look at its last records; agent.fork('${this.#options.session}') goes on from there.`
+      `takes longer than the signal of its drives leaves it. Look at its last records; ` +
+      `agent.fork('${this.#options.session}') goes on from there.`
     const failure = { code: 'poisoned', message }
     const event = { type: 'STORE_FAILED' as const, now: parts.clock.now(), failure }
     log.append({ type: 'event', event })
