@@ -59,8 +59,8 @@ const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const longWaitMs = 10_000
 const mostBytes = 1000
-/** How long a process that ends keeps a drive that it takes from the queue, at most. */
-const heldMs = 1000
+/** When a drive comes again that a process took which was about to end. */
+const passedMs = 100
 
 /**
  * Sessions driven by a queue of DBOS: each drive is a workflow with one step, and whatever has to wait (for people, for a
@@ -140,13 +140,15 @@ export function dbosSessions(
         ...(at !== undefined && { at }),
       })
     } catch (error) {
-      if (!(error instanceof StatewrightError) || !error.retryable) throw error
-      if (error.code !== 'draining') return { later: pauseAfter(refused), refused: refused + 1 }
-      // This process has room in the queue still: what it takes is held for a moment, or it would take it again at once.
-      await pause(heldMs)
-      return { later: 0, refused }
+      if (!(error instanceof StatewrightError) || !isElsewhere(error)) throw error
+      // Whoever passes it on because it ends has refused nothing.
+      const isPassed = error.code === 'draining'
+      return { later: isPassed ? passedMs : pauseAfter(refused), refused: refused + (isPassed ? 0 : 1) }
     }
   }
+
+  const found = (session: string, head: number): Promise<void> =>
+    put({ session, base: `found:${session}:${head}:${Math.floor(Date.now() / sweepMs)}`, attempt: 0 })
 
   DBOS.registerWorkflow(workflow, { name: workflowName })
 
@@ -154,22 +156,13 @@ export function dbosSessions(
     start: async () => {
       await DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue })
       const look = (): Promise<void> =>
-        sweep(DBOS, agents, store, {
-          workflowName,
-          queueName,
-          now: Date.now(),
-          found: (session, head) =>
-            put({
-              session,
-              base: `found:${session}:${head}:${Math.floor(Date.now() / sweepMs)}`,
-              attempt: 0,
-            }),
-        })
+        sweep(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
       timer = setInterval(() => void look().catch(() => undefined), sweepMs)
       timer.unref()
     },
     enqueue: async (drive) => {
       checkedDrive(drive)
+      if (drive.agent !== undefined) agents.get(drive.agent)
       await put({ turn: 1, ...drive, base: `drive:${drive.session}:${drive.turn ?? 1}`, attempt: 0 })
     },
     answer: (session, answers, { at, id = newId() } = {}) =>
@@ -181,10 +174,11 @@ export function dbosSessions(
   }
 }
 
-function isWaiting({ state }: DriveRest): boolean {
-  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
+/** What may succeed later, or where another process takes it: the next deploy may bring an agent that is not here yet. */
+function isElsewhere({ code, retryable }: StatewrightError): boolean {
+  return retryable || code === 'unknown_agent'
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => void setTimeout(resolve, ms))
+function isWaiting({ state }: DriveRest): boolean {
+  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }

@@ -53,10 +53,17 @@ export function checkedDrive(given: unknown): void {
     throw new UsageError('invalid_option', 'A drive takes a whole number from 0 as priority.', 'priority')
 }
 
+export const waitPrefix = 'wait:'
+
+/** How the id of the drive begins that comes when the wait is over after this record of a session. */
+export function waitId(session: string, head: number): string {
+  return `${waitPrefix}${session}:${head}:`
+}
+
 /** The drive after a wait: one, however many come to the session meanwhile. One that says something comes by itself. */
 export function afterWait(queued: Queued, rest: DriveRest): Queued {
   const next = begun(queued, rest)
-  const base = next.answers ? queued.base : `wait:${rest.session}:${rest.head}:${rest.waitUntil}`
+  const base = next.answers ? queued.base : `${waitId(rest.session, rest.head)}${rest.waitUntil}`
   const attempt = base === queued.base ? queued.attempt + 1 : 0
   return { ...next, base, attempt }
 }

@@ -14,13 +14,7 @@ export interface DbosLike {
   registerQueue(name: string, options: DbosQueueOptions): Promise<unknown>
   runStep<Result>(step: () => Promise<Result>, config: { name: string }): Promise<Result>
   enqueueWorkflowWithOptions(options: DbosEnqueueOptions, ...args: unknown[]): Promise<unknown>
-  listWorkflows(asked: {
-    workflowName: string
-    status: 'PENDING'
-    limit: number
-    offset: number
-    loadInput: true
-  }): Promise<readonly DbosWorkflow[]>
+  listWorkflows(asked: DbosListed): Promise<readonly DbosWorkflow[]>
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
 }
 
@@ -48,6 +42,15 @@ interface DbosEnqueueOptions {
   delaySeconds?: number
   priority?: number
   appVersion?: string
+}
+
+export interface DbosListed {
+  workflowName: string
+  status: 'PENDING' | 'DELAYED'
+  workflow_id_prefix?: string
+  limit: number
+  offset: number
+  loadInput?: boolean
 }
 
 export interface DbosWorkflow {

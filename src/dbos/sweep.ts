@@ -1,7 +1,8 @@
 import type { Agents } from '../core/drive/define-agents.js'
 import { openSessions } from '../core/drive/stranded.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import type { DbosLike, DbosWorkflow } from './sdk.js'
+import { waitId, waitPrefix } from './queued.js'
+import type { DbosLike, DbosListed, DbosWorkflow } from './sdk.js'
 
 export interface SweepOptions {
   workflowName: string
@@ -26,6 +27,7 @@ export async function sweep(
   store: SessionStore,
   { workflowName, queueName, now, found }: SweepOptions,
 ): Promise<void> {
+  const left: { id: string; head: number }[] = []
   for await (const { id, head, holder, summary, updatedAt } of openSessions(store, [
     'RUNNING',
     'WAITING_FOR_TOOL',
@@ -34,9 +36,16 @@ export async function sweep(
     const { agent: name, version } = summary ?? {}
     const begun = name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
     // Of the rest, other processes will take care.
-    if (begun === null || agents.acceptorOf(begun)) await found(id, head)
+    if (begun === null || agents.acceptorOf(begun)) left.push({ id, head })
   }
-  for (const { workflowID, executorId, input, dequeuedAt, updatedAt } of await taken(DBOS, workflowName)) {
+  const waits = left.length > 0 ? await allOf(DBOS, { workflowName, ...waiting }) : []
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const { id, head } of left)
+    if (!waits.some(({ workflowID }) => workflowID.startsWith(waitId(id, head)))) await found(id, head)
+  for (const { workflowID, executorId, input, dequeuedAt, updatedAt } of await allOf(DBOS, {
+    workflowName,
+    ...taken,
+  })) {
     const { session } = (input?.[0] ?? {}) as { session?: unknown }
     const isYoung = now - (dequeuedAt ?? updatedAt ?? 0) < graceMs
     if (executorId === DBOS.executorID || isYoung || typeof session !== 'string') continue
@@ -47,13 +56,17 @@ export async function sweep(
   }
 }
 
-/** All drives that a process has taken: however many are alive, a dead one is among them. */
-async function taken(DBOS: DbosLike, workflowName: string): Promise<DbosWorkflow[]> {
+/** What a process has taken. */
+const taken = { status: 'PENDING', loadInput: true } as const
+/** What is driven when a wait is over that a provider has asked for: nobody has such a session, and nobody should. */
+const waiting = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
+
+/** All of them: however many are alive, a dead one is among them. */
+async function allOf(DBOS: DbosLike, asked: Omit<DbosListed, 'limit' | 'offset'>): Promise<DbosWorkflow[]> {
   const found: DbosWorkflow[] = []
   for (let page: readonly DbosWorkflow[] | undefined; page === undefined || page.length === pageSize; ) {
-    const asked = { limit: pageSize, offset: found.length, loadInput: true } as const
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    page = await DBOS.listWorkflows({ workflowName, status: 'PENDING', ...asked })
+    page = await DBOS.listWorkflows({ ...asked, limit: pageSize, offset: found.length })
     found.push(...page)
   }
   return found

@@ -13,6 +13,17 @@ export async function dbosEngine({ postgres, agents, server }) {
   })
   const sessions = dbosSessions(DBOS, agents, { appVersion: 'hosts' })
   await DBOS.launch()
+  let calls = 0
+  const queue = (given, id = given.base) =>
+    DBOS.enqueueWorkflowWithOptions(
+      {
+        queueName: 'statewright.sessions',
+        workflowName: 'statewright.drive',
+        workflowID: id,
+        appVersion: 'hosts',
+      },
+      given && { attempt: 0, ...given },
+    )
   return {
     file: new URL('./dbos-host.mjs', import.meta.url),
     execPath: process.execPath,
@@ -20,6 +31,38 @@ export async function dbosEngine({ postgres, agents, server }) {
     begin: (session) => sessions.enqueue({ session, input: session, agent: 'payer' }),
     answer: (session, { callId, fingerprint }, at) =>
       sessions.answer(session, [{ type: 'approve', callId, fingerprint }], { at, id: `${at}` }),
+    /** A call that nothing tells from another one: twice the same is once for DBOS, so it is made here under another id. */
+    call: (session) =>
+      queue({ session, input: session, agent: 'payer', base: `call:${session}:${(calls += 1)}` }),
+    /** All that it knows of a session. */
+    forget: async (session) => {
+      const known = await DBOS.listWorkflows({ loadInput: true })
+      const ids = known
+        .filter(({ input }) => input?.[0]?.session === session)
+        .map(({ workflowID }) => workflowID)
+      await DBOS.cancelWorkflows(ids)
+      await DBOS.deleteWorkflows(ids)
+    },
+    /** What is said to what is no session, and to what is no drive. */
+    junk: async () => {
+      const refusal = (promise) =>
+        promise.then(
+          () => 'none',
+          ({ code, message }) => `${code}: ${message}`,
+        )
+      const inQueue = async (given) => refusal((await queue(given, `junk:${(calls += 1)}`)).getResult())
+      return {
+        'a session that is none': await refusal(sessions.enqueue({ session: '../x', input: 'Go.' })),
+        'an input that is none': await refusal(sessions.enqueue({ session: 'x', input: {} })),
+        'an input that is long': await refusal(sessions.enqueue({ session: 'x', input: 'x'.repeat(5000) })),
+        'nothing in the queue': await inQueue(undefined),
+        'a session in the queue that is none': await inQueue({ session: '../x', base: 'x', attempt: 0 }),
+        'an agent that is none': await refusal(
+          sessions.enqueue({ session: 'x', input: 'Go.', agent: 'nobody' }),
+        ),
+        'a session that has not begun': await inQueue({ session: 'x', base: 'x', attempt: 0 }),
+      }
+    },
     /** The drives that are not done. */
     open: async () => {
       const status = ['PENDING', 'ENQUEUED', 'DELAYED']

@@ -1,10 +1,12 @@
 // One process that drives sessions by DBOS, until it is killed or told to end.
+import { beOn } from './machine.mjs'
 import { DBOS } from '@dbos-inc/dbos-sdk'
 import { dbosSessions } from '../../dist/src/dbos/index.js'
 import { agentsOf } from './cast.mjs'
 import { strikesOf } from './points.mjs'
 
 const settings = JSON.parse(process.argv[2])
+beOn(settings.machine)
 const { postgres, id, drainMs, marks, patienceMs, concurrency = 25 } = settings
 const { agents } = agentsOf({ ...settings, strikes: marks && strikesOf(settings) })
 DBOS.setConfig({

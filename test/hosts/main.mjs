@@ -1,24 +1,32 @@
 // Drives sessions by DBOS and by Restate, with their real servers, and interferes: see the parts.
-// Usage: npm run test:hosts [-- --host dbos|restate --part random|aimed --sessions NUMBER --times NUMBER]
+// Usage: npm run test:hosts [-- --host dbos|restate --part random|aimed|waits|deploys|contrary --sessions NUMBER --times NUMBER]
 import { parseArgs } from 'node:util'
 import { ownPostgres } from '../../scripts/own-postgres.mjs'
 import { playAimed } from './aimed.mjs'
+import { playContrary } from './contrary.mjs'
+import { playDeploys } from './deploys.mjs'
 import { playRandom } from './random.mjs'
 import { hostNames } from './stage.mjs'
+import { playWaits } from './waits.mjs'
 
 const { values } = parseArgs({
   options: {
     host: { type: 'string' },
     part: { type: 'string' },
     sessions: { type: 'string', default: '300' },
-    times: { type: 'string', default: '2' },
+    times: { type: 'string', default: '1' },
   },
 })
 /** Each gives the rows of its table, and what is wrong. */
 const parts = {
   random: (name, server) => playRandom(name, server, Number(values.sessions)),
   aimed: (name, server) => playAimed(name, server, Number(values.times)),
+  waits: playWaits,
+  deploys: (name, server) => playDeploys(name, server, 60),
+  contrary: playContrary,
 }
+/** They wait most of the time: both hosts at once. */
+const together = new Set(['waits'])
 const isAsked = (part) => values.part === undefined || values.part === part
 
 const server = await ownPostgres()
@@ -30,13 +38,16 @@ const wrong = []
 try {
   for (const [part, play] of Object.entries(parts).filter(([name]) => isAsked(name))) {
     const rows = []
-    for (const name of values.host ? [values.host] : hostNames) {
+    const playOne = async (name) => {
       const startedAt = Date.now()
       const played = await play(name, server)
       rows.push(...played.rows)
       for (const problem of played.wrong) wrong.push(`${part}, ${name}: ${problem}`)
       console.log(`${part}, ${name}: ${Math.round((Date.now() - startedAt) / 1000)} s`)
     }
+    const names = values.host ? [values.host] : hostNames
+    if (together.has(part)) await Promise.all(names.map(playOne))
+    else for (const name of names) await playOne(name)
     console.table(rows)
   }
 } finally {

@@ -19,18 +19,19 @@ export class Processes {
     this.#settings = settings
   }
 
-  async start(slot) {
-    const settings = { ...this.#settings, slot, id: `host-${slot}-${(this.#started += 1)}` }
+  /** `isOnce`: it is not started again when it is gone. */
+  async start(slot, { isOnce = false, ...own } = {}) {
+    const settings = { ...this.#settings, ...own, slot, id: `host-${slot}-${(this.#started += 1)}` }
     const child = fork(this.#file, [JSON.stringify(settings)], {
       execPath: this.#execPath,
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', 'inherit', this.#settings.isQuiet ? 'ignore' : 'inherit', 'ipc'],
     })
     this.#children.set(slot, child)
     child.on('message', (message) => message !== 'ready' && this.onMessage(message))
     child.once('exit', () => {
       if (this.#isOver || this.#children.get(slot) !== child) return
       this.#children.delete(slot)
-      void this.start(slot)
+      if (!isOnce) void this.start(slot, own)
     })
     await Promise.race([once(child, 'message').then(() => (child.isReady = true)), once(child, 'exit')])
   }
@@ -58,6 +59,14 @@ export class Processes {
     if (!child?.kill('SIGTERM')) return
     this.counts.terms += 1
     setTimeout(() => child.kill('SIGKILL'), 4000).unref()
+  }
+
+  /** As a deploy does it: one that is not started again; settles when it is gone. */
+  async end(slot) {
+    const child = this.#children.get(slot)
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    await ended
   }
 
   async stop() {

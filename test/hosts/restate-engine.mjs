@@ -96,6 +96,41 @@ export async function restateEngine({ processes = 3 } = {}) {
       ),
     answer: (session, { callId, fingerprint }) =>
       post(`${server.ingress}/session/${session}/tell`, { type: 'approve', callId, fingerprint }),
+    /** A call that nothing tells from another one. */
+    call: (session) =>
+      post(`${server.ingress}/session/${session}/run/send`, { input: session, agent: 'payer' }),
+    /** All that it knows of a session. */
+    forget: async (session) => {
+      const query = `SELECT id FROM sys_invocation WHERE target_service_key = '${session}' AND status != 'completed'`
+      for (const { id } of await ask(server.admin, query))
+        await fetch(`${server.admin}/invocations/${id}/kill`, { method: 'PATCH' })
+    },
+    /** What a job does from time to time that looks for what nobody has: docs/scale.md. */
+    pickUp: async (store) => {
+      for (const { id, holder } of await store.list({
+        state: ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT'],
+      }))
+        if (holder === null) await post(`${server.ingress}/session/${id}/run/send`, {})
+    },
+    /** What is said to what is no session, and to what is no turn. */
+    junk: async () => {
+      const said = (session, handler, body) =>
+        post(`${server.ingress}/session/${encodeURIComponent(session)}/${handler}`, body).then(
+          () => 'none',
+          ({ message }) => message,
+        )
+      return {
+        'a session that is none': await said('../x', 'run', { input: 'Go.' }),
+        'a turn that is none': await said('x', 'run', 'Go.'),
+        'a key that is none': await said('x', 'run', { inputs: 'Go.' }),
+        'an input that is none': await said('x', 'run', { input: {} }),
+        'an input that is long': await said('x', 'run', { input: 'x'.repeat(5000) }),
+        'an agent that is none': await said('x', 'run', { input: 'Go.', agent: 'nobody' }),
+        'a session that has not begun': await said('x', 'run', {}),
+        'a message that is none': await said('x', 'tell', { type: 'bow' }),
+        'no message': await said('x', 'tell', null),
+      }
+    },
     /** The invocations that are not done. */
     open: async () => {
       const rows = await ask(

@@ -1,10 +1,12 @@
 // One process that serves sessions to Restate, until it is killed or told to end.
+import { beOn } from './machine.mjs'
 import * as restate from '@restatedev/restate-sdk'
 import { restateSessions } from '../../dist/src/restate/index.js'
 import { agentsOf } from './cast.mjs'
 import { strikesOf } from './points.mjs'
 
 const settings = JSON.parse(process.argv[2])
+beOn(settings.machine)
 const { drainMs, patienceMs, marks, ports, slot } = settings
 const { agents } = agentsOf({ ...settings, strikes: marks && strikesOf(settings) })
 const { object, drain } = restateSessions(restate, agents, { drainMs, patienceMs })

@@ -86,7 +86,8 @@ export async function heldAgainst(id, { agent }, end = 'COMPLETED') {
   if (end === 'COMPLETED' && results.length !== payments) wrong.push(`${id} has ${results.length} results`)
   if (!isPaired) wrong.push(`${id}: its calls and results are no pairs`)
   const isSaid = ({ content, data }) =>
-    data?.status === 'interrupted' || /^paid |^Rejected|^Cancel/.test(content)
+    data?.status === 'interrupted' ||
+    /^paid |^Not executed: the (run was cancelled|process was stopped)/.test(content)
   for (const result of results)
     if (!isSaid(result)) wrong.push(`${id} says: ${JSON.stringify(result.content).slice(0, 100)}`)
   const asked = calls.filter((call) => call.function.name === 'sign').length

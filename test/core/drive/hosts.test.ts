@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
 import { type DbosLike, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
@@ -7,10 +6,6 @@ import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 
 // The real servers are in test/hosts: here is what they are asked.
-
-afterEach(() => {
-  jest.useRealTimers()
-})
 
 interface Row {
   workflowID: string
@@ -41,8 +36,10 @@ class Queue {
 
   registerQueue = () => Promise.resolve({})
   runStep = <Result>(step: () => Promise<Result>) => step()
-  listWorkflows = ({ limit, offset }: { limit: number; offset: number }) =>
-    Promise.resolve(this.pending.slice(offset, offset + limit))
+  listWorkflows = ({ status, limit, offset }: { status: string; limit: number; offset: number }) => {
+    const delayed = this.rows.filter(({ delaySeconds }) => delaySeconds)
+    return Promise.resolve((status === 'PENDING' ? this.pending : delayed).slice(offset, offset + limit))
+  }
   resumeWorkflow = (id: string) => Promise.resolve(this.resumed.push(id))
 
   enqueueWorkflowWithOptions = (options: Omit<Row, 'queued'>, queued: Row['queued']) => {
@@ -192,7 +189,17 @@ describe('the queue of DBOS', () => {
     expect(queue.rows).toHaveLength(2)
     const [, waiting] = queue.rows
     expect(waiting?.delaySeconds).toBeGreaterThan(40)
-    // What looks for sessions that nobody has finds it, again and again.
+    // What looks for sessions that nobody has leaves it alone.
+    const { sweep } = await import('../../../src/dbos/sweep.js')
+    const found: string[] = []
+    await sweep(queue as unknown as DbosLike, agents, store, {
+      now: Date.now() + 60_000,
+      workflowName: 'w',
+      queueName: 'q',
+      found: (session) => Promise.resolve(void found.push(session)),
+    })
+    expect(found).toEqual([])
+    // Whoever comes to it all the same queues nothing more.
     await queue.drive({ session: 's', base: 'found:1', attempt: 0 })
     await queue.drive({ session: 's', base: 'found:2', attempt: 0 })
     expect(queue.rows).toHaveLength(2)
@@ -238,19 +245,31 @@ describe('the queue of DBOS', () => {
     expect(queue.rows).toEqual([])
   })
 
+  test('an agent that is not here yet is waited for, and one that is nowhere is refused before that', async () => {
+    const { agents, model } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    await expect(own.enqueue({ session: 's', input: 'Pay.', agent: 'newer' })).rejects.toMatchObject({
+      code: 'unknown_agent',
+    })
+    // By a process of the next version.
+    const queued = { session: 's', input: 'Pay.', agent: 'newer', base: 'drive:s:1', attempt: 0 }
+    expect(await queue.drive(queued)).toEqual({ later: 500, refused: 1 })
+    expect(queue.rows).toMatchObject([
+      { workflowID: 'drive:s:1.1', queued: { agent: 'newer', input: 'Pay.' } },
+    ])
+    expect(model.attempts).toEqual([])
+  })
+
   test('a process that ends passes on what it takes, and nobody waits longer for that', async () => {
-    jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] })
     const { agents } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
     await own.enqueue({ session: 's', input: 'Pay.' })
     await own.drain()
     for (let i = 0; i < 8; i += 1) {
-      const passed = queue.run(i)
       // oxlint-disable-next-line no-await-in-loop -- one after the other
-      await jest.advanceTimersByTimeAsync(1000)
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      expect(await passed).toEqual({ later: 0, refused: 0 })
+      expect(await queue.run(i)).toEqual({ later: 100, refused: 0 })
     }
     expect(queue.rows.at(-1)).toMatchObject({ workflowID: 'drive:s:1.8', queued: { input: 'Pay.' } })
   })

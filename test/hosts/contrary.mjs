@@ -1,0 +1,99 @@
+// Engines that do what they should not: call twice at once, late, or never again; bring what is no session; or know of other
+// sessions than the store.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { payments } from './cast.mjs'
+import { heldAgainst, openStage, wrongInLedger } from './stage.mjs'
+
+const mostMs = 60_000
+
+export async function playContrary(name, server) {
+  const startedAt = Date.now()
+  const wrong = []
+  // DBOS tells at length of what it is refused.
+  const stage = await openStage(name, server, { part: 'contrary', settings: { isQuiet: true } })
+  const { store, agent, engine, hosts, ledger } = stage
+  const until = async (what, holds) => {
+    let isSo = await holds()
+    while (!isSo && Date.now() - startedAt < mostMs) {
+      await sleep(50)
+      isSo = await holds()
+    }
+    if (!isSo) wrong.push(`it never came to this: ${what}`)
+  }
+  const stateOf = async (session) => (await store.get(session))?.summary?.state
+  const isIn = (session, state) => async () => (await stateOf(session)) === state
+  const paid = (session) => [...ledger.paid.keys()].filter((key) => key.startsWith(`${session}/`)).length
+  await stage.start(3)
+
+  // Ten calls at once, which nothing tells apart or together.
+  const twice = `${name}-twice-1`
+  await Promise.all(Array.from({ length: 10 }, () => engine.call(twice)))
+  await until('called ten times, done once', isIn(twice, 'COMPLETED'))
+
+  // Late: it has ended.
+  const { head } = await store.get(twice)
+  await engine.call(twice)
+  await until('the late call is done', async () => (await engine.open()).length === 0)
+  if ((await store.get(twice)).head !== head || paid(twice) !== payments)
+    wrong.push('a late call has done something')
+
+  // Never again: the process dies, and the engine has forgotten the session.
+  const forgotten = `${name}-forgotten-1`
+  await engine.begin(forgotten)
+  await until('a session at work', async () => paid(forgotten) > 0)
+  await engine.forget(forgotten)
+  await hosts.killAll()
+  await engine.pickUp?.(store)
+  await until('the forgotten session is found', isIn(forgotten, 'COMPLETED'))
+
+  // The engine thinks that it is done, the store that it is open: a rest that somebody has gone on from elsewhere.
+  const open = `${name}-open-5`
+  await engine.begin(open)
+  await until('a session that asks', isIn(open, 'WAITING_FOR_INPUT'))
+  await engine.forget(open)
+  const { run, seq } = await agent.replay(open)
+  await engine.answer(open, run.pending[0], seq)
+  await engine.pickUp?.(store)
+  await until('the answered session has ended', isIn(open, 'COMPLETED'))
+
+  // The store knows nothing of it any more.
+  const gone = `${name}-gone-5`
+  await engine.begin(gone)
+  await until('another one that asks', isIn(gone, 'WAITING_FOR_INPUT'))
+  await engine.waits?.(gone)
+  const { run: asked, seq: at } = await agent.replay(gone)
+  await until('it is deleted', () =>
+    Promise.resolve(store.delete(gone)).catch(({ code }) => code !== 'session_busy'),
+  )
+  const refusal = await engine.answer(gone, asked.pending[0], at).then(
+    () => 'none',
+    ({ message }) => message,
+  )
+  if (name === 'restate' && !refusal.includes('unknown_session')) wrong.push(`told to nobody: ${refusal}`)
+  await until('the engine gives up what is gone', async () => (await engine.open()).length === 0)
+  if ((await store.get(gone)) !== null || paid(gone) !== 1)
+    wrong.push('a session that was deleted has begun anew')
+
+  // What is no session, and no turn.
+  const junk = await engine.junk()
+  for (const [what, said] of Object.entries(junk))
+    if (!/invalid_|unknown_agent|payload_too_large|not_begun/.test(said)) wrong.push(`${what}: ${said}`)
+  const after = `${name}-after-1`
+  await engine.begin(after)
+  await until('a session after all that', isIn(after, 'COMPLETED'))
+
+  for (const session of [twice, forgotten, open, after])
+    wrong.push(...(await heldAgainst(session, stage)).wrong)
+  wrong.push(...wrongInLedger(ledger))
+  await stage.close()
+  const row = {
+    host: name,
+    'ten at once': paid(twice),
+    forgotten: paid(forgotten),
+    'done for the engine alone': paid(open),
+    deleted: refusal.slice(0, 40),
+    'no session': Object.keys(junk).length,
+    wrong: wrong.length,
+  }
+  return { rows: [row], wrong }
+}
