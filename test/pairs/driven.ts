@@ -173,7 +173,9 @@ export class Driving {
     const { world, broken, cancelled } = this.#drives
     const tell = async (): Promise<void> => {
       const status = await tellFrom(agent, world, message, broken)
-      if (message.type === 'cancel' && status !== undefined) cancelled()
+      // Whoever was to hear it at once may be leaving: then the next process does, within a second.
+      const isHeard = status === 'applied' || (status === 'sent' && this.#cell.driven?.stops.length === 0)
+      if (message.type === 'cancel' && isHeard) cancelled()
     }
     this.#telling.push(tell())
   }
