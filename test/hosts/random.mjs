@@ -82,7 +82,8 @@ export async function playRandom(name, server, sessions) {
         const { run } = await agent.replay(id).catch(() => ({ run: null }))
         const call = run?.pending?.[0]
         // Refused while the server is away, or the host is killed that hears it: said again.
-        if (call) await engine.answer(id, call, head).catch(() => answered.delete(id))
+        // Nobody else waits for whom a process that is killed has heard.
+        if (call) void engine.answer(id, call, head).catch(() => answered.delete(id))
       }
       if (!isAtWork(state) && state !== 'WAITING_FOR_INPUT') done.add(id)
     }
