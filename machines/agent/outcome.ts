@@ -27,6 +27,11 @@ export function isWorkState(state: AgentState | null | undefined): state is 'RUN
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
 
+/** Whether a run rests there until somebody leads it on. */
+export function isRestState(state: AgentState | null | undefined): state is 'WAITING_FOR_INPUT' | 'PAUSED' {
+  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
+}
+
 /**
  * How a run can end.
  *

@@ -6,6 +6,7 @@ import {
   type PendingCall,
   type Reason,
   type RunResult,
+  isRestState,
   isWorkState,
 } from '../../machines/agent/outcome.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
@@ -121,7 +122,7 @@ export class Fold {
     if (isWorkState(state)) return this.fail(goesOnElsewhere)
     if (state === 'ERROR')
       return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason ?? 'internal' })
-    const isOver = state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED'
+    const isOver = !isRestState(state)
     if (isOver && state !== 'COMPLETED' && state !== 'CANCELLED') {
       const { message = '', code = reason ?? '' } = error ?? this.#error ?? {}
       this.#custom('halt', { state, reason, code, message })

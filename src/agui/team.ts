@@ -1,4 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
+import { isRestState } from '../../machines/agent/outcome.js'
 import { CallNames } from './messages.js'
 import type { Page } from './page.js'
 import { Speaker } from './speaker.js'
@@ -37,7 +38,7 @@ export class Team {
     const member = this.#members.get(callId) ?? this.#announce(callId, path.at(-1) ?? '', event.runId, at)
     switch (event.type) {
       case 'state_changed':
-        member.rests = event.to === 'WAITING_FOR_INPUT' || event.to === 'PAUSED'
+        member.rests = isRestState(event.to)
         return
       case 'error':
         member.failure = { message: event.message, code: event.code }

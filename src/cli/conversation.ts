@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { firstValueFrom } from 'rxjs/internal/firstValueFrom'
 import { filter } from 'rxjs/internal/operators/filter'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentState, RunResult } from '../../machines/agent/outcome.js'
+import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
 import { resultOf, standingOf } from '../../machines/agent/result-of.js'
 import type { Run } from '../core/run/run.js'
 
@@ -68,11 +68,10 @@ export class Conversation {
   }
 
   async #waiting(): Promise<RunResult> {
-    const isResting = (state: AgentState): boolean => state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
-    await firstValueFrom(this.run.state$.pipe(filter(isResting)), { defaultValue: null })
+    await firstValueFrom(this.run.state$.pipe(filter(isRestState)), { defaultValue: null })
     // The state is told in the middle of a transition.
     await nextTurn()
-    return isResting(this.run.state) ? resultOf(this.#context()) : this.run.result
+    return isRestState(this.run.state) ? resultOf(this.#context()) : this.run.result
   }
 
   #standing(): string {

@@ -1,3 +1,4 @@
+import { isRestState } from '../../machines/agent/outcome.js'
 import { newId } from '../core/base/new-id.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { DriveAnswer } from '../core/drive/answers.js'
@@ -119,7 +120,7 @@ export function dbosSessions(
     } else if (outcome.waitUntil !== undefined) {
       await put(afterWait(queued, outcome), Math.max(0, outcome.waitUntil - Date.now()))
     } else if (outcome.stopped) await put({ ...begun(queued, outcome), attempt: queued.attempt + 1 })
-    else if (patienceMs !== undefined && isWaiting(outcome)) {
+    else if (patienceMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome
       const answers: DriveAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
       await put({ session, answers, at: head, base: `late:${session}:${head}`, attempt: 0 }, patienceMs)
@@ -177,8 +178,4 @@ export function dbosSessions(
 /** What may succeed later, or where another process takes it: the next deploy may bring an agent that is not here yet. */
 function isElsewhere({ code, retryable }: StatewrightError): boolean {
   return retryable || code === 'unknown_agent'
-}
-
-function isWaiting({ state }: DriveRest): boolean {
-  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }

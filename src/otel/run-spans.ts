@@ -9,6 +9,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import type { Announcement } from '../../machines/agent/announcements.js'
+import { isRestState } from '../../machines/agent/outcome.js'
 import type { MeasuredRun, MeasuredStep, RunTelemetry } from '../core/telemetry/telemetry.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import { linkFrom, linkTo } from './link.js'
@@ -116,10 +117,7 @@ export class RunSpans implements RunTelemetry {
       const { state, reason } = announcement
       this.#end(state, reason)
       this.#metrics?.run(state, reason)
-    } else if (
-      type === 'state_changed' &&
-      (announcement.to === 'PAUSED' || announcement.to === 'WAITING_FOR_INPUT')
-    )
+    } else if (type === 'state_changed' && isRestState(announcement.to))
       this.#end(announcement.to, announcement.reason)
   }
 

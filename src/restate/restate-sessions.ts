@@ -13,6 +13,7 @@ import {
   type Receipt,
   type SessionMessage,
 } from '../core/sessions/inbox/message.js'
+import { isRestState } from '../../machines/agent/outcome.js'
 import type { PublicEvent } from '../../machines/agent/events.js'
 import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
@@ -120,7 +121,7 @@ export function restateSessions(
         rest = await step('drive', { session })
         continue
       }
-      if (!isWaiting(rest)) return rest
+      if (!isRestState(rest.state)) return rest
       const { head } = rest
       if (patienceMs !== undefined && patience?.head !== head)
         patience = {
@@ -234,8 +235,4 @@ function isLeftBy(message: SessionMessage, event: PublicEvent | null): boolean {
   const { callId, text } = message as { callId?: string; text?: string }
   const { callId: ofCall, text: words } = event as { callId?: string; text?: string }
   return event.type === type && ofCall === callId && words === text
-}
-
-function isWaiting({ state }: DriveRest): boolean {
-  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }

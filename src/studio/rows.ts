@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import { isRestState } from '../../machines/agent/outcome.js'
 import { describeEventType } from '../core/chart/labels.js'
 import { messageText } from '../core/format/message-text.js'
 import { shorten } from '../core/format/words.js'
@@ -119,9 +120,7 @@ function flagsOf({ entry, before, after, taken }: Step): RecordRow['flags'] {
   if (isError || event?.type.startsWith('xstate.error.') === true) flags.add('error')
   const isCut = now.response === 'truncated' || now.response === 'truncatedCalls'
   if (isCut && event?.type.startsWith('xstate.done.actor.') === true) flags.add('truncated')
-  const rests = (context: AgentContext | null): boolean =>
-    context?.state === 'WAITING_FOR_INPUT' || context?.state === 'PAUSED'
-  if (rests(now) && !rests(then)) flags.add('wait')
+  if (isRestState(now.state) && !isRestState(then?.state)) flags.add('wait')
   return [...flags]
 }
 

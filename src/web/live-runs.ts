@@ -1,4 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
+import { isRestState } from '../../machines/agent/outcome.js'
 import type { Run } from '../core/run/run.js'
 import { RunFeed } from './run-feed.js'
 import type { Turn } from './turn.js'
@@ -81,5 +82,5 @@ export class LiveRuns {
 }
 
 function isAtRest(event: AgentEvent): boolean {
-  return event.type === 'state_changed' && (event.to === 'WAITING_FOR_INPUT' || event.to === 'PAUSED')
+  return event.type === 'state_changed' && isRestState(event.to)
 }

@@ -1,4 +1,4 @@
-import { isWorkState } from '../../../machines/agent/outcome.js'
+import { isRestState, isWorkState } from '../../../machines/agent/outcome.js'
 import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isHeld } from '../../../machines/agent/conditions.js'
@@ -168,10 +168,7 @@ function cutOff(live: Live, text: string): PartialAnswer | null {
 
 /** Whether the run works from this event on: it was at rest, or in the hands of a process that is gone. */
 function goesOn(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
-  if (event.type === 'RESUMED') return true
-  const { state } = before
-  if (state !== 'PAUSED' && state !== 'WAITING_FOR_INPUT') return false
-  return isWorkState(after().state)
+  return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
 }
 
 /** The event as the journal keeps it: plain JSON, with the time. */

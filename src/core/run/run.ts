@@ -3,6 +3,7 @@ import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
 import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/outcome.js'
+import { isRestState } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { isNearBudget } from '../../../machines/agent/totals.js'
 import type { UsageError } from '../base/errors.js'
@@ -354,7 +355,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #settle({ context, status }: AgentSnapshot): void {
     const atFinal = status !== 'active'
-    const atRest = context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT'
+    const atRest = isRestState(context.state)
     if (!atFinal && !atRest) {
       this.#rest.leave()
       this.#log?.begun(context)

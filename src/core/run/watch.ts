@@ -1,5 +1,5 @@
 import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
-import type { AnyTools } from '../../../machines/agent/outcome.js'
+import { type AnyTools, isRestState } from '../../../machines/agent/outcome.js'
 import { onceAborted } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
@@ -159,9 +159,7 @@ class Watched {
     const { run } = this.#log
     if (run === null) return until === 'rest'
     const { state } = run.context
-    return (
-      run.status !== 'active' || (until === 'rest' && (state === 'PAUSED' || state === 'WAITING_FOR_INPUT'))
-    )
+    return run.status !== 'active' || (until === 'rest' && isRestState(state))
   }
 
   #changed(): void {
