@@ -6,7 +6,7 @@
 export class CallAbort {
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
-  #followers: (() => void)[] | undefined
+  #followers: Set<() => void> | undefined
   /** Of its one owner; told before the others. */
   onAbort: (() => void) | undefined
 
@@ -35,20 +35,18 @@ export class CallAbort {
     if (this.#aborted) return
     this.#aborted = { reason }
     this.onAbort?.()
-    // One may end the following of a later one.
-    for (const follower of this.#followers?.slice() ?? []) if (this.#followers?.includes(follower)) follower()
+    // A callback may end the following of a later one.
+    for (const follower of this.#followers ?? []) follower()
     this.#controller?.abort(reason)
   }
 
   /** Calls back when it aborts, without a signal. Returns what ends that. */
   follow(callback: () => void): () => void {
+    // Of its own, so that one function can follow twice.
     const follower = (): void => callback()
-    const followers = (this.#followers ??= [])
-    followers.push(follower)
-    return () => {
-      const at = followers.indexOf(follower)
-      if (at !== -1) followers.splice(at, 1)
-    }
+    const followers = (this.#followers ??= new Set())
+    followers.add(follower)
+    return () => void followers.delete(follower)
   }
 }
 
@@ -96,8 +94,9 @@ interface Waiting {
  */
 const waiting = new WeakMap<AbortSignal, Waiting>()
 
-/** Calls back when the signal aborts, in the order of asking. Returns what ends the waiting. */
-export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+/** Calls back when it aborts, in the order of asking. Returns what ends the waiting. */
+export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): () => void {
+  if (signal instanceof CallAbort) return signal.follow(callback)
   const { callbacks, stop } = waiting.get(signal) ?? listen(signal)
   // Of its own, so that one function can wait twice.
   const waiter = (): void => callback()
@@ -144,7 +143,7 @@ export async function abortable<Result>(
   outer.throwIfAborted()
   const own = new CallAbort()
   return await new Promise<Result>((resolve, reject) => {
-    const stop = following(outer, () => {
+    const stop = onAbort(outer, () => {
       own.abort(outer.reason)
       reject(outer.reason as Error)
     })
@@ -155,10 +154,4 @@ export async function abortable<Result>(
         reject(error as Error)
       })
   })
-}
-
-function following(outer: AbortSignal | CallAbort, callback: () => void): () => void {
-  if (outer instanceof CallAbort) return outer.follow(callback)
-  outer.addEventListener('abort', callback, { once: true })
-  return () => outer.removeEventListener('abort', callback)
 }
