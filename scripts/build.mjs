@@ -2,7 +2,7 @@
 // hundreds, which is what makes importing it cheap. Packages stay outside: apps share them with us, and have the same
 // classes.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -126,24 +126,9 @@ await build({
   platform: 'browser',
   jsx: 'automatic',
   jsxImportSource: 'preact',
+  legalComments: 'none',
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
-
-// The page of the studio: all of it in one file of each kind, which the studio serves itself.
-const page = 'src/studio/client/main.tsx'
-if (existsSync(new URL(`../${page}`, import.meta.url))) {
-  await build({
-    absWorkingDir: root,
-    entryPoints: [page],
-    outfile: 'dist/src/studio/client.js',
-    bundle: true,
-    minify: true,
-    format: 'esm',
-    target: 'es2022',
-    platform: 'browser',
-    legalComments: 'none',
-  })
-}
 
 // What generated tests take of the chart, for the studio: the rest of that file is for whoever works on the chart.
 const { states, transitions } = JSON.parse(
