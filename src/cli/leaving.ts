@@ -22,6 +22,7 @@ export class Leaving {
   readonly begun: Promise<void>
   /** Rejects with a `LeftRun` once the session is free; never settles otherwise. */
   readonly left: Promise<never>
+  readonly #ending: CliIO['ending']
   readonly #heed: () => void
   readonly #drainMs: number
   readonly #stderr: CliIO['stderr']
@@ -29,7 +30,6 @@ export class Leaving {
   #fail: (error: unknown) => void = () => undefined
   #run: Run | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
-  #hasBegun = false
 
   constructor({ ending, stderr }: Pick<CliIO, 'ending' | 'stderr'>, drainMs: number) {
     this.begun = new Promise((resolve) => (this.#begin = resolve))
@@ -37,17 +37,18 @@ export class Leaving {
     this.left.catch(() => undefined)
     this.#drainMs = drainMs
     this.#stderr = stderr
+    this.#ending = ending
     this.#heed = ending.heed(() => this.#end())
   }
 
   get hasBegun(): boolean {
-    return this.#hasBegun
+    return this.#ending.hasBegun
   }
 
   /** This is the run. */
   follow(run: Run): void {
     this.#run = run
-    if (this.#hasBegun) this.#leaveLater(run)
+    if (this.hasBegun) this.#leaveLater(run)
   }
 
   /** It rests, or has ended: the session is anybody's, also one that an interactive run keeps. */
@@ -56,11 +57,10 @@ export class Leaving {
     clearTimeout(this.#timer)
     const run = this.#run
     this.#run = undefined
-    if (this.#hasBegun && run) await handOver(run)
+    if (this.hasBegun && run) await handOver(run)
   }
 
   #end(): void {
-    this.#hasBegun = true
     this.#begin()
     if (this.#run) this.#leaveLater(this.#run)
   }
