@@ -127,6 +127,8 @@ if (server === null) {
   process.exit(0)
 }
 const pool = new pg.Pool({ connectionString: server.url, max: 4 })
+// One that is idle when the server ends.
+pool.on('error', () => undefined)
 const during = await counting(pool)
 const stores = { memory: memoryStore(), postgres: postgresStore({ connectionString: server.url }) }
 

@@ -5,9 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { createAgent, defineTool } from '../dist/src/index.js'
+import { createAgent } from '../dist/src/index.js'
 import { fileStore } from '../dist/src/stores/file/index.js'
 import { postgresStore } from '../dist/src/stores/postgres/index.js'
+import { call, look, said } from './answers.mjs'
 
 const quick = process.argv.includes('--quick')
 const connectionString = process.env['STATEWRIGHT_TEST_POSTGRES']
@@ -27,32 +28,14 @@ const counting = new Proxy(pool, {
         : target[key],
 })
 
-const look = defineTool({
-  name: 'look',
-  description: 'Looks.',
-  input: { type: 'object' },
-  readOnly: true,
-  execute: ({ at }) => `seen ${Number(at)}`,
-})
 const usage = { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 0, reasoningTokens: 0 }
 const model = {
   provider: 'bench',
   model: 'bench-1',
   request: async ({ messages }) => {
-    const said = messages.filter(({ role }) => role === 'assistant').length
-    const isLast = said === steps - 1
-    return {
-      text: isLast ? 'Done.' : '',
-      reasoning: '',
-      refusal: null,
-      toolCalls: isLast
-        ? []
-        : [{ id: `c${said}`, type: 'function', function: { name: 'look', arguments: `{"at":${said}}` } }],
-      finishReason: isLast ? 'stop' : 'tool_calls',
-      complete: true,
-      usage,
-      model: 'bench-1',
-    }
+    const step = messages.filter(({ role }) => role === 'assistant').length
+    const more = { usage, model: 'bench-1' }
+    return step === steps - 1 ? said('Done.', [], more) : said('', [call('look', step)], more)
   },
 }
 

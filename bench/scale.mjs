@@ -25,6 +25,8 @@ if (server === null) {
   process.exit(0)
 }
 const pool = new pg.Pool({ connectionString: server.url, max: 2 })
+// One that is idle when the server ends.
+pool.on('error', () => undefined)
 const store = postgresStore({ connectionString: server.url })
 const { agent, agents } = agentsOf(store, { waitMs: [0, 0], isOver: true }, () => undefined)
 await store.list({ limit: 1 })

@@ -2,19 +2,9 @@
 // The model answers at once, in the process itself: what is left is what driving costs.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { createAgent, defineAgents, defineTool } from '../../dist/src/index.js'
+import { createAgent, defineAgents } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
-
-const said = (text, toolCalls = []) => ({
-  text,
-  reasoning: '',
-  refusal: null,
-  toolCalls,
-  finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
-  complete: true,
-  usage: null,
-  model: 'bench',
-})
+import { call, look, said } from '../answers.mjs'
 
 export const model = {
   provider: 'bench',
@@ -22,19 +12,9 @@ export const model = {
   request: async ({ messages }) => {
     const steps = Number(messages.findLast(({ role }) => role === 'user')?.content ?? 1)
     const step = messages.filter(({ role }) => role === 'assistant').length + 1
-    if (step >= steps) return said('Done.')
-    const call = { name: 'look', arguments: JSON.stringify({ step }) }
-    return said('', [{ id: `call-${step}`, type: 'function', function: call }])
+    return step >= steps ? said('Done.') : said('', [call('look', step)])
   },
 }
-
-const look = defineTool({
-  name: 'look',
-  description: 'Looks.',
-  input: { type: 'object' },
-  readOnly: true,
-  execute: ({ step }) => `seen ${Number(step)}`,
-})
 
 export function agentOf(store) {
   return createAgent({ model, store, tools: [look], prices: null })

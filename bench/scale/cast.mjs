@@ -2,22 +2,16 @@
 // that takes its time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent, defineAgents, defineTool } from '../../dist/src/index.js'
+import { call, said } from '../answers.mjs'
 
-const said = (text, toolCalls = []) => ({
-  text,
-  reasoning: '',
-  refusal: null,
-  toolCalls,
-  finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
-  complete: true,
-  usage: { inputTokens: 900, outputTokens: 60, totalTokens: 960, cachedInputTokens: 0, reasoningTokens: 0 },
-  model: 'scripted',
-})
-const call = (name, n) => ({
-  id: `call-${n}`,
-  type: 'function',
-  function: { name, arguments: `{"at":${n}}` },
-})
+const usage = {
+  inputTokens: 900,
+  outputTokens: 60,
+  totalTokens: 960,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
+const answer = (text, calls) => said(text, calls, { usage, model: 'scripted' })
 const tool = (name, more) =>
   defineTool({
     name,
@@ -39,10 +33,10 @@ export function agentsOf(store, pace, onRequest) {
       const asked = messages.find(({ role }) => role === 'user')?.content ?? ''
       const step = messages.filter(({ role }) => role === 'assistant').length
       onRequest(asked, step)
-      if (asked.startsWith('parked')) return step === 0 ? said('', [call('pay', 0)]) : said('Paid.')
+      if (asked.startsWith('parked')) return step === 0 ? answer('', [call('pay', 0)]) : answer('Paid.')
       const [from, to] = pace.waitMs
       if (to > 0) await sleep(from + Math.random() * (to - from))
-      return pace.isOver ? said('Done.') : said('', [call('look', step)])
+      return pace.isOver ? answer('Done.') : answer('', [call('look', step)])
     },
   }
   const agent = createAgent({

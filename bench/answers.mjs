@@ -1,0 +1,30 @@
+// What models say that are functions, and the tool that their answers call.
+import { defineTool } from '../dist/src/index.js'
+
+/** A whole answer; `more`: what it has besides, or otherwise. */
+export const said = (text, toolCalls = [], more = {}) => ({
+  text,
+  reasoning: '',
+  refusal: null,
+  toolCalls,
+  finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
+  complete: true,
+  usage: null,
+  model: 'bench',
+  ...more,
+})
+
+/** A call in an answer: the `n`th of its session. */
+export const call = (name, n) => ({
+  id: `call-${n}`,
+  type: 'function',
+  function: { name, arguments: `{"at":${n}}` },
+})
+
+export const look = defineTool({
+  name: 'look',
+  description: 'Looks.',
+  input: { type: 'object' },
+  readOnly: true,
+  execute: ({ at }) => `seen ${Number(at)}`,
+})
