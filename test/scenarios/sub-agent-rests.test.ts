@@ -6,6 +6,8 @@ import { historyProblem } from '../support/history.js'
 import { call, calls, clientTool, text, times, tool } from '../support/tools.js'
 import { ask, asked, pair, research } from '../support/sub-agents.js'
 
+type Pair = Awaited<ReturnType<typeof pair>>
+
 describe('a pause', () => {
   it('reaches the sub-agent, which rests at its next safe point and goes on from there', async () => {
     const gate = latch()
@@ -185,6 +187,12 @@ describe('an approval of a sub-agent', () => {
   })
 })
 
+/** The parent as each process makes it, on the store that it finds. */
+function inProcess({ rehearsal }: Pair['parent'], child: Pair['child']) {
+  const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
+  return (store: SessionStore) => createAgent({ model, tools: [research(child)], store })
+}
+
 describe('a run that is killed in the middle', () => {
   interface Moment {
     logs: [sessionId: string, records: LogRecord[]][]
@@ -227,12 +235,7 @@ describe('a run that is killed in the middle', () => {
       { child: { tools: [work] } },
     )
     const { store, moments } = witnessed(() => work.inputs.length > 0)
-    const again = (kept: SessionStore) =>
-      createAgent({
-        model: openaiChat({ model: 'gpt-test', baseURL: parent.rehearsal.url, apiKey: 'none' }),
-        tools: [research(child)],
-        store: kept,
-      })
+    const again = inProcess(parent, child)
     await again(store).run('Go.', { session: 's' }).result
     expect(work.inputs).toHaveLength(1)
     expect(moments.length).toBeGreaterThan(8)
@@ -268,12 +271,7 @@ describe('a run that is killed in the middle', () => {
       },
     )
     const { store, moments } = witnessed(() => pay.inputs.length > 0)
-    const again = (kept: SessionStore) =>
-      createAgent({
-        model: openaiChat({ model: 'gpt-test', baseURL: parent.rehearsal.url, apiKey: 'none' }),
-        tools: [research(child)],
-        store: kept,
-      })
+    const again = inProcess(parent, child)
     const first = again(store).run('Go.', { session: 's' })
     const [question] = (await first.result).pending ?? []
     first.approve(question?.callId ?? '')

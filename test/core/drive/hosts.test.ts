@@ -1,5 +1,5 @@
 import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
-import { type DbosLike, dbosSessions } from '../../../src/dbos/index.js'
+import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
 import type { RestateContext } from '../../../src/restate/sdk.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
@@ -70,6 +70,14 @@ async function asked(model: ManualModel) {
   return model.pending
 }
 
+/** Until the session of the first drive asks whether it may pay. */
+async function untilItAsks(own: DbosSessions, queue: Queue, model: ManualModel) {
+  await own.enqueue({ session: 's', input: 'Pay.' })
+  const first = queue.run(0)
+  ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+  await first
+}
+
 test('what is too long for an engine is refused before it is there', async () => {
   const { agents } = program()
   const queue = new Queue()
@@ -111,10 +119,7 @@ describe('DBOS', () => {
     const { agents, model } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents, { drainMs: 0 })
-    await own.enqueue({ session: 's', input: 'Pay.' })
-    const first = queue.run(0)
-    ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-    await first
+    await untilItAsks(own, queue, model)
     const answers = [
       { type: 'approve', callId: 'a' },
       { type: 'steer', text: 'Be quick.' },
@@ -133,10 +138,7 @@ describe('DBOS', () => {
     const { agents, model } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents, { patienceMs: 60_000 })
-    await own.enqueue({ session: 's', input: 'Pay.' })
-    const first = queue.run(0)
-    ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-    await first
+    await untilItAsks(own, queue, model)
     expect(queue.rows[1]).toMatchObject({ delaySeconds: 60, queued: { answers: [{ type: 'cancel' }] } })
     expect(await queue.run(1)).toMatchObject({ state: 'CANCELLED' })
   })
