@@ -278,28 +278,31 @@ export class Chats {
     return turn === null ? joinedWhole(live) : joinedNow(live, { isContinued: true })
   }
 
-  /** A run that is at work: it goes on here, unless somebody else has it. */
+  /** A run that is at work: it goes on here, unless another process has it, or it is another agent's: then it is watched. */
   async #goOn(sessionId: string, context: unknown): Promise<Joined> {
     try {
       return await this.#bringBack(sessionId, context)
     } catch (error) {
-      const stood = isCode(error, 'session_busy') ? await this.#standAt(sessionId) : null
+      const isStranded = isCode(error, 'stranded')
+      const stood = isStranded || isCode(error, 'session_busy') ? await this.#standAt(sessionId) : null
       if (stood === null) throw error
       return isAtWork(stood.context.state)
-        ? this.#look(sessionId, stood, context)
+        ? this.#look(sessionId, stood, isStranded ? null : { context })
         : finished(turnOf(stood.context))
     }
   }
 
-  #look(sessionId: string, stood: Stood, context: unknown): Joined {
+  /** `taking`: with what the run goes on here once no process has it; null: it never does. */
+  #look(sessionId: string, stood: Stood, taking: { context: unknown } | null): Joined {
     return joinedElsewhere(stood, {
       clock: this.#made.clock,
       watch: (options) => this.#agent.watch(sessionId, options),
       takeUp: () =>
         this.#inTurn(sessionId, async () => {
-          if (this.#live.get(sessionId) || (await this.#made.store.get(sessionId))?.holder !== null) return
+          if (taking === null || this.#live.get(sessionId)) return
+          if ((await this.#made.store.get(sessionId))?.holder !== null) return
           const stood = await this.#stand(sessionId)
-          if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, context)
+          if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, taking.context)
         }),
     })
   }

@@ -83,6 +83,30 @@ test('sessions check tells of a session that nobody here accepts, and of one tha
   expect(out).toContain('1 of 3 open sessions can go on here')
 })
 
+test('resume leaves the session of a named agent alone', async () => {
+  const opened = await place()
+  const { run, withStore } = opened
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: { type: 'object' },
+    needsApproval: true,
+    execute: () => 'paid',
+  })
+  const turns = [{ toolCalls: [{ id: 'call_1', name: 'pay', arguments: {} }] }]
+  await withProgram(opened, turns, { tools: [pay] }, async (agent) => {
+    defineAgents({ billing: { agent, version: '3' } })
+    await agent.run('Pay.', { session: 'bills' }).result
+  })
+  const before = await withStore((store) => store.read('bills'))
+  const { err: asked } = await run(['resume', 'bills', '--approve', 'call_1', '--rehearsal'])
+  const [answer = ''] = /call_1@\w+/.exec(asked) ?? []
+  const { code, err } = await run(['resume', 'bills', '--approve', answer, '--rehearsal'])
+  expect(err).toContain("Session 'bills' needs billing 3, and this process has an agent without a name.")
+  expect(code).toBe(2)
+  expect(await withStore((store) => store.read('bills'))).toEqual(before)
+})
+
 test('sessions check wants a module of agents', async () => {
   const { run } = await place()
   expect(await run(['sessions', 'check'])).toMatchObject({

@@ -255,6 +255,7 @@ export function createAgent(options: AgentOptions): Agent {
       parts,
       store,
       definition: definitionOf(parts, () => made.label),
+      label: () => made.label,
       inspect: ofEveryRun,
     }
 

@@ -1,13 +1,7 @@
 import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { AgentParts } from '../live/parts.js'
-import type { AgentDefinition } from '../sessions/definition.js'
-
-/** How `defineAgents` calls an agent. */
-export interface AgentLabel {
-  name: string
-  version?: string
-}
+import type { AgentDefinition, AgentLabel } from '../sessions/definition.js'
 
 /** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */
 export function definitionOf(
@@ -23,6 +17,7 @@ export function definitionOf(
       const text = JSON.stringify({ instructions, tools: shown, model: [model.provider, model.model] })
       hash = sha256(canonicalForms(text)?.exact ?? text).slice(0, 16)
     }
-    return { ...label(), hash }
+    const { name, version } = label() ?? {}
+    return { ...(name !== undefined && { name }), ...(version !== undefined && { version }), hash }
   }
 }

@@ -1,9 +1,9 @@
 import type { SessionStore } from '../sessions/store/store.js'
+import type { AgentLabel } from '../sessions/definition.js'
 import { noStore } from '../sessions/refusals.js'
 import type { AgentParts } from '../live/parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Agent } from './agent-options.js'
-import type { AgentLabel } from './definition-of.js'
 import type { StoredRuns } from './stored-runs.js'
 
 /** What of an agent its own interface does not show, for whoever shows agents to people. */

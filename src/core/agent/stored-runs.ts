@@ -1,14 +1,14 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { refuseMissingTokenizer } from '../effects/refusals.js'
 import type { AgentParts } from '../live/parts.js'
+import { endStored } from '../run/end-stored.js'
 import type { Run } from '../run/run.js'
 import type { Origin, RunParts } from '../run/run-parts.js'
 import type { Inspector } from '../run/safe-inspector.js'
-import type { AgentDefinition } from '../sessions/definition.js'
+import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/definition.js'
 import { type GivenConversation, sessionNotEmpty, withHistory } from '../sessions/history.js'
-import type { SessionLog } from '../sessions/log/session-log.js'
-import { openSession } from '../sessions/open-session.js'
-import { nothingToResume, refuseUnfinished } from '../sessions/refusals.js'
+import { openSession, type TakenSession } from '../sessions/open-session.js'
+import { nothingToResume, refuseUnfinished, stranded } from '../sessions/refusals.js'
 import { Session } from '../sessions/session.js'
 import { machineStateOf, type Standing, toldBefore } from '../sessions/standing.js'
 import { unknownSession } from '../sessions/store/refusals.js'
@@ -20,14 +20,10 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'rebind' | 'ready' 
   parts: AgentParts
   store: SessionStore
   definition: () => AgentDefinition
+  /** How `defineAgents` calls the agent; undefined where it is in no such list. */
+  label: () => AgentLabel | undefined
   /** Told of every run of the agent. */
   inspect: Inspector | undefined
-}
-
-/** A session that was taken for one writer, and where it stands. */
-export interface TakenSession {
-  log: SessionLog
-  standing: Standing
 }
 
 /** @throws as `openSession` */
@@ -88,14 +84,23 @@ export async function resumeRun(stored: StoredRuns, id: string, revival: RunRevi
   return reviveIn(stored, await takeSession(stored, id, { holder: 'a resumed run' }), id, revival)
 }
 
-/** The same in a session that was taken already. It is given free when there is nothing to bring back. */
+/**
+ * The same in a session that was taken already: every way to go on with a run ends here. The session is given free when
+ * there is nothing to bring back, or when another agent began it. A run that was brought back too often is ended.
+ * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
+ */
 export async function reviveIn(
-  { parts, store, rebind, run }: StoredRuns,
-  { log, standing }: TakenSession,
+  stored: StoredRuns,
+  taken: TakenSession,
   id: string,
   { signal, context, inspect }: RunRevival,
 ): Promise<Run> {
+  const { parts, store, rebind, run, label } = stored
+  const { log } = taken
   try {
+    if (taken.standing.run?.status === 'active' && !acceptsDefinition(label(), taken.standing.definition))
+      throw stranded(id, taken.standing.definition, [label()])
+    const standing = await endPoisoned(stored, taken)
     if (standing.run === null) throw standing.head === 0 ? unknownSession(id) : nothingToResume(id)
     // A run that has ended needs no model any more.
     if (standing.run.status === 'active') {
@@ -113,4 +118,20 @@ export async function reviveIn(
     await log.close()
     throw error
   }
+}
+
+/** How often a run may be brought back before anything comes of it. */
+const mostRevivals = 5
+
+/** A run that ends every process that goes on with it is ended in the log. Returns where the session stands then. */
+function endPoisoned({ parts, store }: StoredRuns, taken: TakenSession): Promise<Standing> | Standing {
+  const { log, standing } = taken
+  if (standing.run?.status !== 'active' || standing.resumed < mostRevivals) return standing
+  const message =
+    `The session was taken up ${mostRevivals} times without one new record: whatever it does next ends its process. Look ` +
+    `at its last records; agent.fork('${log.sessionId}') goes on from there.`
+  return endStored({ store, clock: parts.clock }, taken, {
+    type: 'STORE_FAILED',
+    failure: { code: 'poisoned', message },
+  })
 }

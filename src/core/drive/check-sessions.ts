@@ -1,12 +1,13 @@
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { AgentState } from '../../../machines/agent/outcome.js'
 import { madeOf } from '../agent/made-of.js'
+import { describeAgent } from '../sessions/definition.js'
 import { standingAt } from '../sessions/replay.js'
 import type { Standing } from '../sessions/standing.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { Agents } from './define-agents.js'
-import { inWords, openSessions } from './stranded.js'
+import { openSessions } from './stranded.js'
 
 /** What an open session comes to on the code at hand. */
 export interface CheckedSession {
@@ -46,7 +47,7 @@ async function checkOne(
     const { run, definition } = standing
     // It was forked, or begun elsewhere, and has nothing that goes on.
     if (run === null || run.status !== 'active') return null
-    const about = { ...told, state: run.context.state, agent: inWords(definition) }
+    const about = { ...told, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judged(agents, standing, run) }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
@@ -63,7 +64,7 @@ function judged(
 ): Pick<CheckedSession, 'ok' | 'verdict' | 'why'> {
   const acceptor = agents.acceptorOf(definition)
   if (definition?.name === undefined && !acceptor) return { ok: true, verdict: 'unknown' }
-  if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${inWords(definition)}.` }
+  if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
   const made = madeOf.get(acceptor.agent)
   const missing = context.calls.find(
     (call) => !made?.tools.get(call.name) && (isUnderWay(call) || isAsked(call)),

@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js'
 import type { Agent } from '../agent/agent-options.js'
 import { type MadeOf, madeOf } from '../agent/made-of.js'
-import type { AgentDefinition } from '../sessions/definition.js'
+import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/definition.js'
 
 /**
  * Any agent, whatever its output, tools and context.
@@ -71,13 +71,13 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     throw wrong('agents', 'defineAgents takes at least one agent by its name: defineAgents({ support }).')
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, defined(name, entry)]))
   const seen = new Map<MadeOf, string>()
-  for (const [name, { agent, version }] of all) {
+  for (const [name, { agent, version, accepts }] of all) {
     const made = madeOf.get(agent) as MadeOf
     const other = seen.get(made)
     if (other !== undefined)
       throw wrong(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
     seen.set(made, name)
-    made.label = { name, ...(version !== undefined && { version }) }
+    made.label = labelOf({ name, version, accepts })
   }
   const names = [...all.keys()]
   return {
@@ -94,13 +94,18 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     acceptorOf: (definition) => {
       if (definition?.name === undefined) return all.size === 1 ? [...all.values()][0] : undefined
       const agent = all.get(definition.name)
-      const isAccepted =
-        definition.version === undefined ||
-        agent?.accepts === undefined ||
-        agent.accepts.includes(definition.version)
-      return isAccepted ? agent : undefined
+      return agent && acceptsDefinition(labelOf(agent), definition) ? agent : undefined
     },
   }
+}
+
+/** As errors tell of them. */
+export function labelsOf(agents: Agents): AgentLabel[] {
+  return agents.names.map((name) => labelOf(agents.get(name)))
+}
+
+function labelOf({ name, version, accepts }: Omit<DefinedAgent, 'agent'>): AgentLabel {
+  return { name, ...(version !== undefined && { version }), ...(accepts && { accepts }) }
 }
 
 function defined(name: string, entry: AnyAgent | VersionedAgent): DefinedAgent {

@@ -1,28 +1,24 @@
-import { transition } from 'xstate'
-import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
 import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
-import { beginIn, reviveIn, type StoredRuns, takeSession, type TakenSession } from '../agent/stored-runs.js'
+import { beginIn, reviveIn, type StoredRuns, takeSession } from '../agent/stored-runs.js'
 import { onceAborted } from '../base/abort.js'
 import { UsageError } from '../base/errors.js'
 import { newId } from '../base/new-id.js'
 import { handOver } from '../live/hand-over.js'
 import type { Run } from '../run/run.js'
 import { readConversation } from '../sessions/history.js'
+import type { TakenSession } from '../sessions/open-session.js'
+import { stranded } from '../sessions/refusals.js'
 import { unknownSession } from '../sessions/store/refusals.js'
 import { Session } from '../sessions/session.js'
 import { StoreError, type StoreErrorCode } from '../sessions/store/store-error.js'
 import { say } from './answers.js'
-import type { Agents, AnyAgent } from './define-agents.js'
+import { type Agents, type AnyAgent, labelsOf } from './define-agents.js'
 import { checkedDriveOptions, type DriveOptions } from './options.js'
 import { type DriveRest, restOf } from './rest.js'
-import { stranded } from './stranded.js'
-
-/** How often a session may be taken up again before anything comes of it. */
-const mostDrives = 5
 
 /** How often whoever drives says that it is alive, in milliseconds. */
 const heartbeatMs = 10_000
@@ -89,7 +85,7 @@ class Choice {
     const acceptor = this.#agents.acceptorOf(definition)
     const unnamed = definition?.name === undefined && this.#isAsked
     if (acceptor) this.#take(acceptor.agent)
-    else if (!unnamed) throw stranded(session, definition, this.#agents)
+    else if (!unnamed) throw stranded(session, definition, labelsOf(this.#agents))
   }
 
   /** The agent that begins one: as asked for, or as the session had it before. */
@@ -156,7 +152,6 @@ class Driving {
     if (run.status !== 'active') return this.#asItStands(run.context)
     this.#choice.goOnWith(standing, this.#options.session)
     refuseInteractive(run.context.config)
-    if (standing.resumed >= mostDrives) return this.#poisoned(run)
     const waitUntil = this.#longWait(run.context)
     if (waitUntil === undefined) return null
     const unsaid = answers.length > 0 && this.#isMeant() && { unsaid: true as const }
@@ -231,7 +226,7 @@ class Driving {
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
       if (outcome === 'left') return this.#asLeft(run, isUnsaid)
-      if (outcome.reason === 'store_error') throw notKept(outcome, this.#options.session)
+      if (this.#taken.log.hasFailed) throw notKept(outcome, this.#options.session)
       return restOf(this.#contextOf(run), this.#around)
     } finally {
       for (const stop of stops) stop()
@@ -272,22 +267,6 @@ class Driving {
   ): Promise<DriveRest> {
     await this.#taken.log.close()
     return restOf(context, { ...this.#around, ...more })
-  }
-
-  /** Whoever takes it up dies of it: this ends it, in the log as everything else. */
-  async #poisoned(run: NonNullable<TakenSession['standing']['run']>): Promise<DriveRest> {
-    const { log } = this.#taken
-    const { parts } = this.#stored
-    const message =
-      `The session was taken up ${mostDrives} times without one new record: whatever it does next ends its process, or ` +
-      `takes longer than the signal of its drives leaves it. Look at its last records; ` +
-      `agent.fork('${this.#options.session}') goes on from there.`
-    const failure = { code: 'poisoned', message }
-    const event = { type: 'STORE_FAILED' as const, now: parts.clock.now(), failure }
-    log.append({ type: 'event', event })
-    const { context } = transition(agentMachine, run, event)[0]
-    await log.rest(context)
-    return restOf(context, this.#around)
   }
 
   /** When a wait ends that is too long for a process to sit through; undefined for any other. */

@@ -1,6 +1,5 @@
 import type { AgentState } from '../../../machines/agent/outcome.js'
-import { UsageError } from '../base/errors.js'
-import type { AgentDefinition } from '../sessions/definition.js'
+import { describeAgent } from '../sessions/definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 
@@ -55,27 +54,7 @@ export async function strandedSessions(agents: Agents, store: SessionStore): Pro
       ...(version !== undefined && { version }),
     }
     if (summary === null || agents.acceptorOf(definition)) continue
-    found.push({ session: id, needs: inWords(definition), updatedAt })
+    found.push({ session: id, needs: describeAgent(definition), updatedAt })
   }
   return found
-}
-
-/** What a session needs, for people. */
-export function inWords(definition: AgentDefinition | null): string {
-  const { name = 'an agent without a name', version } = definition ?? {}
-  return version === undefined ? name : `${name} ${version}`
-}
-
-/** Why a session is not driven here. Another process may have its agent, now or after the next deploy. */
-export function stranded(session: string, definition: AgentDefinition | null, agents: Agents): UsageError {
-  const here = agents.names.map((name) => {
-    const { accepts } = agents.get(name)
-    return accepts ? `${name} (accepts ${accepts.join(', ')})` : name
-  })
-  return new UsageError(
-    'stranded',
-    `Session '${session}' needs ${inWords(definition)}, and this process has ${here.join(', ')}. Deploy what it needs, or ` +
-      `accept it: defineAgents({ ${definition?.name ?? 'NAME'}: { agent, version, accepts: ['${definition?.version ?? '…'}'] } }).`,
-    session,
-  )
 }

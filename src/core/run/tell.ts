@@ -20,7 +20,7 @@ import { checkedSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, toolSet } from '../tools/tool-set.js'
 import { awaitedCall } from './awaited-call.js'
 import { clientOutput } from './client-output.js'
-import { cancelStored, type StoreParts } from './cancel-stored.js'
+import { cancelStored, type StoreParts } from './end-stored.js'
 import { editedArguments } from './edited-arguments.js'
 import { notWaiting, refuseEnded, refuseUnfit } from './fits.js'
 

@@ -14,6 +14,14 @@ export interface AgentDefinition {
   hash: string
 }
 
+/** How `defineAgents` calls an agent. */
+export interface AgentLabel {
+  name: string
+  version?: string
+  /** The versions whose sessions it goes on with; absent: all of its name. */
+  accepts?: readonly string[]
+}
+
 /** What a log says of it; whatever else stands there says nothing. */
 export function readDefinition(stored: unknown): AgentDefinition | null {
   const { name, version, hash } = (stored ?? {}) as Partial<Record<keyof AgentDefinition, unknown>>
@@ -23,4 +31,24 @@ export function readDefinition(stored: unknown): AgentDefinition | null {
     ...(typeof version === 'string' && { version }),
     hash,
   }
+}
+
+/**
+ * Whether an agent of this label may go on with a run that this definition began. A run of an agent without a name is open
+ * to every agent; a run of a named agent is open to agents of its name that accept its version.
+ */
+export function acceptsDefinition(
+  label: AgentLabel | undefined,
+  definition: Pick<AgentDefinition, 'name' | 'version'> | null,
+): boolean {
+  const { name, version } = definition ?? {}
+  if (name === undefined) return true
+  if (name !== label?.name) return false
+  return version === undefined || label.accepts === undefined || label.accepts.includes(version)
+}
+
+/** Name and version of an agent, for people: `billing 3`. */
+export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> | null | undefined): string {
+  const { name = 'an agent without a name', version } = agent ?? {}
+  return version === undefined ? name : `${name} ${version}`
 }

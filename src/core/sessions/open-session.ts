@@ -19,6 +19,12 @@ export interface OpenSessionOptions {
   definition?: (() => AgentDefinition) | undefined
 }
 
+/** A session that was taken for one writer, and where it stands. */
+export interface TakenSession {
+  log: SessionLog
+  standing: Standing
+}
+
 /**
  * Takes a session for one writer and reads where it stands.
  * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `unknown_state`, `store_unavailable`
@@ -27,7 +33,7 @@ export async function openSession(
   store: SessionStore,
   sessionId: string,
   { clock, holder, name, definition }: OpenSessionOptions,
-): Promise<{ log: SessionLog; standing: Standing }> {
+): Promise<TakenSession> {
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })

@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { type AgentDefinition, type AgentLabel, describeAgent } from './definition.js'
 import type { SessionStore } from './store/store.js'
 import type { Standing } from './standing.js'
 
@@ -32,6 +33,24 @@ export function nothingToResume(sessionId: string): UsageError {
   return new UsageError(
     'nothing_to_resume',
     `Session '${sessionId}' has no run yet: start one with agent.run(input, { session: '${sessionId}' }).`,
+    sessionId,
+  )
+}
+
+/** Another process may have the agent that the session needs, now or after the next deploy. `here`: the agents of this one. */
+export function stranded(
+  sessionId: string,
+  definition: AgentDefinition | null,
+  here: readonly (AgentLabel | undefined)[],
+): UsageError {
+  const present = here.map((label) =>
+    label?.accepts ? `${label.name} (accepts ${label.accepts.join(', ')})` : describeAgent(label),
+  )
+  const { name = 'NAME', version = '…' } = definition ?? {}
+  return new UsageError(
+    'stranded',
+    `Session '${sessionId}' needs ${describeAgent(definition)}, and this process has ${present.join(', ')}. Deploy what it ` +
+      `needs, or accept it: defineAgents({ ${name}: { agent, version, accepts: ['${version}'] } }).`,
     sessionId,
   )
 }

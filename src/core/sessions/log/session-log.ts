@@ -120,6 +120,11 @@ export class SessionLog implements Journal {
     return this.#head
   }
 
+  /** Whether something could not be written: nothing is written since. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
   /** Told of what becomes of the log from now on. */
   onPresence(presence: Presence): void {
     this.#presence = presence
