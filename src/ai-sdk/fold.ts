@@ -4,7 +4,7 @@ import type { ModelResponse } from '../../machines/agent/response.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 import { refuseTooLarge } from '../core/models/openai/limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'
-import { mediaWords, toBase64, toContentPart } from '../core/models/media.js'
+import { mediaText, toBase64, toContentPart } from '../core/models/media.js'
 import { plainExtra } from '../core/models/plain-extra.js'
 import { ModelError } from '../core/models/provider.js'
 import { type EchoPart, fingerprintOf, itemsOf } from './echo.js'
@@ -207,8 +207,7 @@ export function createFold(provider: string, version: string): Fold {
     response() {
       const said = joined(blocks, 'text', '')
       const toolCalls = callsOf(blocks)
-      // An answer that is a picture is not an empty one.
-      const text = said === '' && toolCalls.length === 0 ? media.map(mediaWords).join('\n') : said
+      const text = said === '' && toolCalls.length === 0 ? mediaText(media) : said
       const { finishReason, complete } = finishOf(end?.['finishReason'])
       const items = itemsOf(provider, { text, toolCalls }, echoParts(blocks, toolCalls))
       return {

@@ -1,9 +1,9 @@
 import type { Json } from '../../../machines/agent/json.js'
-import type { Annotation, MediaPart, ToolCall } from '../../../machines/agent/messages.js'
+import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
-import { asObject, asText } from './as-json.js'
+import { readCitations } from './citations.js'
 import { toContentPart } from './media.js'
 import { plainExtra, readHostedBy, readProviderItems } from './plain-extra.js'
 
@@ -52,9 +52,8 @@ function mediaOf(given: unknown): Pick<ModelResponse, 'media'> {
 }
 
 function annotationsOf(given: unknown): Pick<ModelResponse, 'annotations'> {
-  const plain = Array.isArray(given) ? detailsOf(given) : []
-  const known = plain.filter((one) => /^(url|file)_citation$/.test(asText(asObject(one)?.type)))
-  return known.length === 0 ? {} : { annotations: known as unknown as Annotation[] }
+  const annotations = Array.isArray(given) ? readCitations(detailsOf(given)) : []
+  return annotations.length === 0 ? {} : { annotations }
 }
 
 function detailsOf(given: readonly unknown[]): Json[] {

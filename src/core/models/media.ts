@@ -188,6 +188,11 @@ export function mediaWords(part: MediaPart): string {
   return words
 }
 
+/** What an answer says that is nothing but media: an answer that is a picture is not an empty one. */
+export function mediaText(media: readonly MediaPart[]): string {
+  return media.map(mediaWords).join('\n')
+}
+
 /** Parts are never changed in place, and are asked about again: each is looked through once. */
 const described = new WeakMap<MediaPart, string>()
 

@@ -389,3 +389,60 @@ test.each([null, 7, 'text', [], {}, { choices: null }, { choices: [null, 7] }, {
     expect(fold(chunk, delta({ content: 'a' }, 'stop'))).toMatchObject({ text: 'a', complete: true })
   },
 )
+
+describe('what an answer rests on', () => {
+  const cited = (url: string, title?: string) => ({
+    type: 'url_citation',
+    url_citation: {
+      url,
+      ...(title !== undefined && { title }),
+      start_index: 0,
+      end_index: 3,
+      content: 'Long.',
+    },
+  })
+  const source = (url: string, title?: string) => ({
+    type: 'url_citation',
+    url_citation: { url, ...(title !== undefined && { title }) },
+  })
+
+  test('comes in deltas, each source once', () => {
+    const { annotations } = fold(
+      delta({ content: '', annotations: [cited('https://a.test', 'A')] }),
+      delta({ content: 'Hi' }),
+      delta({ content: '', annotations: [cited('https://a.test', 'A'), cited('https://b.test')] }, 'stop'),
+    )
+    expect(annotations).toEqual([source('https://a.test', 'A'), source('https://b.test')])
+  })
+
+  test('comes with a whole message', () => {
+    const folding = chatFormat.createFold()
+    const message = { content: 'Hi', annotations: [cited('https://a.test')] }
+    folding.push({ choices: [{ index: 0, message, finish_reason: 'stop' }] }, true)
+    expect(folding.response(true).annotations).toEqual([source('https://a.test')])
+  })
+
+  test('comes beside the answer with every piece (Perplexity, xAI), with titles where there are any', () => {
+    const beside = {
+      citations: ['https://a.test', 'https://b.test'],
+      search_results: [{ url: 'https://b.test', title: 'B' }],
+    }
+    const { annotations } = fold(
+      { ...delta({ content: 'H' }), ...beside },
+      { ...delta({ content: 'i' }, 'stop'), ...beside },
+    )
+    expect(annotations).toEqual([source('https://b.test', 'B'), source('https://a.test')])
+  })
+
+  test('is nothing where nothing names a source', () => {
+    const odd = [
+      null,
+      7,
+      '',
+      {},
+      { type: 'url_citation' },
+      { type: 'url_citation', url_citation: { url: 7 } },
+    ]
+    expect(fold(delta({ content: 'Hi', annotations: odd }, 'stop'))).not.toHaveProperty('annotations')
+  })
+})

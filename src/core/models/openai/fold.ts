@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { saysError } from '../error-body.js'
@@ -9,6 +9,7 @@ import { readContent, readReasoning } from './content.js'
 import { type Delta, noDelta } from './delta.js'
 import { refuseTooLarge } from './limits.js'
 import { asList, asObject, asText } from '../as-json.js'
+import { citationsBeside, readCitations } from '../citations.js'
 import { ReasoningDetails } from './reasoning-details.js'
 import { ThinkSplitter } from './think-tags.js'
 import { ToolCalls } from './tool-calls.js'
@@ -38,6 +39,9 @@ class ChatFold implements Fold {
   /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
   #oldCall: ToolCalls | null = null
   #details: ReasoningDetails | null = null
+  /** Named within the answer, and beside it. */
+  readonly #cited: Json[] = []
+  #citedBeside: readonly Json[] = []
   readonly #think = new ThinkSplitter()
 
   get progress(): number {
@@ -65,6 +69,8 @@ class ChatFold implements Fold {
       readUsage(asObject(chunk.x_groq)?.usage) ??
       this.#usage
     this.#refuseErrors(chunk, choice)
+    const beside = citationsBeside(chunk)
+    if (beside.length > 0) this.#citedBeside = beside
     if (choice === null) return noDelta
     const added = this.#pushChoice(choice, whole)
     this.#finishReason = asText(choice.finish_reason) || this.#finishReason
@@ -86,6 +92,7 @@ class ChatFold implements Fold {
   response(ended: boolean): ModelResponse {
     const reasoningDetails = this.#details?.result() ?? []
     const toolCalls = this.#calls?.result() ?? []
+    const annotations = readCitations([...this.#cited, ...this.#citedBeside])
     return {
       text: this.#text,
       reasoning: this.#reasoning,
@@ -96,6 +103,7 @@ class ChatFold implements Fold {
       usage: this.#usage,
       model: this.#model,
       ...(reasoningDetails.length > 0 && { reasoningDetails }),
+      ...(annotations.length > 0 && { annotations }),
       ...(this.#id !== '' && { id: this.#id }),
     }
   }
@@ -132,6 +140,7 @@ class ChatFold implements Fold {
     const shown = this.#think.push(content.text)
     const thoughts = readReasoning(delta) + content.reasoning + shown.reasoning
     if (delta.refusal != null) this.#refusal += asText(delta.refusal)
+    if (delta.annotations != null) this.#cited.push(...asList(delta.annotations))
     if (delta.reasoning_details != null)
       (this.#details ??= new ReasoningDetails()).push(delta.reasoning_details)
     this.#size += content.text.length + thoughts.length
@@ -142,7 +151,7 @@ class ChatFold implements Fold {
     }
     refuseTooLarge(this.#size)
     const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + (this.#details?.length ?? 0)
-    this.#progress = this.#size + this.#refusal.length + begun
+    this.#progress = this.#size + this.#refusal.length + begun + this.#cited.length
     return this.#add({ text: shown.text, reasoning: thoughts })
   }
 }

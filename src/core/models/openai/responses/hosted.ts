@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../../../machines/agent/json.js'
 import { asText } from '../../as-json.js'
 import type { HostedCall } from '../../provider.js'
+import { isImageCall } from './made-media.js'
 
 /** Tells the calls of tools that the provider itself runs: each once when it begins, and once when it has ended. */
 export function createHostedCalls() {
@@ -17,7 +18,10 @@ export function createHostedCalls() {
       const id = known?.id ?? (asText(item.id) || `hosted_${at + 1}`)
       calls.set(key, { id, hasEnded })
       const begins = known ? [] : [{ id, name, item: null }]
-      return hasEnded ? [...begins, { id, name, item }] : begins
+      if (!hasEnded) return begins
+      // The picture is told with the message.
+      const { result: _picture, ...told } = item
+      return [...begins, { id, name, item: isImageCall(item) ? told : item }]
     },
   }
 }

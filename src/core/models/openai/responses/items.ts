@@ -13,10 +13,16 @@ export interface StreamedItem {
   isDone: boolean
 }
 
-/** A text that comes in pieces, and then perhaps as a whole. */
+type PieceKind = 'text' | 'reasoning' | 'refusal' | 'arguments'
+
+/** One part of an item: a text that comes in pieces, and then perhaps as a whole. */
 interface Piece {
-  kind: 'text' | 'reasoning' | 'refusal' | 'arguments'
+  /** Its event's type without its end: see `pieceKinds`. */
+  name: string
+  kind: PieceKind
   text: string
+  /** Whether it has come as a whole. */
+  isDone: boolean
 }
 
 /** An output item on its way. */
@@ -26,12 +32,14 @@ interface Draft {
   /** As it was added, or as it is. */
   item: JsonObject
   isDone: boolean
-  /** What came of its parts, by the kind and the number of the part. */
+  /** What came of its parts, by the name and the number of the part. */
   pieces: Map<string, Piece>
+  /** By the name of the parts: what was taken in until now, all parts together, and the number of the latest. */
+  taken: Map<string, { text: string; part: number }>
 }
 
 /** Which text of an item an event brings, by the event's type without its end. */
-const pieceKinds: Readonly<Record<string, { kind: Piece['kind']; whole: string; index: string }>> = {
+const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; index: string }>> = {
   'response.output_text': { kind: 'text', whole: 'text', index: 'content_index' },
   'response.refusal': { kind: 'refusal', whole: 'refusal', index: 'content_index' },
   'response.reasoning_text': { kind: 'reasoning', whole: 'text', index: 'content_index' },
@@ -61,29 +69,54 @@ export function createOutputItems() {
       item: {},
       isDone: false,
       pieces: new Map(),
+      taken: new Map(),
     }
     drafts.set(draft.at, draft)
     return draft
   }
 
-  /** The text as it was until now, and what is new of it. Nothing is, where the whole contradicts what was shown. */
-  function advance(draft: Draft, key: string, kind: Piece['kind'], next: (before: string) => string): Delta {
-    const piece = draft.pieces.get(key) ?? { kind, text: '' }
-    draft.pieces.set(key, piece)
-    const whole = next(piece.text)
-    const added = whole.startsWith(piece.text) ? whole.slice(piece.text.length) : ''
-    piece.text = whole
+  /** Adds to what is shown; two items, and two parts of a thought, are not run together. */
+  function show(draft: Draft, name: string, kind: PieceKind, added: string): Delta {
     if (added === '' || (kind !== 'text' && kind !== 'reasoning')) return noDelta
-    const place = kind === 'text' ? String(draft.at) : `${draft.at} ${key}`
-    const gap = shown[kind] === null || shown[kind] === place ? '' : betweenMessages
+    const place = `${draft.at} ${name}`
+    const isNext = shown[kind] !== null && shown[kind] !== place && !added.startsWith(betweenMessages)
     shown[kind] = place
-    return { ...noDelta, [kind]: gap + added }
+    return { ...noDelta, [kind]: (isNext ? betweenMessages : '') + added }
   }
 
-  /** Brings what is shown up to an item as it is. */
+  /** A part as it was until now, and what is new of it. Nothing is, where the whole contradicts what was shown. */
+  function advance(draft: Draft, name: string, part: number, text: string, isWhole: boolean): Delta {
+    const { kind } = pieceKinds[name] as { kind: PieceKind }
+    const piece = pieceAt(draft, name, kind, part, isWhole ? text : null)
+    const whole = isWhole ? text : piece.text + text
+    const added = whole.startsWith(piece.text) ? whole.slice(piece.text.length) : ''
+    piece.text = whole
+    piece.isDone = isWhole
+    if (added === '') return noDelta
+    const before = draft.taken.get(name)
+    const isNext = before !== undefined && before.text !== '' && before.part !== part
+    const next = (isNext ? betweenParts(kind) : '') + added
+    draft.taken.set(name, { text: (before?.text ?? '') + next, part })
+    return show(draft, name, kind, next)
+  }
+
+  /**
+   * Brings what is shown up to an item as it is. Its parts are compared all together, not by their numbers: an item can
+   * number them otherwise than the events before it (Bedrock).
+   */
   function settle(draft: Draft, item: JsonObject): Delta {
-    const deltas = wholesOf(item).map(([key, kind, text]) => advance(draft, key, kind, () => text))
-    return deltas.reduce(joined, noDelta)
+    let delta: Delta = noDelta
+    for (const [name, texts] of wholesOf(item)) {
+      const { kind } = pieceKinds[name] as { kind: PieceKind }
+      for (const [key, piece] of draft.pieces) if (piece.name === name) draft.pieces.delete(key)
+      for (const [part, text] of texts)
+        draft.pieces.set(`${name} ${part}`, { name, kind, text, isDone: true })
+      const before = draft.taken.get(name)?.text ?? ''
+      const whole = [...texts.values()].join(betweenParts(kind))
+      draft.taken.set(name, { text: whole, part: Math.max(...texts.keys()) })
+      if (whole.startsWith(before)) delta = joined(delta, show(draft, name, kind, whole.slice(before.length)))
+    }
+    return delta
   }
 
   return {
@@ -101,10 +134,10 @@ export function createOutputItems() {
       if (known === undefined) return noDelta
       const draft = (latest = draftAt(event))
       const part = event[known.index]
-      const key = `${name} ${known.index === '' ? '' : typeof part === 'number' ? part : 0}`
-      const text = asText(event[end === 'delta' ? 'delta' : known.whole])
-      if (end === 'done' && text === '') return noDelta
-      return advance(draft, key, known.kind, (before) => (end === 'delta' ? before + text : text))
+      const isWhole = end === 'done'
+      const text = asText(event[isWhole ? known.whole : 'delta'])
+      if (isWhole && text === '') return noDelta
+      return advance(draft, name, typeof part === 'number' ? part : 0, text, isWhole)
     },
 
     /** The items in their order, those that never ended with what came of them. */
@@ -117,40 +150,62 @@ export function createOutputItems() {
   }
 }
 
-/** The texts of an item as it is, by the keys that their pieces would have. */
-function wholesOf(item: JsonObject): [key: string, kind: Piece['kind'], text: string][] {
-  const texts = (list: Json | undefined, key: (type: string) => [string, Piece['kind'], string] | null) =>
-    asList(list).flatMap((value, index): [string, Piece['kind'], string][] => {
-      const part = asObject(value)
-      const [name, kind, field] = (part && key(asText(part.type))) ?? ['', 'text', '']
-      const text = asText(part?.[field])
-      return name === '' || text === '' ? [] : [[`response.${name} ${index}`, kind, text]]
-    })
-  if (item.type === 'message') {
-    return texts(item.content, (type) =>
-      type === 'refusal' ? ['refusal', 'refusal', 'refusal'] : ['output_text', 'text', 'text'],
+/** The part of an item that an event speaks of; its whole (`whole`) can be numbered otherwise than its pieces were. */
+function pieceAt(draft: Draft, name: string, kind: PieceKind, part: number, whole: string | null): Piece {
+  const { pieces } = draft
+  const key = `${name} ${part}`
+  const known =
+    pieces.get(key) ??
+    [...pieces.values()].find(
+      (piece) => whole !== null && piece.name === name && !piece.isDone && whole.startsWith(piece.text),
     )
+  if (known !== undefined) return known
+  const piece: Piece = { name, kind, text: '', isDone: false }
+  pieces.set(key, piece)
+  return piece
+}
+
+function betweenParts(kind: PieceKind): string {
+  return kind === 'reasoning' ? betweenMessages : ''
+}
+
+/** The texts of an item as it is, by the names and the numbers that their pieces would have. */
+function wholesOf(item: JsonObject): Map<string, Map<number, string>> {
+  const wholes = new Map<string, Map<number, string>>()
+  const add = (name: string, part: number, text: string): void => {
+    const full = `response.${name}`
+    if (text !== '') wholes.set(full, (wholes.get(full) ?? new Map<number, string>()).set(part, text))
   }
-  if (item.type === 'reasoning') {
-    return [
-      ...texts(item.summary, () => ['reasoning_summary_text', 'reasoning', 'text']),
-      ...texts(item.content, () => ['reasoning_text', 'reasoning', 'text']),
-    ]
+  const addAll = (
+    list: Json | undefined,
+    partOf: (part: JsonObject) => [name: string, text: string],
+  ): void => {
+    for (const [i, value] of asList(list).entries()) {
+      const [name, text] = partOf(asObject(value) ?? {})
+      add(name, i, text)
+    }
   }
-  const input = argumentsOf(item)
-  return input === '' ? [] : [['response.function_call_arguments ', 'arguments', input]]
+  if (item.type === 'message') {
+    addAll(item.content, ({ type, text, refusal }) =>
+      type === 'refusal' ? ['refusal', asText(refusal)] : ['output_text', asText(text)],
+    )
+  } else if (item.type === 'reasoning') {
+    addAll(item.summary, ({ text }) => ['reasoning_summary_text', asText(text)])
+    addAll(item.content, ({ text }) => ['reasoning_text', asText(text)])
+  } else add('function_call_arguments', 0, argumentsOf(item))
+  return wholes
 }
 
 /** An item as it ended; words and arguments that came in pieces count where its end does not repeat them. */
 function settled(draft: Draft): JsonObject {
   const { isDone, item } = draft
-  return isDone && (item.type === 'reasoning' || wholesOf(item).length > 0) ? item : withPieces(draft)
+  return isDone && (item.type === 'reasoning' || wholesOf(item).size > 0) ? item : withPieces(draft)
 }
 
 /** An item with what came of it in pieces. */
 function withPieces({ item, pieces }: Draft): JsonObject {
   const said = [...pieces.values()]
-  const of = (kind: Piece['kind']) => said.filter((piece) => piece.kind === kind)
+  const of = (kind: PieceKind) => said.filter((piece) => piece.kind === kind)
   const [call] = of('arguments')
   if (call !== undefined) return { ...item, type: item.type ?? 'function_call', arguments: call.text }
   const words: JsonObject[] = [

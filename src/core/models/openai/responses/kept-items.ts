@@ -1,7 +1,10 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
+import type { MediaPart } from '../../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../../machines/agent/response.js'
 import { asList, asObject, asText } from '../../as-json.js'
+import { mediaText } from '../../media.js'
 import { isApprovalRequest, requestItem } from './calls.js'
+import { isImageCall, withoutPicture, withPicture } from './made-media.js'
 
 /** Between two messages of one answer. */
 export const betweenMessages = '\n\n'
@@ -13,11 +16,12 @@ export interface Said {
   content: string
   refusal: string
   calls: readonly Call[]
+  media: readonly MediaPart[]
 }
 
 /**
  * The items of an answer as they are kept with its message. What the message says for itself is left out of them: the words
- * of `answers`, of which only the length stays, and calls. So nothing is kept twice, and what is changed or withheld in
+ * of `answers` and pictures, of which only the length stays, and calls. So nothing is kept twice, and what is changed or withheld in
  * the message is so here.
  */
 export function keptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
@@ -30,6 +34,7 @@ export function keptItems(items: readonly JsonObject[], answers: readonly JsonOb
       const { name: _name, arguments: _arguments, id: _id, ...rest } = item
       return rest
     }
+    if (isImageCall(item)) return withoutPicture(item)
     if (!answers.includes(item)) return item
     return { ...item, content: asList(item.content).map(withoutWords) }
   })
@@ -48,10 +53,16 @@ function withoutWords(value: Json): Json {
 }
 
 /** The items as they go back; null when the message, as it is now, is no more what they were kept with. */
-export function itemsWith(kept: readonly Json[], { content, refusal, calls }: Said): JsonObject[] | null {
-  const words = { text: content, refusal }
+export function itemsWith(
+  kept: readonly Json[],
+  { content, refusal, calls, media }: Said,
+): JsonObject[] | null {
+  // An answer of pictures alone has them as its words, too.
+  const isPicture = media.length > 0 && content === mediaText(media)
+  const words = { text: isPicture ? '' : content, refusal }
   const taken = { text: 0, refusal: 0 }
   const asked = [...calls]
+  const pictures = [...media]
   let isBroken = false
   let isLater = false
 
@@ -81,6 +92,11 @@ export function itemsWith(kept: readonly Json[], { content, refusal, calls }: Sa
       isBroken ||= call?.hosted === undefined
       return call === undefined ? item : requestItem(call, item)
     }
+    if (isImageCall(item) && typeof item.result === 'number') {
+      const whole = withPicture(item, pictures.shift())
+      isBroken ||= whole === null
+      return whole ?? item
+    }
     if (item.type !== 'message') return item
     if (hasText(item)) {
       if (isLater) isBroken ||= take('text', betweenMessages.length) !== betweenMessages
@@ -88,7 +104,7 @@ export function itemsWith(kept: readonly Json[], { content, refusal, calls }: Sa
     }
     return { ...item, content: asList(item.content).map(filled) }
   })
-  const isWhole = taken.text === content.length && taken.refusal === refusal.length && asked.length === 0
+  const isWhole = taken.text === words.text.length && taken.refusal === refusal.length && asked.length === 0
   return isWhole && !isBroken ? items : null
 }
 

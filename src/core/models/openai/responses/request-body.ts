@@ -98,13 +98,13 @@ export function createResponsesBodies(options: ResponsesBodyOptions) {
 /** The message with the items that its provider gave with it, where it is still what they were given with. */
 function withItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
   if (message.role !== 'assistant') return wire
-  const { content, refusal = '', provider_items: kept } = message
+  const { content, refusal = '', media = [], provider_items: kept } = message
   const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
   const asked = askedBy(message, from)
   // What the provider asks about goes by the names that it has given itself.
   const calls = sent.map((call, i) => asked.find((one) => one === message.tool_calls?.[i]) ?? call)
   const own = kept?.from === from ? asList(kept.items) : null
-  const items = own && itemsWith(own, { content: content ?? '', refusal, calls })
+  const items = own && itemsWith(own, { content: content ?? '', refusal, calls, media })
   if (items !== null) return { role: 'assistant', ...wire, items: wellFormed(items as Json[]) }
   return asked.length === 0 ? wire : { role: 'assistant', ...wire, items: wellFormed(anew(wire, calls)) }
 }

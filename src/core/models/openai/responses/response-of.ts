@@ -1,9 +1,12 @@
-import type { JsonObject } from '../../../../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/response.js'
 import { asList, asObject, asText } from '../../as-json.js'
+import { readCitations } from '../../citations.js'
+import { mediaText } from '../../media.js'
 import { ModelError } from '../../provider.js'
 import { callsIn } from './calls.js'
 import { betweenMessages, keptItems, wordsOf } from './kept-items.js'
+import { picturesIn } from './made-media.js'
 
 /** An answer's items, and what was said of it as a whole. */
 interface Answer extends Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model' | 'id'> {
@@ -23,12 +26,18 @@ export function responseOf({ items, from, ...answer }: Answer): ModelResponse {
   const answers = messages.filter((item) => item.phase !== 'commentary' && saysSomething(item))
   const said = answers.length > 0 ? answers : messages.filter(saysSomething)
   const refusal = said.map((item) => wordsOf(item, 'refusal')).join('')
+  const toolCalls = callsIn(items, from)
+  const media = picturesIn(items)
+  const annotations = readCitations(said.flatMap(citationsOf))
+  const isPicture = said.length === 0 && toolCalls.length === 0
   return {
     ...answer,
-    text: textIn(said),
+    text: isPicture ? mediaText(media) : textIn(said),
     reasoning: thoughtsIn(items),
     refusal: refusal || null,
-    toolCalls: callsIn(items, from),
+    toolCalls,
+    ...(media.length > 0 && { media }),
+    ...(annotations.length > 0 && { annotations }),
     ...(answer.complete && items.length > 0 && { providerItems: { from, items: keptItems(items, said) } }),
   }
 }
@@ -42,6 +51,10 @@ export function textIn(items: readonly JsonObject[]): string {
 /** All that it thought aloud. */
 export function thoughtsIn(items: readonly JsonObject[]): string {
   return items.flatMap(thoughtsOf).join(betweenMessages)
+}
+
+function citationsOf({ content }: JsonObject): readonly Json[] {
+  return asList(content).flatMap((part) => asList(asObject(part)?.annotations))
 }
 
 function saysSomething(item: JsonObject): boolean {

@@ -1,0 +1,53 @@
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import type { Annotation } from '../../../machines/agent/messages.js'
+import { asObject, asText } from './as-json.js'
+
+/**
+ * The sources of an answer, each once, in whatever shape they come: nested as in Chat Completions, flat as in the Responses
+ * API, `{ url, title }` of search results, or bare addresses. What names no source is left out.
+ */
+export function readCitations(given: readonly unknown[]): Annotation[] {
+  const read = new Map<string, Annotation>()
+  for (const value of given) {
+    const annotation = readCitation(value)
+    if (annotation === null) continue
+    const key = keyOf(annotation)
+    const known = read.get(key)
+    // The same source may be named again, with its title.
+    if (known === undefined || titleOf(known) === undefined) read.set(key, annotation)
+  }
+  return [...read.values()]
+}
+
+function readCitation(value: unknown): Annotation | null {
+  if (typeof value === 'string')
+    return value === '' ? null : { type: 'url_citation', url_citation: { url: value } }
+  const given = asObject(value)
+  if (given === null) return null
+  const own = asObject(given.url_citation) ?? asObject(given.file_citation) ?? given
+  const title = asText(own.title) === '' ? {} : { title: asText(own.title) }
+  const url = asText(own.url)
+  if (url !== '') return { type: 'url_citation', url_citation: { url, ...title } }
+  const filename = nameOf(given, own)
+  return filename === '' ? null : { type: 'file_citation', file_citation: { filename, ...title } }
+}
+
+/** A file by its name, or by its id where that is all there is. A file that the model has made is no source. */
+function nameOf({ type }: JsonObject, own: JsonObject): string {
+  return type === 'file_path' ? '' : asText(own.filename) || asText(own.file_id)
+}
+
+function keyOf(annotation: Annotation): string {
+  return annotation.type === 'url_citation'
+    ? `url ${annotation.url_citation.url}`
+    : `file ${annotation.file_citation.filename}`
+}
+
+function titleOf(annotation: Annotation): string | undefined {
+  return annotation.type === 'url_citation' ? annotation.url_citation.title : annotation.file_citation.title
+}
+
+/** What some providers list beside the answer (Perplexity, xAI): search results, which have titles, before bare addresses. */
+export function citationsBeside(chunk: JsonObject): readonly Json[] {
+  return [chunk.search_results, chunk.citations].flatMap((list) => (Array.isArray(list) ? list : []))
+}
