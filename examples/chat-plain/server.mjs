@@ -75,8 +75,12 @@ const agent = createAgent({
 // Only this machine reaches it. A server for many says here whose conversations a request may see.
 const chat = aguiHandler({ agent, authorize: 'none' })
 
+// Another site's name may be pointed at this machine: only its own names are answered.
+const ownNames = new Set(['127.0.0.1', 'localhost'])
+
 const server = createServer(
   createRequestListener(async (request) => {
+    if (!ownNames.has(new URL(request.url).hostname)) return new Response('Forbidden', { status: 403 })
     if (new URL(request.url).pathname !== '/') return chat(request)
     const page = await readFile(new URL('index.html', import.meta.url))
     return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8' } })

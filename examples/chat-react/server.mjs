@@ -30,11 +30,12 @@ const agent = createAgent({
   store: fileStore({ dir: '.statewright' }),
 })
 
-// Everybody who reaches this server may see every chat: a real one asks who it is.
+// Everybody on this machine may see every chat (a real server asks who it is); other names that lead here are refused.
 const chat = createRequestListener(chatHandler({ agent, authorize: 'none' }))
 const vite = await createVite({ server: { middlewareMode: true }, appType: 'spa', logLevel: 'warn' })
 const server = createServer((request, response) => {
-  if (request.url?.startsWith('/api/chat')) chat(request, response)
+  if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) response.writeHead(403).end()
+  else if (request.url?.startsWith('/api/chat')) chat(request, response)
   else vite.middlewares(request, response)
 })
 server.listen(Number(process.env.PORT ?? 4200), '127.0.0.1', () =>

@@ -74,11 +74,11 @@ async function joinedBy(
   if (answered.type === 'goOn') return chats.goOn(sessionId, answered, context)
   const joined = await chats.answer(sessionId, answered.answers, context)
   // From its beginning: what a page has of it, and what not, is seen by its messages.
-  return (await chats.attach(sessionId, context)) ?? joined
+  return (await chats.attach(sessionId, { context, mayContinue: true })) ?? joined
 }
 
-async function stream(chats: Chats, { chatId, sessionId, context }: Chat): Promise<Response | null> {
-  const joined = (await chats.attach(sessionId, context)) ?? (await chats.standing(sessionId))
+async function stream(chats: Chats, { chatId, sessionId, caller }: Chat): Promise<Response | null> {
+  const joined = (await chats.attach(sessionId, caller)) ?? (await chats.standing(sessionId))
   const page = { threadId: chatId, runId: newId(), shown: null, state: undefined }
   return joined && aguiResponse(joined, page, () => chats.read(sessionId))
 }

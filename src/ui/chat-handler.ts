@@ -46,8 +46,8 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
     path: '/api/chat',
     say: (chats, grant, body) => say(chats, grant, body, protocol),
     read: (chats, sessionId) => read(chats, sessionId, protocol),
-    stream: async (chats, { sessionId, context }) => {
-      const joined = await chats.attach(sessionId, context)
+    stream: async (chats, { sessionId, caller }) => {
+      const joined = await chats.attach(sessionId, caller)
       return joined && chatResponse(joined, { protocol })
     },
   })

@@ -2,17 +2,22 @@ import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { checkedSessionId } from '../core/sessions/store/session-id.js'
 
 /**
- * Who a request comes from: the beginning of the ids of that person's sessions, alone or with the app's own object for
- * tools. Null: nobody who may ask.
+ * What a request may do. A string is the prefix alone; null and undefined refuse the request (401).
+ *
+ * - `prefix`: the request may read and answer the sessions whose ids begin with it and a colon
+ * - `context`: the app's own object. Tools get it when a message or an answer of this request makes a run work
+ * - `mayContinue`: whether opening a stream may continue a run that its process left unfinished. The run then works with
+ *   this `context`, so say `true` only where that is the context of the person who started the run. Default: false,
+ *   and a reader watches only
  *
  * @example
- * const grant: Grant = { prefix: 'ann', context: { user: 'ann', roles: ['editor'] } }
+ * const grant: Grant = { prefix: 'ann', context: { user: 'ann', roles: ['editor'] }, mayContinue: true }
  */
-export type Grant = string | { prefix: string; context?: unknown } | null | undefined
+export type Grant = string | { prefix: string; context?: unknown; mayContinue?: boolean } | null | undefined
 
 /**
- * Asked about each request before anything else of it is read. `'none'`: whoever reaches the handler may read and answer
- * every session. It may throw a `Response`, which is the answer then; whatever else it throws is a 500.
+ * Asked about each request before anything else of it is read. `'none'`: every request may read, answer and continue every
+ * session. The function may throw a `Response`, which is the answer then; anything else that it throws is a 500.
  *
  * @example
  * const users: Record<string, string> = { 'Bearer 7f3a': 'ann' }
@@ -24,9 +29,16 @@ export type Grant = string | { prefix: string; context?: unknown } | null | unde
 export type Authorize = 'none' | ((request: Request) => Grant | Promise<Grant>)
 
 /** What a request may do: with the sessions whose ids begin with the prefix. */
-export interface Granted {
+export interface Granted extends Caller {
   prefix: string
+}
+
+/** Who asks for a session to be worked on. */
+export interface Caller {
+  /** What tools get. */
   context: unknown
+  /** Whether the caller may continue a run that another request has started. */
+  mayContinue: boolean
 }
 
 /**
@@ -34,7 +46,7 @@ export interface Granted {
  * @throws a `Response`, as `authorize` threw it
  */
 export async function granted(authorize: Authorize, request: Request): Promise<Granted> {
-  if (authorize === 'none') return { prefix: '', context: undefined }
+  if (authorize === 'none') return { prefix: '', context: undefined, mayContinue: true }
   let grant: Grant
   try {
     grant = await authorize(request)
@@ -44,10 +56,17 @@ export async function granted(authorize: Authorize, request: Request): Promise<G
   }
   if (grant === null || grant === undefined)
     throw new StatewrightError('unauthorized', 'Sign in first: nobody is known by this request.')
-  const { prefix, context } = typeof grant === 'string' ? { prefix: grant, context: undefined } : grant
+  const { prefix, context, mayContinue = false } = typeof grant === 'string' ? { prefix: grant } : grant
   if (typeof prefix !== 'string' || prefix === '')
     throw new StatewrightError('authorize_failed', 'authorize() returned no prefix.', 'authorize')
-  return { prefix, context }
+  if (typeof mayContinue !== 'boolean') {
+    throw new StatewrightError(
+      'authorize_failed',
+      'authorize() returned a mayContinue that is neither true nor false.',
+      'authorize',
+    )
+  }
+  return { prefix, context, mayContinue }
 }
 
 /** No colon: what stands before the last one is the prefix, whatever people call their chats. */

@@ -9,8 +9,9 @@ import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.j
 import type { SessionStore } from '../core/sessions/store/store.js'
 import type { RunInput } from '../core/sessions/history.js'
 import type { UserInputMessage } from '../core/sessions/input.js'
+import type { Caller } from './authorize.js'
 import { answerAll, type CallAnswer, checkAnswers } from './call-answers.js'
-import { joinedElsewhere, type Stood } from './elsewhere.js'
+import { type Elsewhere, joinedElsewhere, type Stood } from './elsewhere.js'
 import { mostTries, nextTry } from './next-try.js'
 import { finished, type Joined, joinedNow, joinedWhole } from './joined.js'
 import { alreadySaid, inProgress, messageChanged, waitsForAnswers } from './not-now.js'
@@ -109,15 +110,18 @@ export class Chats {
   }
 
   /**
-   * The answer that is under way, from its beginning; null where none is. One whose process has died goes on here; of one
-   * that another process gives it is what the log says.
+   * The answer that is under way, from its beginning; null where none is. Of one that another process gives it is what the
+   * log says. One whose process has died goes on here if the caller may continue it; otherwise it is watched, and waits.
    */
-  attach(sessionId: string, context: unknown): Promise<Joined | null> {
+  attach(sessionId: string, caller: Caller): Promise<Joined | null> {
     return this.#inTurn(sessionId, async () => {
       const live = this.#live.get(sessionId)
       if (live) return joinedWhole(live)
-      const stood = await this.#stand(sessionId)
-      return stood && isAtWork(stood.state) ? this.#goOn(sessionId, context) : null
+      const stood = await this.#standAt(sessionId)
+      if (stood === null || !isAtWork(stood.context.state)) return null
+      return caller.mayContinue
+        ? this.#goOn(sessionId, caller.context)
+        : joinedElsewhere(stood, this.#watching(sessionId))
     })
   }
 
@@ -295,8 +299,7 @@ export class Chats {
   /** `taking`: with what the run goes on here once no process has it; null: it never does. */
   #look(sessionId: string, stood: Stood, taking: { context: unknown } | null): Joined {
     return joinedElsewhere(stood, {
-      clock: this.#made.clock,
-      watch: (options) => this.#agent.watch(sessionId, options),
+      ...this.#watching(sessionId),
       takeUp: () =>
         this.#inTurn(sessionId, async () => {
           if (taking === null || this.#live.get(sessionId)) return
@@ -305,6 +308,10 @@ export class Chats {
           if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, taking.context)
         }),
     })
+  }
+
+  #watching(sessionId: string): Pick<Elsewhere, 'clock' | 'watch'> {
+    return { clock: this.#made.clock, watch: (options) => this.#agent.watch(sessionId, options) }
   }
 
   /** Brings back a run that was at work when its process ended. */

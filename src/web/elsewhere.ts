@@ -19,19 +19,23 @@ export interface Stood {
 export interface Elsewhere {
   watch: (options: WatchOptions) => AsyncIterable<WatchedEvent>
   clock: Clock
-  /** Lets a run go on here that nobody has any more; asked again and again while it is looked at. */
-  takeUp: () => Promise<void>
+  /**
+   * Continues a run here that no process holds any more; called again and again while it is looked at. Absent: the run
+   * waits until a request that may continue it, a driver or a host does.
+   */
+  takeUp?: () => Promise<void>
 }
 
 /**
  * An answer that another process gives, or another agent: what its log says so far, and what it comes to say up to the next
- * rest. Whoever looks at it takes it up where its process has died.
+ * rest. Where `takeUp` is given, a run whose process has died goes on before the same page.
  */
 export function joinedElsewhere({ seq, context }: Stood, { watch, clock, takeUp }: Elsewhere): Joined {
   const feed = new RunFeed()
   const left = new AbortController()
   let timer: unknown
   const ask = (): void => {
+    if (!takeUp) return
     timer = clock.setTimeout(() => {
       // What has failed is tried again, and what keeps failing is told by whoever asks for more than to look.
       void takeUp()

@@ -4,22 +4,32 @@ import { StatewrightError, UsageError } from '../core/base/errors.js'
 export const longestBody = 10_000_000
 
 /**
+ * Guards each request that changes something, whether or not its body is read: the page of another origin can send forms
+ * and plain texts to any address, but JSON only where CORS allows it.
+ *
+ * @throws {StatewrightError} `wrong_content_type`
+ */
+export function refuseForms(request: Request): void {
+  const type = request.headers.get('content-type') ?? ''
+  if (/^application\/json\s*(;|$)/i.test(type)) return
+  void request.body?.cancel().catch(() => undefined)
+  throw new StatewrightError(
+    'wrong_content_type',
+    'Send JSON: content-type: application/json.',
+    'content-type',
+  )
+}
+
+/**
  * The body of a request: an object in JSON. Of one that is too long no more is read than it takes to know that.
  *
- * @throws {StatewrightError} `wrong_content_type`, `too_large`
+ * @throws {StatewrightError} `too_large`
  * @throws {UsageError} `invalid_input` for what is no JSON, or no object
  */
 export async function readJson(
   request: Request,
   maxBytes: number = longestBody,
 ): Promise<Record<string, unknown>> {
-  const type = request.headers.get('content-type') ?? ''
-  if (!/^application\/json\s*(;|$)/i.test(type))
-    throw new StatewrightError(
-      'wrong_content_type',
-      'Send JSON: content-type: application/json.',
-      'content-type',
-    )
   const body = parsed(await textOf(request, maxBytes))
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     return body as Record<string, unknown>

@@ -1,7 +1,7 @@
 import { ConfigError } from '../core/base/errors.js'
-import { type Authorize, granted, type Granted, sessionIdOf } from './authorize.js'
+import { type Authorize, type Caller, granted, type Granted, sessionIdOf } from './authorize.js'
 import { type ChatAgent, type Chats, chatsOf } from './chats.js'
-import { readJson } from './read-json.js'
+import { readJson, refuseForms } from './read-json.js'
 import { type OnError, refused } from './refused.js'
 import { routed } from './routed.js'
 
@@ -23,7 +23,7 @@ export interface HandlerOptions {
 export interface Chat {
   chatId: string
   sessionId: string
-  context: unknown
+  caller: Caller
 }
 
 /** What is particular to a protocol. */
@@ -54,16 +54,16 @@ export function served(
   async function answer(request: Request): Promise<Response> {
     const route = routed(request, path)
     const grant = await granted(authorize, request)
+    if (request.method === 'POST') refuseForms(request)
     if (route.to === 'say') return protocol.say(chats, grant, await readJson(request, maxBodyBytes))
-    const { context } = grant
     const sessionId = sessionIdOf(grant, route.chatId)
     switch (route.to) {
       case 'read':
         return protocol.read(chats, sessionId)
       case 'stream':
-        return (await protocol.stream(chats, { chatId: route.chatId, sessionId, context })) ?? nothing()
+        return (await protocol.stream(chats, { chatId: route.chatId, sessionId, caller: grant })) ?? nothing()
       default:
-        await chats.stop(sessionId, context)
+        await chats.stop(sessionId, grant.context)
         return nothing()
     }
   }

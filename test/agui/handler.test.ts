@@ -274,7 +274,10 @@ describe('aguiHandler', () => {
     const chat = await served([{ text: 'It is a heron.', hang: 1 }])
     const response = await chat.handler(post(input()))
     await chat.opened.arrival()
-    expect((await chat.handler(new Request(`${base}/ann/stop`, { method: 'POST' }))).status).toBe(204)
+    const headers = { 'content-type': 'application/json' }
+    expect((await chat.handler(new Request(`${base}/ann/stop`, { method: 'POST', headers }))).status).toBe(
+      204,
+    )
     expect((await events(response)).at(-1)).toMatchObject({
       type: 'RUN_FINISHED',
       outcome: { type: 'cancelled' },

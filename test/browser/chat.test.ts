@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -109,6 +109,20 @@ it('answers on a rehearsal of its own where there is no key', async () => {
   await rests(page, 'waits for you')
   await page.click('.asks button:not(.main)')
   await shows(page, 'Then I book nothing.')
+})
+
+it('answers under its own names alone: a name of another site may lead to this machine', async () => {
+  const { url } = await serve(null)
+  const status = (host: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      get(`${url}/api/agui/new`, { headers: { host } }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      }).on('error', reject)
+    })
+  expect([await status('127.0.0.1'), await status('localhost:3000'), await status('rebound.test')]).toEqual([
+    200, 200, 403,
+  ])
 })
 
 it('goes on where it was when the page is loaded anew in mid-stream', async () => {

@@ -37,6 +37,9 @@ async function opened(
 const at = (path: string, init?: RequestInit): Request =>
   new Request(`http://chat.test/api/chat${path}`, init)
 
+/** How a page stops an answer. */
+const stopping = { method: 'POST', headers: { 'content-type': 'application/json' } }
+
 function post(body: unknown, headers: Record<string, string> = {}): Request {
   return at('', {
     method: 'POST',
@@ -148,9 +151,9 @@ describe.each(stores)('a chat over %s', (_, kept) => {
       ],
     })
     const answer = await handler(said('c1', 'u1', 'Go.'))
-    expect((await handler(at('/c1/stop', { method: 'POST' }))).status).toBe(204)
+    expect((await handler(at('/c1/stop', stopping))).status).toBe(204)
     expect((await chunksOf(answer)).at(-1)).toMatchObject({ type: 'abort' })
-    expect((await handler(at('/c1/stop', { method: 'POST' }))).status).toBe(204)
+    expect((await handler(at('/c1/stop', stopping))).status).toBe(204)
   })
 
   it('goes on where a process was killed in the middle of an answer', async () => {
@@ -294,9 +297,9 @@ it('a run that another agent holds is stopped, too', async () => {
   const { handler, theatre, store } = await opened([text('Never', { hang: 1 })])
   const answer = await handler(said('c1', 'u1', 'Hi.'))
   const other = chatHandler({ agent: again(theatre, { store }), authorize: 'none' })
-  expect((await other(at('/c1/stop', { method: 'POST' }))).status).toBe(204)
+  expect((await other(at('/c1/stop', stopping))).status).toBe(204)
   expect((await chunksOf(answer)).at(-1)).toMatchObject({ type: 'abort' })
-  expect((await other(at('/nobody/stop', { method: 'POST' }))).status).toBe(204)
+  expect((await other(at('/nobody/stop', stopping))).status).toBe(204)
 })
 
 it('a message that comes while an answer is under way is refused', async () => {
@@ -306,7 +309,7 @@ it('a message that comes while an answer is under way is refused', async () => {
     409,
     'run_in_progress',
   ])
-  await handler(at('/c1/stop', { method: 'POST' }))
+  await handler(at('/c1/stop', stopping))
   await chunksOf(first)
 })
 

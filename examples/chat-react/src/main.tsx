@@ -7,6 +7,7 @@ import { createRoot } from 'react-dom/client'
 const id = location.hash.slice(1) || crypto.randomUUID()
 location.hash = id
 const history = async (): Promise<UIMessage[]> => (await fetch(`/api/chat/${id}`)).json()
+const asJson = { method: 'POST', headers: { 'content-type': 'application/json' } }
 
 function Chat({ messages: before }: { messages: UIMessage[] }) {
   const { messages, setMessages, sendMessage, resumeStream, addToolApprovalResponse, status, error } =
@@ -58,7 +59,7 @@ function Chat({ messages: before }: { messages: UIMessage[] }) {
       <form action={say}>
         <input name="text" placeholder="Say something" />
         {isBusy ? (
-          <button type="button" onClick={() => void fetch(`/api/chat/${id}/stop`, { method: 'POST' })}>
+          <button type="button" onClick={() => void fetch(`/api/chat/${id}/stop`, asJson)}>
             Stop
           </button>
         ) : (
