@@ -13,7 +13,7 @@ export type EchoPart = JsonObject &
   (
     | { type: 'text'; length: number }
     | { type: 'call'; index: number; said: string }
-    | { type: 'reasoning'; text: string }
+    | { type: 'reasoning' | 'summary'; text: string }
     /** What the provider has done itself, and other things that it alone understands. */
     | { type: 'file'; index: number }
     | { type: 'tool-call' | 'tool-result' | 'reasoning-file' | 'custom' }
@@ -59,6 +59,11 @@ export function echoOf(
 export function optionsOf(part: JsonObject): { providerOptions?: ProviderData } {
   const options = asObject(part['providerOptions'])
   return options === null ? {} : { providerOptions: options as ProviderData }
+}
+
+/** Whether what a package says of a text means that it is Anthropic's summary of the transcript. */
+export function isCompaction(options: JsonObject | undefined): boolean {
+  return asText(asObject(options?.['anthropic'])?.['type']) === 'compaction'
 }
 
 function isPart(part: Json): part is EchoPart {

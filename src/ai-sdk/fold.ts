@@ -7,7 +7,7 @@ import { type Delta, noDelta } from '../core/models/openai/delta.js'
 import { mediaText, toBase64, toContentPart } from '../core/models/media.js'
 import { plainExtra } from '../core/models/plain-extra.js'
 import { ModelError } from '../core/models/provider.js'
-import { type EchoPart, fingerprintOf, itemsOf } from './echo.js'
+import { type EchoPart, fingerprintOf, isCompaction, itemsOf } from './echo.js'
 import { createHostedCalls } from './hosted.js'
 import { finishOf, usageOf } from './usage.js'
 
@@ -68,6 +68,7 @@ export function createFold(provider: string, version: string): Fold {
     const isNext = block.text === '' && blocks.some((other) => other.type === type && other.text !== '')
     block.text += text
     grow(text.length)
+    if (isSummary(block)) return noDelta
     if (type === 'text') return { text, reasoning: '' }
     return { text: '', reasoning: isNext ? paragraph + text : text }
   }
@@ -202,6 +203,8 @@ export function createFold(provider: string, version: string): Fold {
       const response = asObject(end?.['response'])
       responseId = asText(response?.id) || responseId
       model = asText(response?.modelId) || model
+      const isCut = finishOf(end?.['finishReason']).finishReason === 'length'
+      if (!isCut && blocks.length > 0 && blocks.every(isSummary)) throw unsupportedPause()
     },
 
     response() {
@@ -230,6 +233,11 @@ export function createFold(provider: string, version: string): Fold {
 
 const paragraph = '\n\n'
 
+/** A summary of the transcript that Anthropic goes on with (compaction): a text by the package, and no part of the answer. */
+function isSummary(block: Block): boolean {
+  return block.type === 'text' && isCompaction(block.metadata)
+}
+
 /** Whether a part begins a further call under an id that one has already: no call is lost to another. */
 function isAnother(part: JsonObject, { key, name, input, hosted, whole }: Block & { type: 'call' }): boolean {
   if (!whole || hosted) return false
@@ -243,7 +251,7 @@ function inputText(input: unknown): string {
 
 function joined(blocks: readonly Block[], type: 'text' | 'reasoning', between: string): string {
   return blocks
-    .flatMap((block) => (block.type === type && block.text !== '' ? [block.text] : []))
+    .flatMap((block) => (block.type === type && block.text !== '' && !isSummary(block) ? [block.text] : []))
     .join(between)
 }
 
@@ -269,6 +277,7 @@ function echoParts(blocks: readonly Block[], toolCalls: readonly ToolCall[]): Ec
     const options = optionsFrom(block.metadata)
     switch (block.type) {
       case 'text':
+        if (isSummary(block)) return [{ type: 'summary', text: block.text, ...options }]
         return block.text === '' && options['providerOptions'] === undefined
           ? []
           : [{ type: 'text', length: block.text.length, ...options }]
@@ -365,6 +374,15 @@ function parsed(text: string): Json {
   } catch {
     return text.trim() === '' ? {} : text
   }
+}
+
+function unsupportedPause(): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_pause',
+    message:
+      'The model has paused after it summarized the conversation. Leave pauseAfterCompaction out of providerOptions: it goes on by itself then.',
+  })
 }
 
 function unsupportedApproval(callId: string): ModelError {

@@ -182,18 +182,18 @@ function retold({ parts }: Echo, said: Said, target: PromptTarget): PromptPart[]
   })
 }
 
-/** The thoughts stay, what has been changed is written out: without what belonged to its old words. */
+/** Thoughts and summaries stay, what has been changed is written out: without what belonged to its old words. */
 function changed(
   { parts }: Echo,
   text: string,
   calls: readonly ToolCall[],
   target: PromptTarget,
 ): PromptPart[] {
-  const thoughts = parts
-    .filter(({ type }) => type === 'reasoning')
+  const kept = parts
+    .filter(({ type }) => type === 'reasoning' || type === 'summary')
     .flatMap((part) => otherPart(part, nothingSaid, target))
   return [
-    ...thoughts,
+    ...kept,
     ...textPart(text),
     ...calls.map((call, i): PromptPart => {
       const same = parts.find(
@@ -210,6 +210,8 @@ function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarge
   switch (part['type']) {
     case 'reasoning':
       return [{ type: 'reasoning', text: wellFormed(asText(part['text'])), ...options }]
+    case 'summary':
+      return [{ type: 'text', text: wellFormed(asText(part['text'])), ...options }]
     case 'call': {
       const call = calls[Number(part['index'])]
       return call === undefined ? [] : [{ ...call, ...options }]

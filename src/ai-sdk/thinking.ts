@@ -1,4 +1,5 @@
 import { asObject, asText } from '../core/models/as-json.js'
+import { isCompaction } from './echo.js'
 import type { CallOptions, PromptMessage, ProviderData } from './spec.js'
 
 /**
@@ -23,5 +24,6 @@ function lacksThoughts(prompt: readonly PromptMessage[]): boolean {
   const last = prompt.findLastIndex(({ role }) => role === 'assistant')
   const answer = prompt[last]
   if (answer?.role !== 'assistant' || prompt[last + 1]?.role !== 'tool') return false
-  return answer.content[0]?.type !== 'reasoning'
+  const first = answer.content.find(({ providerOptions }) => !isCompaction(providerOptions))
+  return first?.type !== 'reasoning'
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { TokenUsage } from '../../machines/agent/usage.js'
-import { asObject, asText } from '../core/models/as-json.js'
+import { asList, asObject, asText } from '../core/models/as-json.js'
 
 /** How an answer ended, in the words that the loop knows; `complete`: whether the provider said that it had. */
 export function finishOf(given: unknown): { finishReason: string | null; complete: boolean } {
@@ -38,6 +38,17 @@ export function usageOf(given: unknown, source: Source): TokenUsage | null {
   return counted.inputTokens + counted.outputTokens === 0 ? null : counted
 }
 
+/**
+ * What Gemini's own tools have read in. Its packages count it as no input; where its total shows that one does, it is not
+ * counted again.
+ */
+function readByTools(said: readonly unknown[], input: number, output: number): number {
+  const own = said.map(asObject).find((one) => one !== null)
+  const read = count(own?.['toolUsePromptTokenCount'])
+  const total = count(own?.['totalTokenCount'])
+  return total === 0 ? read : Math.min(read, Math.max(0, total - input - output))
+}
+
 /** v3 and v4: cached tokens are part of the input, reasoning is part of the output. */
 function nested(usage: JsonObject): TokenUsage {
   const input = asObject(usage.inputTokens) ?? {}
@@ -46,8 +57,9 @@ function nested(usage: JsonObject): TokenUsage {
   const cacheWriteTokens = count(input['cacheWrite'])
   const parts = count(input['noCache']) + cachedInputTokens + cacheWriteTokens
   const reasoningTokens = count(output['reasoning'])
-  const inputTokens = count(input['total']) || parts
+  const total = count(input['total']) || parts
   const outputTokens = count(output['total']) || count(output['text']) + reasoningTokens
+  const inputTokens = total + readByTools([usage.raw], total, outputTokens)
   return whole({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens })
 }
 
@@ -55,16 +67,18 @@ function nested(usage: JsonObject): TokenUsage {
 function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
   const [input, output] = [count(usage.inputTokens), count(usage.outputTokens)]
   const cachedInputTokens = count(usage.cachedInputTokens)
-  const { anthropic, bedrock } = asObject(metadata) ?? {}
+  const { anthropic, bedrock, google, vertex } = asObject(metadata) ?? {}
   const isPart = includesCached(input, cachedInputTokens, asObject(anthropic)?.usage)
   const leavesOut = /anthropic|bedrock/.test(provider) && !isPart
   const written =
     asObject(anthropic)?.cacheCreationInputTokens ?? asObject(asObject(bedrock)?.usage)?.cacheWriteInputTokens
   const cacheWriteTokens = leavesOut || isPart ? count(written) : 0
   const inputTokens = leavesOut ? input + cachedInputTokens + cacheWriteTokens : input
-  const apart = leavesOut ? 0 : Math.max(0, count(usage.totalTokens) - input - output)
+  const said = [google, vertex].map((own) => asObject(own)?.usageMetadata)
+  const read = readByTools(said, input, output)
+  const apart = leavesOut ? 0 : Math.max(0, count(usage.totalTokens) - input - output - read)
   return whole({
-    inputTokens,
+    inputTokens: inputTokens + read,
     outputTokens: output + apart,
     cachedInputTokens,
     cacheWriteTokens,
@@ -74,7 +88,10 @@ function flat(usage: JsonObject, { provider, metadata }: Source): TokenUsage {
 
 /** Whether a package, or what wraps its model, has put the cached tokens in already: what the provider itself said tells. */
 function includesCached(input: number, cached: number, said: unknown): boolean {
-  const own = asObject(said)?.input_tokens
+  const usage = asObject(said)
+  // An answer before which it has summarized the transcript is several.
+  const parts = asList(usage?.iterations).map((part) => count(asObject(part)?.input_tokens))
+  const own = parts.length > 0 ? parts.reduce((sum, part) => sum + part, 0) : usage?.input_tokens
   return typeof own === 'number' && cached > 0 && input >= own + cached
 }
 

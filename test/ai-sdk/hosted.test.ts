@@ -1,55 +1,12 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { anthropic } from '@ai-sdk/anthropic'
 import { google } from '@ai-sdk/google'
 import { openai } from '@ai-sdk/openai'
 import { type AgentEvent, createAgent, memoryStore, patternShield } from '../../src/index.js'
 import { languageModel } from '../../src/ai-sdk/index.js'
 import { tool } from '../support/tools.js'
-import {
-  anthropicAnswer,
-  gemini3Answer,
-  geminiAnswer,
-  type HostedAnswer,
-  responsesAnswer,
-  searchId,
-} from './hosted-answers.js'
+import { anthropicAnswer, gemini3Answer, geminiAnswer, responsesAnswer, searchId } from './hosted-answers.js'
+import { serverOf } from './answer-server.js'
 import { packages, stateless } from './support.js'
-
-const servers: Server[] = []
-
-afterEach(async () => {
-  await Promise.all(
-    servers.splice(0).map((server) => {
-      server.closeAllConnections()
-      return new Promise((closed) => server.close(closed))
-    }),
-  )
-})
-
-/** A server that gives these answers, one a request, and keeps what it was sent. */
-async function serverOf(answers: readonly HostedAnswer[]): Promise<{ url: string; sent: unknown[] }> {
-  const sent: unknown[] = []
-  const server = createServer((request, response) => {
-    let body = ''
-    request.on('data', (piece: Buffer) => (body += piece.toString()))
-    request.on('end', () => {
-      const given = JSON.parse(body) as { stream?: boolean }
-      const answer = answers[sent.length]
-      sent.push(given)
-      if (given.stream === true || request.url?.includes(':stream')) {
-        response.setHeader('content-type', 'text/event-stream')
-        response.end(answer?.events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
-      } else {
-        response.setHeader('content-type', 'application/json')
-        response.end(JSON.stringify(answer?.whole))
-      }
-    })
-  })
-  servers.push(server)
-  await new Promise<void>((listens) => server.listen(0, '127.0.0.1', listens))
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, sent }
-}
 
 type Tools = Record<string, object>
 const search: Tools = { web_search: anthropic.tools.webSearch_20250305() }

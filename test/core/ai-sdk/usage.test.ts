@@ -18,3 +18,33 @@ it('where the provider’s own count is not told, it is taken to leave them out'
     inputTokens: 1000,
   })
 })
+
+describe("what Gemini's own tools have read in", () => {
+  const said = {
+    promptTokenCount: 15,
+    candidatesTokenCount: 41,
+    thoughtsTokenCount: 47,
+    toolUsePromptTokenCount: 770,
+    totalTokenCount: 873,
+  }
+  const wanted = { inputTokens: 785, outputTokens: 88, totalTokens: 873, reasoningTokens: 47 }
+  const v3 = (total: number, raw: object) => ({
+    inputTokens: { total },
+    outputTokens: { total: 88, reasoning: 47 },
+    raw,
+  })
+
+  it.each([
+    ['v3', v3(15, said), {}],
+    ['v3, whose total is not told', v3(15, { toolUsePromptTokenCount: 770 }), {}],
+    ['v3, by a package that has counted it', v3(785, said), {}],
+    [
+      'v2',
+      { inputTokens: 15, outputTokens: 41, totalTokens: 873, reasoningTokens: 47 },
+      { google: { usageMetadata: said } },
+    ],
+  ])('is input (%s)', (version, given, metadata) => {
+    const usage = usageOf(given, { version: version.slice(0, 2), provider: 'google.generative-ai', metadata })
+    expect(usage).toMatchObject(wanted)
+  })
+})

@@ -1,0 +1,126 @@
+import { type AgentEvent, createAgent, memoryStore, patternShield } from '../../src/index.js'
+import { languageModel } from '../../src/ai-sdk/index.js'
+import { tool } from '../support/tools.js'
+import { serverOf } from './answer-server.js'
+import type { HostedAnswer } from './hosted-answers.js'
+import { packages } from './support.js'
+
+const summary = { type: 'compaction', content: 'SUMMARY: they greeted each other.' }
+const usage = {
+  input_tokens: 220,
+  output_tokens: 8,
+  cache_read_input_tokens: 100,
+  iterations: [
+    { type: 'compaction', input_tokens: 55_000, output_tokens: 125 },
+    { type: 'message', input_tokens: 220, output_tokens: 8 },
+  ],
+}
+
+/** An answer before which Anthropic has summarized the transcript, as it is on the wire. */
+function answerOf(content: object[], stop = 'end_turn'): HostedAnswer {
+  const message = { type: 'message', id: 'msg_1', role: 'assistant', model: 'claude', stop_sequence: null }
+  const blocks = content.flatMap((given, index) => {
+    const block = given as Record<string, unknown>
+    const [begun, delta] =
+      block['type'] === 'compaction'
+        ? [
+            { ...block, content: null },
+            { type: 'compaction_delta', content: block['content'] },
+          ]
+        : block['type'] === 'text'
+          ? [
+              { ...block, text: '' },
+              { type: 'text_delta', text: block['text'] },
+            ]
+          : [
+              { ...block, input: {} },
+              { type: 'input_json_delta', partial_json: JSON.stringify(block['input']) },
+            ]
+    return [
+      { type: 'content_block_start', index, content_block: begun },
+      { type: 'content_block_delta', index, delta },
+      { type: 'content_block_stop', index },
+    ]
+  })
+  return {
+    whole: { ...message, content, stop_reason: stop, usage },
+    events: [
+      { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage } },
+      ...blocks,
+      { type: 'message_delta', delta: { stop_reason: stop, stop_sequence: null }, usage },
+      { type: 'message_stop' },
+    ],
+  }
+}
+
+const compacted = answerOf([summary, { type: 'text', text: 'Hello!' }])
+const last = answerOf([{ type: 'text', text: 'Bye.' }])
+const makes = Object.entries(packages).filter(([name]) => name.startsWith('anthropic'))
+const cases = makes.flatMap(([name, make]) => [true, false].map((stream) => ({ name, make, stream })))
+
+interface Sent {
+  messages: { role: string; content: { type: string; content?: string }[] }[]
+}
+const answers = (request: unknown) =>
+  (request as Sent).messages.filter(({ role }) => role === 'assistant').flatMap(({ content }) => content)
+
+describe.each(cases)("Anthropic's summary of the transcript ($name, stream: $stream)", ({ make, stream }) => {
+  it('is no part of the answer, and goes back where it was', async () => {
+    const { url, sent } = await serverOf([compacted, last])
+    const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream })
+    const run = agent.run('Hello.', { session: 's' })
+    const told: AgentEvent[] = []
+    run.events$.subscribe((event) => void told.push(event))
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Hello!', steps: 1 })
+    expect(told.flatMap((event) => (event.type === 'stream_chunk' ? [event.text] : [])).join('')).toBe(
+      'Hello!',
+    )
+    // Both of its requests, and what came out of the cache, are paid for.
+    expect((await run.result).usage).toMatchObject({
+      inputTokens: 55_320,
+      outputTokens: 133,
+      cachedInputTokens: 100,
+    })
+
+    expect(await agent.run('And?', { session: 's' }).result).toMatchObject({ output: 'Bye.' })
+    expect(answers(sent[1])).toMatchObject([summary, { type: 'text', text: 'Hello!' }])
+  })
+
+  it('goes back with an answer of which a shield has changed the words, and not where it is refused itself', async () => {
+    for (const [word, wanted] of [
+      ['Hello', ['compaction', 'text']],
+      ['greeted', ['text']],
+    ] as const) {
+      const { url, sent } = await serverOf([compacted, last])
+      const shields = {
+        output: [patternShield({ name: 'w', patterns: [new RegExp(word)], action: 'redact' })],
+      }
+      const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream, shields })
+      await agent.run('Hi.', { session: 's' }).result
+      await agent.run('And?', { session: 's' }).result
+      expect(answers(sent[1]).map(({ type }) => type)).toEqual(wanted)
+      expect(JSON.stringify(answers(sent[1]))).not.toContain(word)
+    }
+  })
+
+  it('stands before the calls of an answer, which are made', async () => {
+    const use = { type: 'tool_use', id: 'toolu_1', name: 'add', input: { a: 1 } }
+    const { url, sent } = await serverOf([answerOf([summary, use], 'tool_use'), last])
+    const add = tool('add', () => 'added', { readOnly: true })
+    const agent = createAgent({ model: languageModel(make(url)), tools: [add], stream })
+    expect(await agent.run('Add.').result).toMatchObject({ output: 'Bye.' })
+    expect(add.inputs).toEqual([{ a: 1 }])
+    expect(answers(sent[1])).toMatchObject([summary, { type: 'tool_use', id: 'toolu_1' }])
+  })
+
+  it('alone, after which it waits, is an error that says what to do', async () => {
+    const { url, sent } = await serverOf([answerOf([summary], 'compaction')])
+    const agent = createAgent({ model: languageModel(make(url)), stream })
+    const result = await agent.run('Hello.').result
+    expect(result).toMatchObject({
+      state: 'ERROR',
+      error: { code: 'unsupported_pause', message: expect.stringContaining('pauseAfterCompaction') },
+    })
+    expect(sent).toHaveLength(1)
+  })
+})
