@@ -1,12 +1,11 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { standingOf } from '../../machines/agent/result-of.js'
 import { shownMessages } from '../../machines/agent/unscreened.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { Run } from '../core/run/run.js'
-import { Fold, type Standing } from './fold.js'
+import { Fold } from './fold.js'
 import { ownNames } from './own-names.js'
 import type { AGUIEvent } from './protocol.js'
 
@@ -76,13 +75,7 @@ async function* tell(
     })
     hasBegun = true
     yield* fold.begin()
-    for (let next = await events.next(); !next.done; next = await events.next()) {
-      yield* fold.hear(next.value)
-      const rest = next.value.type === 'state_changed' ? interactiveRest(run) : null
-      if (rest === null) continue
-      yield* fold.end(rest)
-      return undefined
-    }
+    for (let next = await events.next(); !next.done; next = await events.next()) yield* fold.hear(next.value)
     yield* fold.end(await run.result)
   } catch (error) {
     if (!hasBegun) yield* fold.begin()
@@ -94,13 +87,6 @@ async function* tell(
     await events.return?.()
   }
   return undefined
-}
-
-/** An interactive run tells on through its rests; a page's run ends there. */
-function interactiveRest(run: Run): Standing | null {
-  const context = contextOf(run)
-  if (!context?.config.interactive || context.state !== 'WAITING_FOR_INPUT') return null
-  return standingOf(context) as Standing
 }
 
 /** Null until the run has begun. */

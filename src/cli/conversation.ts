@@ -1,9 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { firstValueFrom } from 'rxjs/internal/firstValueFrom'
-import { filter } from 'rxjs/internal/operators/filter'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
-import { resultOf, standingOf } from '../../machines/agent/result-of.js'
+import type { RunResult } from '../../machines/agent/outcome.js'
+import { standingOf } from '../../machines/agent/result-of.js'
 import type { Run } from '../core/run/run.js'
 
 /** Something that a person says to a run that rests. */
@@ -12,23 +9,20 @@ export type Answer = (run: Run) => void
 /** How often it is looked at whether somebody else has answered, in milliseconds. */
 const lookMs = 50
 
-/** A run, from rest to rest. The result of an interactive one comes only at its end; its states tell of the rests before. */
+/** A run, from rest to rest. */
 export class Conversation {
   readonly run: Run
-  readonly #isInteractive: boolean
   readonly #left: Promise<never>
 
   /** `left` rejects when the run is left to another process: then there is no next rest here. */
-  constructor(run: Run, isInteractive: boolean, left: Promise<never> = new Promise<never>(() => undefined)) {
+  constructor(run: Run, left: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
-    this.#isInteractive = isInteractive
     this.#left = left
   }
 
   /** The rest that comes next, or at which the run is. */
   rest(): Promise<RunResult> {
-    const rests = this.#isInteractive ? [this.run.result, this.#waiting()] : [this.run.result]
-    return Promise.race([...rests, this.#left])
+    return Promise.race([this.run.result, this.#left])
   }
 
   /**
@@ -56,22 +50,9 @@ export class Conversation {
     }
   }
 
-  async say(answer: Answer): Promise<RunResult> {
-    const before = this.#isInteractive ? this.#standing() : ''
+  say(answer: Answer): Promise<RunResult> {
     answer(this.run)
-    if (this.#isInteractive) {
-      // An answer may have to wait until the session is ours again; no event tells that it was taken.
-      // oxlint-disable-next-line no-await-in-loop -- one turn of the event loop after the other
-      while (this.#standing() === before) await Promise.race([nextTurn(), this.#left])
-    }
     return this.rest()
-  }
-
-  async #waiting(): Promise<RunResult> {
-    await firstValueFrom(this.run.state$.pipe(filter(isRestState)), { defaultValue: null })
-    // The state is told in the middle of a transition.
-    await nextTurn()
-    return isRestState(this.run.state) ? resultOf(this.#context()) : this.run.result
   }
 
   #standing(): string {

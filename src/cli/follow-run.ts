@@ -22,8 +22,6 @@ export interface FollowOptions {
   start: (given: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
   /** What is said to the run where it rests, in order, before anybody is asked. */
   answers?: readonly Answer[]
-  /** Whether its result comes only at its end. */
-  isInteractive?: boolean
   limits: AgentConfig['limits']
   view: Pick<CommonOptions, 'output' | 'inspect'>
   /** What the person should know before the run. */
@@ -64,7 +62,7 @@ async function watch(
   options: FollowOptions,
   { inspector, leaving }: { inspector: LocalInspector | undefined; leaving: Leaving | null },
 ): Promise<RunResult> {
-  const { start, answers = [], isInteractive = false, isWatched = false, limits, view, io } = options
+  const { start, answers = [], isWatched = false, limits, view, io } = options
   const renderer = rendererFor(view.output, limits, io)
   const gone = new AbortController()
   // Nobody reads any more (`| head`): no reason to spend more on it.
@@ -91,7 +89,7 @@ async function watch(
     stop = () => {
       events.unsubscribe()
     }
-    const conversation = new Conversation(run, isInteractive, leaving?.left)
+    const conversation = new Conversation(run, leaving?.left)
     let result = await conversation.rest()
     for (const answer of answers) {
       if (!result.resumable || leaving?.hasBegun) break

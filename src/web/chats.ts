@@ -218,7 +218,7 @@ export class Chats {
   async #begin(sessionId: string, said: Said, context: unknown, tries: number): Promise<Joined> {
     const run = this.#agent.run([messageOf(said)], { session: sessionId, context } as never)
     const live = this.#live.follow(run, null, said.clientId)
-    this.#live.untilRest(live, this.#agent.config.interactive)
+    this.#live.untilRest(live)
     try {
       await run.started
     } catch (error) {
@@ -263,7 +263,7 @@ export class Chats {
     try {
       answerAll(run, given)
     } finally {
-      this.#live.untilRest(resumed, this.#isInteractive(run))
+      this.#live.untilRest(resumed)
     }
     return joinedNow(resumed, { isContinued: true })
   }
@@ -278,7 +278,7 @@ export class Chats {
     const turn = run.state === 'PAUSED' ? turnHere(run) : null
     say(run)
     const live = this.#live.follow(run, turn, clientId)
-    this.#live.untilRest(live, this.#isInteractive(run))
+    this.#live.untilRest(live)
     return turn === null ? joinedWhole(live) : joinedNow(live, { isContinued: true })
   }
 
@@ -320,7 +320,7 @@ export class Chats {
     const turn = turnHere(run)
     if (turn && !isAtWork(turn.state)) return finished(turn)
     const live = this.#live.follow(run, turn, turn?.clientId)
-    this.#live.untilRest(live, this.#isInteractive(run))
+    this.#live.untilRest(live)
     return joinedWhole(live)
   }
 
@@ -336,11 +336,6 @@ export class Chats {
         await nextTry(this.#made.clock)
       }
     }
-  }
-
-  /** A run keeps the configuration that it began with. */
-  #isInteractive(run: AnyRun): boolean {
-    return contextOf(run)?.config.interactive ?? this.#agent.config.interactive
   }
 
   async #stand(sessionId: string): Promise<AgentContext | null> {

@@ -1,5 +1,3 @@
-import type { AgentEvent } from '../../machines/agent/announcements.js'
-import { isRestState } from '../../machines/agent/outcome.js'
 import type { Run } from '../core/run/run.js'
 import { RunFeed } from './run-feed.js'
 import type { Turn } from './turn.js'
@@ -59,28 +57,13 @@ export class LiveRuns {
     return live
   }
 
-  /** Lets go of a run when it rests. An interactive run has no result before its end: there its state is looked at. */
-  untilRest(live: LiveRun, isInteractive: boolean): void {
+  /** Lets go of a run when it rests. */
+  untilRest(live: LiveRun): void {
     const { run, feed } = live
     const end = (): void => {
       feed.end()
       if (this.#runs.get(run.sessionId) === live) this.#runs.delete(run.sessionId)
     }
     run.result.then(end, end)
-    if (!isInteractive) return
-    // Who subscribes is told first where the run stood so far.
-    let isNews = false
-    run.events$.subscribe({
-      next: (event) => {
-        // What it asks is told with the state.
-        if (isNews && isAtRest(event)) queueMicrotask(end)
-      },
-      error: end,
-    })
-    isNews = true
   }
-}
-
-function isAtRest(event: AgentEvent): boolean {
-  return event.type === 'state_changed' && isRestState(event.to)
 }

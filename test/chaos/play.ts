@@ -200,7 +200,7 @@ export async function sayMore(agent: Agent, plan: Plan, world: World): Promise<s
     let failure: unknown
     try {
       const run = agent.run('And now?', { session: 'chaos', limits: { maxSteps: 5, timeoutMs: 0 } })
-      const result = await timed(world, atEnd(run, world), plan.overHttp)
+      const result = await timed(world, atEnd(run), plan.overHttp)
       const output = plan.structured ? JSON.stringify(result.object) : result.output
       const isWell =
         result.state === (plan.interactive ? 'CANCELLED' : 'COMPLETED') &&
@@ -233,13 +233,10 @@ async function finish(agent: Agent, world: World): Promise<void> {
 }
 
 /** Interactive runs wait for the next message for ever. */
-async function atEnd(run: Run, world: World): Promise<RunResult> {
-  run.state$.subscribe({
-    next: (state) => {
-      if (state === 'WAITING_FOR_INPUT') world.setTimeout(() => run.cancel(), 1)
-    },
-    error: () => undefined,
-  })
+async function atEnd(run: Run): Promise<RunResult> {
+  const rest = await run.result
+  if (rest.state !== 'WAITING_FOR_INPUT') return rest
+  run.cancel()
   return run.result
 }
 

@@ -193,6 +193,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await toPromise(values.actor as AnyActorRef)).toBe('COMPLETED: Version 7 is live.')
     },
   },
+  'docs/embedding.md › Store a snapshot, and go on': {
+    turns: [says('Nothing.')],
+    own: ({ model }) => ({ agent: createAgent({ model }) }),
+    expect: ({ said }) => {
+      expect(said).toContain('Nothing.')
+    },
+  },
   'docs/events.md › Events': {
     turns: [says('Nothing did.')],
     expect: ({ said }) => {

@@ -1,11 +1,21 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import { agentSpace, anyState, canReach, coverPaths, isFinal, replay } from '../../src/testing/index.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { Recorded, tokensOf } from '../support/spans.js'
 import { faults } from '../support/record-faults.js'
+import { kept, restoreProblem } from '../support/restore-plain.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
 const space = agentSpace()
+type PathState = (typeof paths)[number]['steps'][number]['state']
+const wholeKey = ({ value, context }: PathState) => JSON.stringify([value, context])
+/** Where it stands, and how far its calls are. */
+const sampleKey = ({ value, context }: PathState) => {
+  const { calls } = context as AgentContext
+  return JSON.stringify([value, calls.map(({ started, result }) => [started, result !== undefined])])
+}
+
 const { paths, coverage } = coverPaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
 test('the paths take every transition that the chart declares', () => {
@@ -66,6 +76,29 @@ test('each start and each event on the paths is what the schema of records says'
         .map((fault) => [fault, record]),
     ),
   ).toEqual([])
+})
+
+/** Every active state of the paths, once; of all that differ only in their numbers, one in the sample. */
+function statesOf(key: (state: PathState) => string): PathState[] {
+  const states = paths.flatMap(({ steps }) => steps.map(({ state }) => state))
+  return [
+    ...new Map(
+      states.filter(({ status }) => status === 'active').map((state) => [key(state), state]),
+    ).values(),
+  ]
+}
+
+test('a snapshot of any state on the paths goes on to an end when plain XState restores it', async () => {
+  const states = statesOf(process.env.STATEWRIGHT_GRAPH === 'all' ? wholeKey : sampleKey)
+  expect(states.length).toBeGreaterThan(30)
+  const problems: unknown[] = []
+  for (const state of states) {
+    const snapshot = kept(state)
+    // oxlint-disable-next-line no-await-in-loop -- each has the event loop for itself
+    const problem = await restoreProblem(snapshot)
+    if (problem !== null) problems.push([state.value, problem])
+  }
+  expect(problems).toEqual([])
 })
 
 const sent: string[] = []

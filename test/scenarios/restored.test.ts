@@ -1,7 +1,8 @@
-import { createActor, type Snapshot } from 'xstate'
+import { createActor, setup, SimulatedClock, type Snapshot } from 'xstate'
 import { z } from 'zod'
-import { createAgent, defineTool } from '../../src/index.js'
+import { createAgent, defineTool, memoryStore } from '../../src/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
+import { textOf } from '../support/play.js'
 
 /** An agent with two tools: one answers at once, the other waits. */
 function stage() {
@@ -48,17 +49,14 @@ function stage() {
 const stored = (snapshot: unknown): Snapshot<unknown> =>
   JSON.parse(JSON.stringify(snapshot)) as Snapshot<unknown>
 
-test('a run that is restored while it asked the model does nothing until RESUMED, then asks again', async () => {
+test('a run that is restored while it asked the model asks again', async () => {
   const { agent, model } = stage()
   const run = agent.run('Go.')
   await settled()
   const snapshot = stored(run.snapshot())
   run.cancel()
 
-  const actor = createActor(agent.machine, { snapshot, input: 'not used again' }).start()
-  await settled()
-  expect(model.attempts).toHaveLength(1)
-  actor.send({ type: 'RESUMED' })
+  const actor = createActor(agent.machine, { snapshot }).start()
   await settled()
   expect(model.attempts).toHaveLength(2)
   model.pending?.answer({ text: 'Done.' })
@@ -76,8 +74,7 @@ test('a batch that is restored runs only the calls that have no result yet', asy
   run.cancel()
   expect(ran).toEqual(['quick', 'slow'])
 
-  const actor = createActor(agent.machine, { snapshot, input: 'not used again' }).start()
-  actor.send({ type: 'RESUMED' })
+  const actor = createActor(agent.machine, { snapshot }).start()
   await settled()
   expect(ran).toEqual(['quick', 'slow', 'slow'])
   model.pending?.answer({ text: 'Done.' })
@@ -102,8 +99,7 @@ test('a call that may not run twice reads that its outcome is unknown', async ()
   run.cancel()
   expect(ran).toEqual(['once'])
 
-  const actor = createActor(agent.machine, { snapshot, input: 'not used again' }).start()
-  actor.send({ type: 'RESUMED' })
+  const actor = createActor(agent.machine, { snapshot }).start()
   await settled()
   expect(ran).toEqual(['once'])
   model.pending?.answer({ text: 'Done.' })
@@ -117,12 +113,110 @@ test('a call that may not run twice reads that its outcome is unknown', async ()
 
 test('a run that is restored too late is out of time', async () => {
   const model = new ManualModel()
-  const agent = createAgent({ model, limits: { timeoutMs: 1000 } })
+  const clock = new SimulatedClock()
+  const agent = createAgent({ model, clock, limits: { timeoutMs: 1000 } })
   const run = agent.run('Go.')
   await settled()
   const snapshot = stored(run.snapshot())
   run.cancel()
-  const actor = createActor(agent.machine, { snapshot, input: 'not used again' }).start()
-  actor.send({ type: 'RESUMED', now: Date.now() + 2000 })
+  clock.increment(2000)
+  const actor = createActor(agent.machine, { snapshot }).start()
   expect(actor.getSnapshot().output).toMatchObject({ state: 'TIMED_OUT', reason: 'timeout' })
+  expect(model.attempts).toHaveLength(1)
+})
+
+test('a run that is restored while it backs off waits for what is left, then asks again', async () => {
+  const model = new ManualModel()
+  const clock = new SimulatedClock()
+  const agent = createAgent({ model, clock })
+  const run = agent.run('Go.')
+  await settled()
+  model.pending?.fail({ retryAfterMs: 10_000 })
+  await settled()
+  expect(run.state).toBe('RUNNING')
+  const snapshot = stored(run.snapshot())
+  run.cancel()
+
+  clock.increment(8_000)
+  const actor = createActor(agent.machine, { snapshot }).start()
+  clock.increment(1_999)
+  await settled()
+  expect(model.attempts).toHaveLength(1)
+  clock.increment(1)
+  await settled()
+  expect(model.attempts).toHaveLength(2)
+  model.pending?.answer({ text: 'Done.' })
+  await settled()
+  expect(actor.getSnapshot().output).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+})
+
+test('a restored actor tells where it stands, and goes on once, also when it is a child of another machine', async () => {
+  const { agent, model, ran } = stage()
+  const parent = setup({ actors: { agent: agent.machine } }).createMachine({
+    initial: 'asking',
+    states: {
+      asking: { invoke: { id: 'agent', src: 'agent', input: 'Go.', onDone: 'done' } },
+      done: { type: 'final' },
+    },
+  })
+  const first = createActor(parent).start()
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'quick'), call('b', 'once')] })
+  await settled()
+  const snapshot = stored(first.getPersistedSnapshot())
+  first.stop()
+
+  const actor = createActor(parent, { snapshot: snapshot as never }).start()
+  const states: string[] = []
+  actor.getSnapshot().children['agent']?.on('state_changed', ({ to }: { to: string }) => states.push(to))
+  await settled()
+  expect(ran).toEqual(['quick', 'once'])
+  expect(model.attempts).toHaveLength(2)
+  model.pending?.answer({ text: 'Done.' })
+  await settled()
+  expect(actor.getSnapshot().value).toBe('done')
+  expect(states).toEqual(['COMPLETED'])
+})
+
+test('a call of a sub-agent that was under way is not begun again where there is no log of it', async () => {
+  const model = new ManualModel()
+  const child = createAgent({ model: new ManualModel() })
+  const store = memoryStore()
+  const tools = [child.asTool({ name: 'research', description: 'Looks things up.' })]
+  const agent = createAgent({ model, tools, store })
+  const run = agent.run('Go.')
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'research', { task: 'Look.' })] })
+  await settled()
+  const snapshot = stored(run.snapshot())
+  run.cancel()
+  createActor(agent.machine, { snapshot }).start()
+  await settled()
+  expect(textOf(model.pending?.request.messages[2])).toContain('outcome is unknown')
+})
+
+test('an actor that is begun without input is refused', () => {
+  const { agent } = stage()
+  const errors: unknown[] = []
+  const actor = createActor(agent.machine)
+  actor.subscribe({ error: (error) => errors.push(error) })
+  actor.start()
+  expect(errors).toEqual([expect.objectContaining({ name: 'UsageError', code: 'invalid_input' })])
+})
+
+test.each([
+  ['nothing of a run', {}],
+  ['a run without its transcript', { status: 'active', value: 'PAUSED', context: { runId: 'r', calls: [] } }],
+  ['a list', []],
+  [
+    'the snapshot of another machine',
+    { status: 'active', value: 'idle', context: { count: 1 }, children: {} },
+  ],
+])('what is no snapshot is refused with what to pass: %s', (_, snapshot) => {
+  const { agent } = stage()
+  const actor = createActor(agent.machine, { snapshot: snapshot as never })
+  const errors: unknown[] = []
+  actor.subscribe({ error: (error) => errors.push(error) })
+  actor.start()
+  expect(errors).toEqual([expect.objectContaining({ name: 'UsageError', code: 'invalid_snapshot' })])
 })

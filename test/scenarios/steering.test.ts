@@ -1,4 +1,5 @@
-import { UsageError } from '../../src/index.js'
+import { memoryStore, UsageError } from '../../src/index.js'
+import { distant } from '../support/distant.js'
 import { latch, stage, tick } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
@@ -138,20 +139,49 @@ describe('an interactive run', () => {
     expect(await play.end(4)).toMatchObject({ state: 'CANCELLED', output: 'Second.' })
   })
 
-  it('rests for an approval only by its state: the result is that of the end', async () => {
+  it('settles at each rest, as does its iteration: result is that of the next one then', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
-    const theatre = await stage([call('pay'), text('Paid.')], { tools: [pay], interactive: true })
-    const play = theatre.run()
-    let settled = false
-    void play.run.result.then(() => (settled = true))
-    await play.event('approval_requested')
-    await tick()
-    expect(settled).toBe(false)
-    play.run.approve('call_1_1')
-    await play.event('state_changed', ({ reason }) => reason === 'message')
-    play.run.cancel()
-    expect((await play.end(2)).state).toBe('CANCELLED')
+    const theatre = await stage([call('pay'), text('Paid.'), text('Bye.')], {
+      tools: [pay],
+      interactive: true,
+    })
+    const { run } = theatre.run()
+    const told = async (): Promise<string[]> => {
+      const types: string[] = []
+      for await (const { type } of run) types.push(type)
+      return types
+    }
+    expect(await told()).toContain('approval_requested')
+    expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval' })
+    run.approve('call_1_1')
+    expect(await told()).toContain('assistant_message')
+    expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'message', output: 'Paid.' })
+    run.reply('Good night.')
+    expect(await run.result).toMatchObject({ reason: 'message', output: 'Bye.', resumable: true })
+    run.reply('And on.')
+    const last = told()
+    run.cancel()
+    expect(await last).toContain('run_ended')
+    expect(await run.result).toMatchObject({ state: 'CANCELLED', resumable: false })
   })
+
+  it.each(['memory', 'asynchronous'])(
+    'settles, and gives its session free, with a store: %s',
+    async (which) => {
+      const store = memoryStore()
+      const theatre = await stage([text('Hi.'), text('Ho.')], {
+        interactive: true,
+        store: which === 'memory' ? store : distant(store),
+      })
+      const { run } = theatre.run('Hello.', { session: 's' })
+      expect(await run.result).toMatchObject({ reason: 'message', output: 'Hi.' })
+      expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'WAITING_FOR_INPUT' } }])
+      const elsewhere = await theatre.agent.resume('s')
+      expect(await elsewhere.result).toMatchObject({ reason: 'message', output: 'Hi.' })
+      elsewhere.reply('And now?')
+      expect(await elsewhere.result).toMatchObject({ reason: 'message', output: 'Ho.' })
+    },
+  )
 
   it('ends by its deadline, which stands still between messages', async () => {
     const theatre = await stage([text('Hi.'), { hang: true }], {

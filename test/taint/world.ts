@@ -236,8 +236,7 @@ class World {
     for (let rests = 0; rests < 12; rests += 1) {
       await until(() => atRest.test(run.state))
       const isFinal = !/^(PAUSED|WAITING_FOR_INPUT)$/.test(run.state)
-      // An interactive run tells of its end only.
-      if (isFinal || !this.#has('an interactive run')) this.#results.push(await run.result)
+      this.#results.push(await run.result)
       if (isFinal) return
       if (this.#has('another process at each rest')) {
         run = await this.#resumed(options)

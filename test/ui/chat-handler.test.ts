@@ -499,14 +499,15 @@ it('what is said right after a rest waits until its process has given the sessio
     },
   }
   const { handler, theatre } = await opened([text('Hello.'), text('Ann.')], { store, interactive: true })
-  await chunksOf(await handler(said('c1', 'u1', 'Hi.')))
+  const first = chunksOf(await handler(said('c1', 'u1', 'Hi.')))
+  await leaving.opened
   // Another process: what this one is about to do, it does not know.
   const clock = new SimulatedClock()
   const agent = again(theatre, { store: { ...near }, clock, interactive: true })
   const second = chatHandler({ agent, authorize: 'none', protocol })(said('c1', 'u2', 'Who am I?'))
-  await leaving.opened
   for (let times = 0; times < 50; times += 1) await new Promise((resolve) => setImmediate(resolve))
   free.open()
+  expect(await first).toContainEqual(expect.objectContaining({ delta: 'Hello.' }))
   expect(await chunksOf(await passing(clock, second))).toContainEqual(
     expect.objectContaining({ delta: 'Ann.' }),
   )

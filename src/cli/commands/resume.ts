@@ -55,7 +55,7 @@ async function resumeIn(store: SessionStore, options: ResumeCommandOptions, io: 
   if (holder !== null) throw busy(id, holder)
   const { run: result, snapshot } = await replay(store, id)
   if (result === null || snapshot === null) throw nothingToResume(id)
-  const { limits, interactive } = (snapshot.context as AgentContext).config
+  const { limits } = (snapshot.context as AgentContext).config
   const carried = carriedOptions(options)
   const message = await messageIn(options, io)
   const answers = answersFor(result, message, options)
@@ -75,7 +75,6 @@ async function resumeIn(store: SessionStore, options: ResumeCommandOptions, io: 
         return run
       },
       answers,
-      isInteractive: interactive,
       limits,
       view: options,
       opening: stage.opening,

@@ -168,6 +168,8 @@ export function createAgent(options: AgentOptions): Agent {
   const configOf = ({ limits }: RunOptions): AgentConfig =>
     limits === undefined ? parts.config : overrideLimits(parts.config, limits)
 
+  const toolsFor = ({ store }: Binding) => (store ? set.traits : withoutLogs(set.traits))
+
   const bind = (
     runId: string,
     sessionId: string,
@@ -181,7 +183,7 @@ export function createAgent(options: AgentOptions): Agent {
       runId,
       sessionId,
       config,
-      tools: binding.store ? set.traits : withoutLogs(set.traits),
+      tools: toolsFor(binding),
       features: config === parts.config ? features : featuresOf(parts, config),
       ...state,
       input,
@@ -219,7 +221,8 @@ export function createAgent(options: AgentOptions): Agent {
           binding: {},
         }
       },
-      reopen: (snapshot) => bindings.get(snapshot) ?? {},
+      reopen: (snapshot) => bindings.get(snapshot),
+      toolsFor,
       abandon: (live, context, call) => void abandon(live, context, call, set),
     },
   )

@@ -306,11 +306,11 @@ class Driving {
   }
 }
 
-/** Such a run rests only at its end, and would hold whoever drives it until somebody says the next thing. */
+/** A drive begins a turn for each message. An interactive run would wait for the next one as a reply to the same run. */
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
-    'An interactive run has no rest to be driven to: leave interactive off, and begin a turn for each message.'
+    'A drive takes no interactive agent: leave interactive off, and drive a turn for each message.'
   throw new UsageError('invalid_option', message, 'interactive')
 }
 

@@ -4,18 +4,20 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isHeld } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/events.js'
-import type { BatchCall } from '../../../machines/agent/results.js'
+import type { BatchCall, ToolTraits } from '../../../machines/agent/results.js'
 import { addUsage } from '../../../machines/agent/usage.js'
 import { holdsUncleared } from '../../../machines/agent/uncleared.js'
 import { abandonedCalls } from './abandon.js'
 import type { RunInput } from '../sessions/history.js'
 import { placed } from '../sessions/log/placed-state.js'
+import { wholeSnapshot } from '../sessions/whole-snapshot.js'
 import { type Binding, Live, liveOf, type Scope, setLive, type Surroundings } from './live.js'
 import { linked } from '../sessions/journal.js'
 import { plainError } from '../base/plain-error.js'
 
 /**
- * The agent machine, which also takes what a user says as its input: a text, or messages.
+ * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
+ * from a snapshot needs none.
  *
  * @example
  * const machine: AgentMachine = agent.machine
@@ -48,7 +50,7 @@ export type AgentMachine =
         Delays,
         Value,
         Tags,
-        AgentInput | RunInput,
+        AgentInput | RunInput | undefined,
         Output,
         Emitted,
         Meta,
@@ -59,8 +61,10 @@ export type AgentMachine =
 export interface JournaledOptions extends Surroundings {
   /** What a caller passes as `input`, as the machine's own input and the run's binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
-  /** What a run that is restored from this snapshot is bound to. */
-  reopen(snapshot: object): Binding
+  /** What a run that is restored from this snapshot is bound to; undefined for a snapshot that an app has kept itself. */
+  reopen(snapshot: object): Binding | undefined
+  /** The tools of this program, for a run that is bound to this. */
+  toolsFor(binding: Binding): Record<string, ToolTraits>
   /** Ends a sub-agent that is nowhere but in the store. */
   abandon(live: Live, context: AgentContext, call: BatchCall): void
 }
@@ -88,11 +92,14 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      const { runId } = (snapshot as unknown as { context: { runId: string } }).context
-      const live = new Live(scope as unknown as Scope, runId, options, options.reopen(snapshot), null)
+      const binding = options.reopen(snapshot)
+      // What is bound comes from a log, which was looked at when it was read.
+      const whole = binding ? placed(snapshot) : wholeSnapshot(snapshot)
+      const { runId } = (whole as unknown as { context: AgentContext }).context
+      const live = new Live(scope as unknown as Scope, runId, options, binding ?? {}, null)
       setLive(scope.self as AnyActorRef, live)
       // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
-      const childless = { ...placed(snapshot), children: {} }
+      const childless = { ...whole, children: {} }
       return restoreSnapshot(childless as unknown as typeof snapshot, live.scope as unknown as typeof scope)
     }) as AgentMachine['restoreSnapshot'],
 
@@ -101,6 +108,8 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       live?.begin()
       live?.tellFound(snapshot.context)
       start(snapshot)
+      if (live?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state))
+        scope.self.send(resumed(snapshot.context, options.toolsFor(live.binding)))
     },
 
     transition: ((snapshot, event, scope) => {
@@ -164,6 +173,12 @@ function cutOff(live: Live, text: string): PartialAnswer | null {
   const below = live.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }
+}
+
+/** What starts anew, with fresh input, whatever a restored run was waiting for. */
+function resumed({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
+  const isKnown = JSON.stringify(now) === JSON.stringify(tools)
+  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
 }
 
 /** Whether the run works from this event on: it was at rest, or in the hands of a process that is gone. */

@@ -67,7 +67,7 @@ export class Live {
   readonly #runId: string
   /** What the run starts from, until it has; null when it is restored. */
   #input: AgentInput | null
-  readonly #isRestored: boolean
+  readonly isRestored: boolean
   #started = false
   #seq: number
   /** Makes the ids of a restored run's events differ from those of any other process. */
@@ -94,7 +94,7 @@ export class Live {
     this.#runId = runId
     this.#measuring = measuring
     this.#input = input
-    this.#isRestored = input === null
+    this.isRestored = input === null
     this.#seq = binding.told ?? 0
     this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
     binding.journal?.counting?.(() => this.#seq)
@@ -277,7 +277,7 @@ export class Live {
 
   /** A restored run tells how it was found, and asks again: nobody has heard this process so far. */
   tellFound(context: AgentContext): void {
-    if (!this.#isRestored || this.#hasTold || context.state === null) return
+    if (!this.isRestored || this.#hasTold || context.state === null) return
     this.#hasTold = true
     const { state: to, reason } = context
     this.emit({ type: 'state_changed', from: null, to, reason })

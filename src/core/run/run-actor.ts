@@ -7,7 +7,6 @@ import type { AgentMachine } from '../live/journaled.js'
 import { isQuiet } from '../live/hand-over.js'
 import { liveOf } from '../live/live.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
-import type { ToolSet } from '../tools/tool-set.js'
 import type { Above, Origin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
 import { Foresight } from './foresight.js'
@@ -119,7 +118,7 @@ export class RunActor {
   }
 
   /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */
-  goOn({ traits }: ToolSet, ended: (snapshot: AgentSnapshot) => void): void {
+  goOn(ended: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
     if (!actor) return
     const { status, context } = actor.getSnapshot()
@@ -133,10 +132,7 @@ export class RunActor {
       return
     }
     setTimeout(() => {
-      if (this.#isLeft) return
-      actor.start()
-      const isKnown = JSON.stringify(traits) === JSON.stringify(context.tools)
-      actor.send({ type: 'RESUMED', ...(!isKnown && { tools: traits }) })
+      if (!this.#isLeft) actor.start()
     })
   }
 

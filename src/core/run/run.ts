@@ -139,9 +139,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * How the run stands at its next rest: a final state, PAUSED or WAITING_FOR_INPUT (interactive runs rest only at
-   * finals). Never rejects for what an agent does; `orThrow(result)` if you like exceptions. Rejects with a
-   * ConfigError when the run is refused before it starts.
+   * How the run stands at its next rest: a final state, PAUSED or WAITING_FOR_INPUT. Never rejects for what an agent does;
+   * `orThrow(result)` if you like exceptions. Rejects with a ConfigError when the run is refused before it starts.
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
   get result(): Promise<RunResult<Output, Tools>> {
@@ -299,7 +298,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   #goOn(): void {
     this.#started.reach(nothing)
-    this.#actor.goOn(this.#tools, (snapshot) => {
+    this.#actor.goOn((snapshot) => {
       this.#settle(snapshot)
     })
   }
@@ -370,12 +369,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#rest.leave()
     }
     const kept = this.#log?.rest(context)
-    if (!atFinal && context.config.interactive) {
-      // What could not be written ends the run by itself.
-      kept?.catch(() => undefined)
-      this.#rest.leave()
-      return
-    }
     const ended = atFinal ? this.#withObject(resultOf(context)) : null
     if (kept || ended instanceof Promise)
       void this.#rest.reachLater(kept, () => ended ?? resultOf(context), unkept)

@@ -11,7 +11,8 @@ import type { RecordContent, MachineState } from './log/record-content.js'
 import { damaged, openRecord } from './log/log-record.js'
 import { emptySession, sessionStateOf } from './session-state.js'
 import { placed } from './log/placed-state.js'
-import { faultOf, faultOfState, wholeContext, wholeInput } from './log/sound-state.js'
+import { faultOf, faultOfState } from './log/sound-state.js'
+import { wholeContext, wholeInput } from './log/whole-context.js'
 
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>

@@ -1,10 +1,8 @@
-import type { SessionState } from '../../../../machines/agent/context.js'
-import { restoreGuardrails } from '../../../../guards/state.js'
 import {
   type AgentContext,
-  type AgentInput,
   createContext,
   noFeatures,
+  type SessionState,
 } from '../../../../machines/agent/context.js'
 import { check } from '../../config/check.js'
 import { defaultConfig } from '../../config/defaults.js'
@@ -13,44 +11,9 @@ import { anyText, choice, flag, number } from '../../config/values.js'
 import { ConfigError } from '../../base/errors.js'
 import { storedFit, storedUsage } from '../stored-session.js'
 import { emptySession } from '../session-state.js'
+import { isRecord } from './whole-context.js'
 
-/** What a log leads to, made whole and judged before anybody relies on it: another program may have written in it. */
-
-/** What holds where a stored configuration says nothing: a run that knew of no progress guard goes on without one. */
-const missing = {
-  ...defaultConfig,
-  guardrails: { ...defaultConfig.guardrails, progress: null },
-} satisfies AgentInput['config']
-
-/** The input of a run from its log. What an earlier version did not know has its default. */
-export function wholeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
-  return {
-    ...input,
-    config: filled<AgentInput['config']>(missing, input.config),
-    features: filled(noFeatures, input.features),
-  }
-}
-
-/** A run's context from a snapshot. What an earlier version did not know is as at the start of a run. */
-export function wholeContext(stored: AgentContext): AgentContext {
-  const { runId, sessionId, tools, messages } = stored
-  const beginning = { runId, sessionId, tools, now: 0, input: [] }
-  const fresh = createContext({
-    ...emptySession(),
-    ...beginning,
-    messages,
-    config: filled<AgentInput['config']>(missing, stored.config),
-    features: filled(noFeatures, stored.features),
-  })
-  const guardrails = restoreGuardrails(stored.guardrails)
-  return {
-    ...fresh,
-    ...stored,
-    config: fresh.config,
-    features: fresh.features,
-    ...('state' in guardrails && { guardrails: guardrails.state }),
-  }
-}
+/** What a log leads to, judged before anybody relies on it: another program may have written in it. */
 
 /** Why nothing can go on from there, in a sentence; null when it can. */
 export function faultOf(context: AgentContext): string | null {
@@ -71,22 +34,6 @@ function faultIn(kind: Kind, value: unknown): string | null {
     throw error
   }
 }
-
-/** The value itself when it lacks nothing, as most do. */
-function filled<Value extends object>(defaults: Value, value: Value): Value {
-  const own = value as Record<string, unknown>
-  let whole: Record<string, unknown> | undefined
-  for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
-    const given = own[key]
-    const kept =
-      given === undefined ? fallback : isRecord(fallback) && isRecord(given) ? filled(fallback, given) : given
-    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
-  }
-  return (whole ?? value) as Value
-}
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
  * What has the form of a sample: its keys, each with a value of the same sort, or null for what can be off. Of its own

@@ -1,0 +1,62 @@
+import { restoreGuardrails } from '../../../../guards/state.js'
+import {
+  type AgentContext,
+  type AgentInput,
+  createContext,
+  noFeatures,
+  type SessionState,
+} from '../../../../machines/agent/context.js'
+import { defaultConfig } from '../../config/defaults.js'
+import { emptySession } from '../session-state.js'
+
+/** What holds where a stored configuration says nothing: a run that knew of no progress guard goes on without one. */
+const missing = {
+  ...defaultConfig,
+  guardrails: { ...defaultConfig.guardrails, progress: null },
+} satisfies AgentInput['config']
+
+/** The input of a run from its log. What an earlier version did not know has its default. */
+export function wholeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
+  return {
+    ...input,
+    config: filled<AgentInput['config']>(missing, input.config),
+    features: filled(noFeatures, input.features),
+  }
+}
+
+/** A run's context from a snapshot. What an earlier version did not know is as at the start of a run. */
+export function wholeContext(stored: AgentContext): AgentContext {
+  const { runId, sessionId, tools, messages } = stored
+  const beginning = { runId, sessionId, tools, now: 0, input: [] }
+  const fresh = createContext({
+    ...emptySession(),
+    ...beginning,
+    messages,
+    config: filled<AgentInput['config']>(missing, stored.config),
+    features: filled(noFeatures, stored.features),
+  })
+  const guardrails = restoreGuardrails(stored.guardrails)
+  return {
+    ...fresh,
+    ...stored,
+    config: fresh.config,
+    features: fresh.features,
+    ...('state' in guardrails && { guardrails: guardrails.state }),
+  }
+}
+
+/** The value itself when it lacks nothing, as most do. */
+function filled<Value extends object>(defaults: Value, value: Value): Value {
+  const own = value as Record<string, unknown>
+  let whole: Record<string, unknown> | undefined
+  for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
+    const given = own[key]
+    const kept =
+      given === undefined ? fallback : isRecord(fallback) && isRecord(given) ? filled(fallback, given) : given
+    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
+  }
+  return (whole ?? value) as Value
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
