@@ -17,6 +17,8 @@ interface Timed {
   withheld?: true
   /** The message in the session's inbox that brought it. */
   inbox?: number
+  /** Its sender's idempotency key: a second message with the same key is the same message. */
+  key?: string
 }
 
 /** What a stopped request had brought so far; the runtime puts it on the event that stops it. */

@@ -1,11 +1,13 @@
 import { isRestState } from '../../machines/agent/outcome.js'
-import { newId } from '../core/base/new-id.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { DriveAnswer } from '../core/drive/answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { driver, type DriverOptions } from '../core/drive/driver.js'
 import type { DriveRest } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
+import { tellSession } from '../core/drive/tell-session.js'
+import type { Receipt } from '../core/sessions/inbox/message.js'
+import { inboxNews } from './inbox-news.js'
 import {
   afterWait,
   begun,
@@ -46,12 +48,18 @@ export interface DbosSessions {
   start(): Promise<void>
   /** Has a session driven, by any process. A second time, for the same turn, is the first time. */
   enqueue(drive: DbosDrive): Promise<void>
-  /** Answers a session that rests, and has it driven on. Twice with one `id` is once. */
+  /**
+   * Answers a session that rests, and has it driven on. An answer to a call has its `fingerprint`, or comes with `at`: the
+   * `head` of the rest that it is for. Twice with one `id` is once. The receipts say what became of the answers.
+   * @throws {StoreError} `unknown_session`
+   * @throws {UsageError} `unbound_answer`, `unknown_call`, `already_answered`, `stale_answer`, `run_ended`, `not_waiting`,
+   * `invalid_input`
+   */
   answer(
     session: string,
     answers: readonly DriveAnswer[],
     options?: { at?: number; id?: string },
-  ): Promise<void>
+  ): Promise<Receipt[]>
   /** Begins nothing more; see `Driver`. `DBOS.shutdown()` comes after it. */
   drain: () => Promise<void>
 }
@@ -60,6 +68,8 @@ const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const longWaitMs = 10_000
 const mostBytes = 1000
+/** How often a process asks for sessions that rest and were told something. */
+const inboxMs = 1000
 /** When a drive comes again that a process took which was about to end. */
 const passedMs = 100
 
@@ -85,7 +95,7 @@ export function dbosSessions(
 ): DbosSessions {
   const own = driver(agents, drainMs === undefined ? {} : { drainMs })
   const store = storeOf(agents)
-  let timer: ReturnType<typeof setInterval> | undefined
+  const timers: ReturnType<typeof setInterval>[] = []
 
   const put = async (queued: Queued, delayMs = 0): Promise<void> => {
     checkedDrive(queued)
@@ -158,21 +168,53 @@ export function dbosSessions(
       await DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue })
       const look = (): Promise<void> =>
         sweep(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
-      timer = setInterval(() => void look().catch(() => undefined), sweepMs)
-      timer.unref()
+      const news = inboxNews(agents, store, { againMs: sweepMs, found })
+      timers.push(every(sweepMs, look), every(inboxMs, news))
     },
     enqueue: async (drive) => {
       checkedDrive(drive)
       if (drive.agent !== undefined) agents.get(drive.agent)
       await put({ turn: 1, ...drive, base: `drive:${drive.session}:${drive.turn ?? 1}`, attempt: 0 })
     },
-    answer: (session, answers, { at, id = newId() } = {}) =>
-      put({ session, answers, ...(at !== undefined && { at }), base: `answer:${session}:${id}`, attempt: 0 }),
+    answer: async (session, answers, { at, id } = {}) => {
+      checkedDrive({ session, answers, ...(at !== undefined && { at }) })
+      const receipts: Receipt[] = []
+      try {
+        for (const [i, answer] of answers.entries()) {
+          const key = id === undefined ? undefined : `${id}.${i}`
+          // oxlint-disable-next-line no-await-in-loop -- one after the other, as they are given
+          receipts.push(await tellSession(agents, store, session, answer, { at, key }))
+        }
+      } finally {
+        // Whatever holds it hears it; what is done needs no drive.
+        const last = receipts.findLast(({ status }) => status === 'waiting')
+        if (last) await put({ session, base: `answer:${session}:${last.message}`, attempt: 0 })
+      }
+      return receipts
+    },
     drain: () => {
-      clearInterval(timer)
+      for (const timer of timers) clearInterval(timer)
       return own.drain()
     },
   }
+}
+
+/** Looks again and again, one look at a time. A look that fails is made again. */
+function every(ms: number, look: () => Promise<void>): ReturnType<typeof setInterval> {
+  let isLooking = false
+  const begin = async (): Promise<void> => {
+    if (isLooking) return
+    isLooking = true
+    try {
+      await look()
+    } catch {
+      // The store or the queue is away for a moment.
+    }
+    isLooking = false
+  }
+  const timer = setInterval(() => void begin(), ms)
+  timer.unref()
+  return timer
 }
 
 /** What may succeed later, or where another process takes it: the next deploy may bring an agent that is not here yet. */

@@ -1,5 +1,5 @@
 import type { Agents } from '../core/drive/define-agents.js'
-import { openSessions } from '../core/drive/stranded.js'
+import { definitionIn, openSessions } from '../core/drive/stranded.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { waitId, waitPrefix } from './queued.js'
 import type { DbosLike, DbosListed, DbosWorkflow } from './sdk.js'
@@ -28,13 +28,10 @@ export async function sweep(
   { workflowName, queueName, now, found }: SweepOptions,
 ): Promise<void> {
   const left: { id: string; head: number }[] = []
-  for await (const { id, head, holder, summary, updatedAt } of openSessions(store, [
-    'RUNNING',
-    'WAITING_FOR_TOOL',
-  ])) {
-    if (holder !== null || now - updatedAt < graceMs) continue
-    const { agent: name, version } = summary ?? {}
-    const begun = name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
+  for await (const listed of openSessions(store, ['RUNNING', 'WAITING_FOR_TOOL'])) {
+    const { id, head, holder, updatedAt } = listed
+    if (holder !== null || isYoung(updatedAt, now)) continue
+    const begun = definitionIn(listed)
     // Of the rest, other processes will take care.
     if (begun === null || agents.acceptorOf(begun)) left.push({ id, head })
   }
@@ -47,13 +44,19 @@ export async function sweep(
     ...taken,
   })) {
     const { session } = (input?.[0] ?? {}) as { session?: unknown }
-    const isYoung = now - (dequeuedAt ?? updatedAt ?? 0) < graceMs
-    if (executorId === DBOS.executorID || isYoung || typeof session !== 'string') continue
+    if (executorId === DBOS.executorID || typeof session !== 'string') continue
+    if (isYoung(dequeuedAt ?? updatedAt ?? 0, now)) continue
     // oxlint-disable-next-line no-await-in-loop -- one look at a time
     const listed = await store.get(session)
     // oxlint-disable-next-line no-await-in-loop -- as above
     if (!listed?.holder) await DBOS.resumeWorkflow(workflowID, { queueName })
   }
+}
+
+/** By two clocks: what one of them has yet to come to is not young, but told by another clock. */
+function isYoung(at: number, now: number): boolean {
+  const age = now - at
+  return age >= 0 && age < graceMs
 }
 
 /** What a process has taken. */

@@ -1,20 +1,14 @@
 import { StatewrightError, UsageError } from '../core/base/errors.js'
-import { systemClock } from '../core/base/clock.js'
+import { newId } from '../core/base/new-id.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { driver, type DriverOptions } from '../core/drive/driver.js'
 import type { DriveAnswer } from '../core/drive/answers.js'
 import type { DriveOptions } from '../core/drive/options.js'
 import type { DriveRest } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
-import { tell } from '../core/run/tell.js'
-import {
-  checkedMessage,
-  readMessage,
-  type Receipt,
-  type SessionMessage,
-} from '../core/sessions/inbox/message.js'
+import { tellSession } from '../core/drive/tell-session.js'
+import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
 import { isRestState } from '../../machines/agent/outcome.js'
-import type { PublicEvent } from '../../machines/agent/events.js'
 import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
 /**
@@ -80,7 +74,7 @@ export function restateSessions(
   { name = 'session', patienceMs, drainMs }: RestateSessionsOptions = {},
 ): RestateSessions {
   const own = driver(agents, drainMs === undefined ? {} : { drainMs })
-  const parts = { store: storeOf(agents), clock: systemClock }
+  const store = storeOf(agents)
 
   /** What can never succeed is not tried again. */
   const terminal = (error: unknown): unknown => {
@@ -142,31 +136,19 @@ export function restateSessions(
     /* oxlint-enable no-await-in-loop */
   }
 
-  /** Steps of a `tell` that was killed before Restate knew of it are made again: what is there by then is not left twice. */
-  const told = async (session: string, message: SessionMessage, before: number): Promise<Receipt> => {
+  /** A step that was killed before Restate knew of it is made again: with its key, the message counts once. */
+  const told = async (session: string, message: SessionMessage, key: string): Promise<Receipt> => {
     try {
-      checkedMessage(message)
-      const left = (await parts.store.inbox?.read(session)) ?? []
-      const own = left.find((one) => one.message > before && isLeftBy(message, readMessage(one.text)))
-      if (own) return { message: own.message, status: 'waiting' }
-      return await tell(parts, session, message)
-    } catch (error) {
-      throw terminal(error)
-    }
-  }
-
-  const lastMessage = async (session: string): Promise<number> => {
-    try {
-      return (await parts.store.inbox?.read(session))?.at(-1)?.message ?? 0
+      return await tellSession(agents, store, session, message, { key })
     } catch (error) {
       throw terminal(error)
     }
   }
 
   const tellHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
-    const before = await context.run('inbox', () => lastMessage(context.key), retrying)
+    const key = await context.run('key', () => Promise.resolve(newId()))
     try {
-      return await context.run('tell', () => told(context.key, message, before), retrying)
+      return await context.run('tell', () => told(context.key, message, key), retrying)
     } finally {
       // Also where it was refused: a cancel may have been carried out by a process that is gone.
       const waiting = await context.get<string>('waiting')
@@ -226,13 +208,4 @@ async function settledBy(promise: Durable<unknown>, ms: number | undefined): Pro
     if ((error as { name?: unknown }).name !== 'TimeoutError') throw error
     return false
   }
-}
-
-/** Whether this is what the inbox keeps of a message. To cancel twice is to cancel. */
-function isLeftBy(message: SessionMessage, event: PublicEvent | null): boolean {
-  if (event === null || message.type === 'cancel') return false
-  const type = message.type === 'toolOutput' ? 'TOOL_OUTPUT' : message.type.toUpperCase()
-  const { callId, text } = message as { callId?: string; text?: string }
-  const { callId: ofCall, text: words } = event as { callId?: string; text?: string }
-  return event.type === type && ofCall === callId && words === text
 }

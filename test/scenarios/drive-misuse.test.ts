@@ -90,10 +90,11 @@ test('the output of a call that failed is told in its own words, whatever it is'
     store: memoryStore(),
     tools: [clientTool('open')],
   })
-  await drive(play.agent, { session: 's', input: 'Open it.' })
+  const { head } = await drive(play.agent, { session: 's', input: 'Open it.' })
   const value = { why: 'The door is locked.' }
   await drive(play.agent, {
     session: 's',
+    at: head,
     answers: [{ type: 'toolOutput', callId: 'a', value, isError: true }],
   })
   const [result] = (await play.agent.replay('s')).messages.filter(({ role }) => role === 'tool')

@@ -4,6 +4,7 @@ import {
   defineAgents,
   defineTool,
   drive,
+  type DriveRest,
   memoryStore,
   strandedSessions,
 } from '../../src/index.js'
@@ -83,6 +84,41 @@ describe('drive', () => {
     expect(await drive(play.agent, { session: 's', input: 'Pay.', turn: 1 })).toEqual(ended)
     expect(done).toEqual(['May'])
     expect(play.requests).toHaveLength(2)
+  })
+
+  test('an answer made again approves no other call, also where the model uses the id again', async () => {
+    const store = memoryStore()
+    const paid: unknown[] = []
+    const pay = tool('pay', ({ amount }) => void paid.push(amount), { needsApproval: true })
+    const asks = (amount: number) => ({ toolCalls: [{ id: 'call_0', name: 'pay', arguments: { amount } }] })
+    const play = await stage([asks(5), asks(99_999), asks(99_999), { text: 'Paid.' }], {
+      store,
+      tools: [pay],
+    })
+    const session = 's'
+    const first = await drive(play.agent, { session, input: 'Pay.' })
+    const approve = { type: 'approve', callId: 'call_0' } as const
+    await expect(drive(play.agent, { session, answers: [approve] })).rejects.toMatchObject({
+      code: 'unbound_answer',
+      subject: 'answers',
+      message: expect.stringContaining('fingerprint'),
+    })
+    const bound = (rest: DriveRest) => ({
+      session,
+      answers: [{ ...approve, fingerprint: rest.pending?.[0]?.fingerprint ?? '' }],
+    })
+    const second = await drive(play.agent, bound(first))
+    expect(paid).toEqual([5])
+    expect(await drive(play.agent, bound(first))).toEqual(second)
+    // The same call once more: what tells it from the one before is where it was asked.
+    const third = await drive(play.agent, bound(second))
+    expect(await drive(play.agent, bound(second))).toEqual(third)
+    expect(await drive(play.agent, { session, answers: [approve], at: second.head })).toEqual(third)
+    expect(paid).toEqual([5, 99_999])
+    expect(await drive(play.agent, { session, answers: [approve], at: third.head })).toMatchObject({
+      state: 'COMPLETED',
+    })
+    expect(paid).toEqual([5, 99_999, 99_999])
   })
 
   test('begins each turn of a conversation once, whenever it is called', async () => {
@@ -188,10 +224,10 @@ describe('drive', () => {
         },
       },
     )
-    await drive(play.agent, { session: 's', input: 'Pay.' })
+    const { head } = await drive(play.agent, { session: 's', input: 'Pay.' })
     expect(seen).toContain('xstate.done.actor.model')
     const answers = [{ type: 'approve', callId: 'a' }] as const
-    const left = await drive(play.agent, { session: 's', answers, signal: stop.signal })
+    const left = await drive(play.agent, { session: 's', answers, at: head, signal: stop.signal })
     expect(left).toMatchObject({ stopped: true, state: 'WAITING_FOR_TOOL' })
     expect(left).not.toHaveProperty('unsaid')
     expect(leaseOf(store, 's')).toBeNull()
@@ -545,5 +581,11 @@ describe('defineAgents', () => {
     expect(refused({ 'a b': agent })).toBe('invalid_config a b')
     expect(refused({ a: agent, b: agent })).toBe('invalid_config b')
     expect(refused({ a: agent })).toBeNull()
+    // Its sessions are known by that name from here on.
+    const [first, again] = [defineAgents({ a: agent }), { a: agent }]
+    expect(refused({ b: agent })).toBe('invalid_config b')
+    expect(refused({ a: { agent, version: '2' } })).toBe('invalid_config a')
+    expect(refused(again)).toBeNull()
+    expect(first.acceptorOf({ name: 'a', hash: '' })?.agent).toBe(agent)
   })
 })

@@ -1,7 +1,9 @@
+import { fingerprint } from '../../../guards/lib/fingerprint.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
 import { outputOf } from '../run/client-output.js'
 import type { Run } from '../run/run.js'
-import { checkedMessage } from '../sessions/inbox/message.js'
+import { checkedMessage, isAnswer } from '../sessions/inbox/message.js'
 
 /**
  * What is said to a session at its rest.
@@ -20,31 +22,66 @@ export type DriveAnswer =
 const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'approve', 'reject', 'toolOutput']
 
 /**
- * All of them are looked at before any is said: a run that goes on with the first would have nobody who drives it when
+ * An answer to a call says which call it is for, because it may be made again when the run asks for another one of the same
+ * id. All of them are looked at before any is said: a run that goes on with the first would have nobody who drives it when
  * the second is none.
- * @throws {UsageError} `invalid_input` for what is no answer
+ * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
  */
-export function checkAnswers(answers: readonly unknown[]): void {
-  answers.forEach((answer, i) =>
-    checkedMessage(answer, { by: `drive, answers[${i}]`, subject: 'answers', of: types }),
+export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'drive'): void {
+  const checked = answers.map((given, i) =>
+    checkedMessage(given, { by: `${by}, answers[${i}]`, subject: 'answers', of: types }),
   )
+  if (at !== undefined) return
+  for (const [i, answer] of checked.entries()) {
+    if (!isAnswer(answer) || answer.fingerprint !== undefined) continue
+    throw new UsageError(
+      'unbound_answer',
+      `${by}, answers[${i}]: say which call '${answer.callId}' is meant, because a later call may have the same id. Pass its ` +
+        'fingerprint as rest.pending tells it, or at: rest.head.',
+      'answers',
+    )
+  }
 }
 
 /** What an answer says that comes twice, or too late. */
 const late: ReadonlySet<string> = new Set(['unknown_call', 'already_answered', 'stale_answer', 'wrong_state'])
 
 /**
- * Says these to a run. Whoever drives may do so twice: an answer that nothing waits for any more is no error.
+ * Says these to a run. A drive may be made twice: an answer that nothing waits for any more is no error. `at`: the rest that
+ * they are for is known.
  * @throws {UsageError} `invalid_input` for an edit that does not fit
  */
-export function say(run: Run, answers: readonly DriveAnswer[]): void {
+export function say(run: Run, answers: readonly DriveAnswer[], at: number | undefined): void {
   for (const answer of answers) {
+    const { context } = run.snapshot() as { context: AgentContext }
+    if (at === undefined && 'callId' in answer && wasAskedBefore(context, answer.callId)) continue
     try {
       sayOne(run, answer)
     } catch (error) {
       if (!(error instanceof UsageError) || !late.has(error.code)) throw error
     }
   }
+}
+
+/**
+ * Whether an earlier call of the session had this id and these arguments: a fingerprint does not tell the two apart, and the
+ * answer may be the one to the earlier call, made again.
+ */
+function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
+  const asked = calls.find(({ id }) => id === callId)
+  if (!asked) return false
+  return messages
+    .slice(0, Math.max(0, batchAt))
+    .some(
+      (message) =>
+        message.role === 'assistant' &&
+        message.tool_calls?.some(
+          ({ id, function: { name, arguments: text } }) =>
+            id === callId &&
+            name === asked.name &&
+            fingerprint(name, text) === fingerprint(name, asked.arguments),
+        ),
+    )
 }
 
 function sayOne(run: Run, answer: DriveAnswer): void {

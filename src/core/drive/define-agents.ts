@@ -1,7 +1,12 @@
 import { ConfigError } from '../base/errors.js'
 import type { Agent } from '../agent/agent-options.js'
 import { type MadeOf, madeOf } from '../agent/made-of.js'
-import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/definition.js'
+import {
+  acceptsDefinition,
+  describeAgent,
+  type AgentDefinition,
+  type AgentLabel,
+} from '../sessions/definition.js'
 
 /**
  * Any agent, whatever its output, tools and context.
@@ -64,6 +69,7 @@ export interface Agents {
  * const support = createAgent({ model, store: memoryStore() })
  * const billing = createAgent({ model, store: memoryStore(), instructions: 'You write invoices.' })
  * const agents = defineAgents({ support, billing: { agent: billing, version: '4', accepts: ['3', '4'] } })
+ * An agent has one name: another `defineAgents` gives it the same name and version.
  * @throws {ConfigError} `invalid_config`, with the name of the agent
  */
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
@@ -71,13 +77,26 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     throw wrong('agents', 'defineAgents takes at least one agent by its name: defineAgents({ support }).')
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, defined(name, entry)]))
   const seen = new Map<MadeOf, string>()
-  for (const [name, { agent, version, accepts }] of all) {
+  for (const [name, { agent, version }] of all) {
     const made = madeOf.get(agent) as MadeOf
     const other = seen.get(made)
     if (other !== undefined)
       throw wrong(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
     seen.set(made, name)
-    made.label = labelOf({ name, version, accepts })
+    const { label } = made
+    if (label && (label.name !== name || label.version !== version))
+      throw wrong(
+        name,
+        `This agent is '${describeAgent(label)}' in another defineAgents, and its sessions are known by that: under another ` +
+          'name or version they would be stranded. Give it the same name and version in both, or make a second agent with ' +
+          'createAgent.',
+      )
+  }
+  // All of them, or none.
+  for (const [made, name] of seen) {
+    const label = labelOf(all.get(name) as DefinedAgent)
+    const accepts = made.label ? label.accepts && made.label.accepts?.concat(label.accepts) : label.accepts
+    made.label = labelOf({ name, version: label.version, accepts })
   }
   const names = [...all.keys()]
   return {

@@ -220,7 +220,7 @@ class Driving {
       let isUnsaid = answers.length > 0
       if (outcome !== 'left' && outcome.resumable && isUnsaid && this.#isMeant()) {
         if (!isLeaving) {
-          say(run, answers)
+          say(run, answers, this.#options.at)
           isUnsaid = false
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])

@@ -19,7 +19,10 @@ export interface DriveOptions {
   input?: RunInput | (() => RunInput | Promise<RunInput>)
   /** Which run of the session `input` begins: 1, 2, … Default: the first, or whichever is the latest. */
   turn?: number
-  /** What is said to the run where it rests. What nothing waits for any more is passed over. */
+  /**
+   * What is said to the run where it rests. An answer to a call has its `fingerprint`, or comes with `at`. What nothing
+   * waits for any more is passed over.
+   */
   answers?: readonly DriveAnswer[]
   /** The `head` of the rest that `answers` are for: once anything else has come, they are passed over. */
   at?: number
@@ -54,7 +57,7 @@ const known = [
   'context',
 ] as const satisfies (keyof DriveOptions)[]
 
-/** @throws {UsageError} `invalid_option`, naming the key; `invalid_input` for what is no answer */
+/** @throws {UsageError} `invalid_option`, naming the key; `invalid_input`, `unbound_answer` for answers */
 export function checkedDriveOptions(options: unknown): DriveOptions {
   if (typeof options !== 'object' || options === null) throw wrong('options', 'takes { session, input, … }')
   const given = options as DriveOptions
@@ -66,7 +69,7 @@ export function checkedDriveOptions(options: unknown): DriveOptions {
     throw wrong('turn', 'counts turns from 1')
   if (at !== undefined && !Number.isSafeInteger(at)) throw wrong('at', 'takes the head of a rest as at')
   if (answers !== undefined && !Array.isArray(answers)) throw wrong('answers', 'takes a list of answers')
-  if (answers) checkAnswers(answers)
+  if (answers) checkAnswers(answers, at)
   if (agent !== undefined && typeof agent !== 'string') throw wrong('agent', 'takes the name of an agent')
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw wrong('signal', 'takes an AbortSignal as signal')

@@ -1,5 +1,5 @@
 import type { AgentState } from '../../../machines/agent/outcome.js'
-import { describeAgent } from '../sessions/definition.js'
+import { type AgentDefinition, describeAgent } from '../sessions/definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 
@@ -46,15 +46,16 @@ export async function* openSessions(
  */
 export async function strandedSessions(agents: Agents, store: SessionStore): Promise<StrandedSession[]> {
   const found: StrandedSession[] = []
-  for await (const { id, summary, updatedAt } of openSessions(store)) {
-    const { agent: name, version } = summary ?? {}
-    const definition = {
-      hash: '',
-      ...(name !== undefined && { name }),
-      ...(version !== undefined && { version }),
-    }
-    if (summary === null || agents.acceptorOf(definition)) continue
-    found.push({ session: id, needs: describeAgent(definition), updatedAt })
+  for await (const listed of openSessions(store)) {
+    const definition = definitionIn(listed)
+    if (listed.summary === null || agents.acceptorOf(definition)) continue
+    found.push({ session: listed.id, needs: describeAgent(definition), updatedAt: listed.updatedAt })
   }
   return found
+}
+
+/** The agent that began the latest run of a session, as far as a list tells it; null where it does not. */
+export function definitionIn({ summary }: Pick<ListedSession, 'summary'>): AgentDefinition | null {
+  const { agent: name, version } = summary ?? {}
+  return name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
 }

@@ -1,6 +1,4 @@
 import { isWorkState } from '../../../machines/agent/outcome.js'
-import { transition } from 'xstate'
-import { agentMachine } from '../../../machines/agent.machine.js'
 import type { PublicEvent } from '../../../machines/agent/events.js'
 import { UsageError } from '../base/errors.js'
 import { tellHolder } from '../sessions/inbox/holders.js'
@@ -8,13 +6,13 @@ import {
   checkedMessage,
   eventOf,
   isAnswer,
-  readMessage,
   type Receipt,
   type SessionMessage,
 } from '../sessions/inbox/message.js'
 import { plainCopy } from '../sessions/input.js'
 import { type FoldedRun, standingAfter } from '../sessions/standing.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
+import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSession } from '../sessions/store/refusals.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, toolSet } from '../tools/tool-set.js'
@@ -23,17 +21,31 @@ import { clientOutput } from './client-output.js'
 import { cancelStored, type StoreParts } from './end-stored.js'
 import { editedArguments } from './edited-arguments.js'
 import { notWaiting, refuseEnded, refuseUnfit } from './fits.js'
+import { foresee } from './foreseen.js'
 
 export interface TellParts extends StoreParts {
   /** By which edited arguments are looked at; without them, whoever carries the call out does. */
   tools?: ToolSet
 }
 
+/** What a message is told with. */
+export interface Telling {
+  /** An idempotency key: a message that was told with it before is not told again. */
+  key?: string | undefined
+  /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
+  at?: number | undefined
+}
+
 /**
  * Leaves a message for a session, for whoever holds it, or resumes it. A `cancel` of a session that nobody holds is
  * carried out here: the store is all that it takes.
  */
-export async function tell(parts: TellParts, sessionId: string, given: SessionMessage): Promise<Receipt> {
+export async function tell(
+  parts: TellParts,
+  sessionId: string,
+  given: SessionMessage,
+  telling: Telling = {},
+): Promise<Receipt> {
   const { store } = parts
   const message = checkedMessage(given)
   const id = checkedSessionId(sessionId)
@@ -46,12 +58,43 @@ export async function tell(parts: TellParts, sessionId: string, given: SessionMe
       'store',
     )
   }
+  return inTurn(store, id, () => tellNext(parts, inbox, id, message, telling))
+}
+
+/** The last message that this process is telling each session of a store: the next one is looked at behind it. */
+const lastTold = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
+
+function inTurn(store: SessionStore, id: string, work: () => Promise<Receipt>): Promise<Receipt> {
+  const all = lastTold.get(store) ?? new Map<string, Promise<unknown>>()
+  lastTold.set(store, all)
+  const before = all.get(id)
+  const told = before ? before.then(work, work) : work()
+  all.set(id, told)
+  const end = (): void => {
+    if (all.get(id) === told) all.delete(id)
+  }
+  told.then(end, end)
+  return told
+}
+
+async function tellNext(
+  parts: TellParts,
+  inbox: SessionInbox,
+  id: string,
+  message: SessionMessage,
+  telling: Telling,
+): Promise<Receipt> {
+  const { store } = parts
   const listed = await store.get(id)
   if (listed === null) throw unknownSession(id)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
-  const event =
-    isHeld && isForAnyWork ? eventOf(message) : await fitting(parts, inbox, { id, message, isHeld })
+  const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined
+  const fit: Fit | Receipt = isHeardAtOnce
+    ? { event: eventOf(message), last: null }
+    : await fitting(parts, { id, message, isHeld, ...telling })
+  if ('status' in fit) return fit
+  const event = telling.key === undefined ? fit.event : { ...fit.event, key: telling.key }
   const { message: number, holder } = await inbox.put(id, JSON.stringify(plainCopy(event, message.type)))
   if (holder !== null) {
     tellHolder(store, id, number)
@@ -59,8 +102,9 @@ export async function tell(parts: TellParts, sessionId: string, given: SessionMe
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStored(parts, id, number) }
   try {
-    // Whoever held it may have let it go since it was looked at.
-    if (isHeld) await fitting(parts, inbox, { id, message, isHeld: false, besides: number })
+    // Since it was looked at, its holder may have let it go, or others may have told it something.
+    if (isHeld || number - 1 !== fit.last)
+      await fitting(parts, { id, message, isHeld: false, before: number })
   } catch (error) {
     await inbox.remove(id, [number])
     throw error
@@ -68,50 +112,58 @@ export async function tell(parts: TellParts, sessionId: string, given: SessionMe
   return { message: number, status: 'waiting' }
 }
 
-interface Telling {
+interface Told extends Telling {
   id: string
   message: SessionMessage
   isHeld: boolean
-  /** What was put there for this message. */
-  besides?: number
+  /** The number that this message has got: those before it are looked at. */
+  before?: number
 }
 
-/** What the machine is told, if the run takes it as it stands, and as what was told before will leave it. */
+/** What the machine is told, and after which message of the inbox. */
+interface Fit {
+  event: PublicEvent
+  last: number | null
+}
+
+/**
+ * What the machine is told, if the run takes it as it stands, and as what was told before will leave it. The receipt of a
+ * message that was told before.
+ */
 async function fitting(
   { store, tools }: TellParts,
-  inbox: SessionInbox,
-  { id, message, isHeld, besides }: Telling,
-): Promise<PublicEvent> {
+  { id, message, isHeld, before, key, at }: Told,
+): Promise<Fit | Receipt> {
   const standing = standingAfter(await store.read(id, { from: 'snapshot' }), id)
-  if (standing.run === null) throw notWaiting(id, 'has no run')
-  let run = standing.run
-  for (const { message: number, text } of await inbox.read(id)) {
-    if (number > standing.inbox && number !== besides) run = after(run, readMessage(text), id)
-  }
+  if (key !== undefined && standing.keys.includes(key)) return { message: standing.inbox, status: 'applied' }
+  const { run: left } = standing
+  if (left === null) throw notWaiting(id, 'has no run')
+  const { run, keys, message: last } = await foresee(store, id, { ...standing, run: left }, before)
+  const told = key === undefined ? undefined : keys.get(key)
+  if (told !== undefined) return { message: told, status: isHeld ? 'sent' : 'waiting' }
   refuseEnded(run, id)
+  if (at !== undefined && at !== standing.head && message.type !== 'cancel') throw late(id, at, standing.head)
   const event = isAnswer(message) ? await answerOf(message, run, tools) : eventOf(message)
   refuseUnfit(event, run, id)
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
-    const left = stateOf(standing.run)
-    if (isWorkState(left)) throw notWaiting(id, `was interrupted: it is ${left}, and nobody holds it`)
+    const state = stateOf(left)
+    if (isWorkState(state)) throw notWaiting(id, `was interrupted: it is ${state}, and nobody holds it`)
     if (message.type === 'pause' && !isWorkState(stateOf(run)))
       throw notWaiting(id, `is ${stateOf(run)}, and nothing of it is at work`)
   }
-  return event
+  return { event, last }
+}
+
+function late(id: string, at: number, head: number): UsageError {
+  return new UsageError(
+    'stale_answer',
+    `Session '${id}' has gone on since record ${at}, which the answer is for: its last record is ${head}. See what it waits ` +
+      `for now, and answer that.`,
+    'at',
+  )
 }
 
 const stateOf = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
-
-function after(run: FoldedRun, event: PublicEvent | null, id: string): FoldedRun {
-  try {
-    if (event === null) return run
-    refuseUnfit(event, run, id)
-    return transition(agentMachine, run, event)[0]
-  } catch {
-    // It will come to nothing.
-    return run
-  }
-}
 
 /** An answer as the machine takes it: for the very call that waits. */
 async function answerOf(

@@ -37,6 +37,8 @@ export interface Standing {
   told: number | null
   /** The last message of the session's inbox that is in the log; 0: none is. */
   inbox: number
+  /** The idempotency keys of the last messages that are in the log. */
+  keys: readonly string[]
   /** What the telemetry of that run has left. */
   link: string | null
   /** Characters of the last snapshot, and of what has come since. */
@@ -83,6 +85,7 @@ export function before(records: readonly LogRecord[]): Standing {
     resumed: 0,
     told: null,
     inbox: 0,
+    keys: [],
     link: null,
     snapshotSize: 0,
     tailSize: 0,
@@ -169,12 +172,14 @@ function take(
       standing.run = folding.step(standing.run, entry.event)
       standing.resumed = entry.event.type === 'RESUMED' ? standing.resumed + 1 : 0
       standing.inbox = Math.max(standing.inbox, entry.event.inbox ?? 0)
+      standing.keys = withKey(standing.keys, entry.event.key)
       break
     case 'snapshot':
       standing.name = entry.name
       standing.runs = entry.runs
       standing.definition = readDefinition(entry.definition)
       standing.inbox = entry.inbox ?? standing.inbox
+      standing.keys = Array.isArray(entry.keys) ? entry.keys : standing.keys
       standing.run = revived(entry.state, record.seq, sessionId, folding)
       standing.snapshotSize = record.data.length
       standing.tailSize = 0
@@ -184,6 +189,14 @@ function take(
   }
   standing.told = entry.told ?? standing.told
   if (typeof entry.link === 'string') standing.link = entry.link
+}
+
+/** How many idempotency keys a session remembers. */
+const mostKeys = 100
+
+/** The keys of a session once a message with this one is in its log. */
+export function withKey(keys: readonly string[], key: string | undefined): readonly string[] {
+  return typeof key === 'string' ? [...keys, key].slice(-mostKeys) : keys
 }
 
 /**

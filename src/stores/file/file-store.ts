@@ -166,7 +166,7 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
           return { message, holder: isHeld(row, time) ? row.holder : null }
         }),
 
-      read: (sessionId) => use((sql) => sql.inbox.read(sessionId)),
+      read: (sessionId, after) => use((sql) => sql.inbox.read(sessionId, after)),
 
       remove(sessionId, messages) {
         write((sql) => {
@@ -175,6 +175,8 @@ export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOpt
       },
 
       waiting: (sessionIds) => use((sql) => sql.inbox.waiting(sessionIds)),
+
+      unheard: () => use((sql) => sql.inbox.unheard()),
     },
   }
 }

@@ -8,7 +8,8 @@ export function inboxStatements(one: Prepare) {
     'INSERT INTO inbox (session_id, message, at, text) SELECT id, told, ?, ? FROM sessions WHERE id = ?',
   )
   const read = one(
-    `SELECT ${integer('message')}, ${integer('at')}, ${bytes('text')} FROM inbox WHERE session_id = ? ORDER BY message`,
+    `SELECT ${integer('message')}, ${integer('at')}, ${bytes('text')} FROM inbox
+     WHERE session_id = ? AND message > ? ORDER BY message`,
   ).raw()
   const told = one(`SELECT ${integer('told')} FROM sessions WHERE id = ?`).raw()
   const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
@@ -16,6 +17,9 @@ export function inboxStatements(one: Prepare) {
   const waiting = one(`
     SELECT ${bytes('session_id')}, max(message) FROM inbox
     WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`).raw()
+  const unheard = one(`SELECT ${bytes('session_id')}, max(message) FROM inbox GROUP BY session_id`).raw()
+  const toNews = (rows: unknown): InboxNews[] =>
+    (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: text(id), inbox }))
 
   return {
     /** The number of the message. */
@@ -24,8 +28,8 @@ export function inboxStatements(one: Prepare) {
       put.run([time, message, sessionId])
       return (told.all([sessionId]) as [number][])[0]?.[0] ?? 0
     },
-    read: (sessionId: string): InboxMessage[] =>
-      (read.all([sessionId]) as [number, number, Buffer][]).map(([message, at, words]) => ({
+    read: (sessionId: string, after = 0): InboxMessage[] =>
+      (read.all([sessionId, after]) as [number, number, Buffer][]).map(([message, at, words]) => ({
         message,
         at,
         text: text(words),
@@ -36,9 +40,7 @@ export function inboxStatements(one: Prepare) {
       remove.run([sessionId, message])
     },
     waiting: (sessionIds: readonly string[]): InboxNews[] =>
-      (waiting.all([JSON.stringify(sessionIds)]) as [Buffer, number][]).map(([id, inbox]) => ({
-        sessionId: text(id),
-        inbox,
-      })),
+      toNews(waiting.all([JSON.stringify(sessionIds)])),
+    unheard: (): InboxNews[] => toNews(unheard.all([])),
   }
 }

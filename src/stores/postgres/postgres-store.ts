@@ -30,6 +30,8 @@ import {
   type RecordRow,
   sessionEntry,
   type SessionRow,
+  inboxNews,
+  type NewsRow,
 } from './rows.js'
 import { prepareSchema } from './schema.js'
 import { statements } from './statements.js'
@@ -235,9 +237,10 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         return { message: Number(row.told), holder: isHeld ? row.holder : null }
       },
 
-      async read(sessionId) {
+      async read(sessionId, after = 0) {
         if (!isSessionId(sessionId)) return []
-        const rows = await query<{ message: string; at: string; text: string }>(sql.messages, [sessionId])
+        const values = [sessionId, after]
+        const rows = await query<{ message: string; at: string; text: string }>(sql.messages, values)
         return rows.map(({ message, at, text }) => ({ message: Number(message), at: Number(at), text }))
       },
 
@@ -246,8 +249,11 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       },
 
       async waiting(sessionIds) {
-        const rows = await query<{ id: string; inbox: string }>(sql.waiting, [sessionIds.filter(isSessionId)])
-        return rows.map(({ id, inbox }) => ({ sessionId: id, inbox: Number(inbox) }))
+        return (await query<NewsRow>(sql.waiting, [sessionIds.filter(isSessionId)])).map(inboxNews)
+      },
+
+      async unheard() {
+        return (await query<NewsRow>(sql.unheard, [])).map(inboxNews)
       },
     },
   }

@@ -1,4 +1,5 @@
 import { isGone } from '../../core/sessions/store/holder.js'
+import type { InboxNews } from '../../core/sessions/store/inbox.js'
 import type { Appended, LogRecord, ListedSession } from '../../core/sessions/store/store.js'
 import { summaryOf, summaryText } from '../../core/sessions/store/summary-text.js'
 import type { Append } from './append-groups.js'
@@ -52,6 +53,15 @@ export interface AcquiredRow {
   expires_at: string
   inbox: string
   head: string
+}
+
+export interface NewsRow {
+  id: string
+  inbox: string
+}
+
+export function inboxNews({ id, inbox }: NewsRow): InboxNews {
+  return { sessionId: id, inbox: Number(inbox) }
 }
 
 export interface AppendedRow {

@@ -106,8 +106,8 @@ export function statements(schema: string) {
       )
       SELECT told, holder, process, held FROM counted`,
 
-    /** $1 session. */
-    messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 ORDER BY message`,
+    /** $1 session, $2 the number after which. */
+    messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 AND message > $2 ORDER BY message`,
 
     /** $1 session, $2 numbers. While the last message is one of them, none has come since this began to look. */
     take: `
@@ -118,6 +118,8 @@ export function statements(schema: string) {
 
     /** $1 sessions. */
     waiting: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
+
+    unheard: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
 
     /** $3 the token of a holder that is gone, or null. */
     remove: `

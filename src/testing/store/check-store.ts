@@ -89,7 +89,7 @@ export const storeChecks: readonly Check[] = [
 /**
  * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, many writers at once,
  * and several stores at one place. `open` is given a place where nothing is yet, and a clock, and makes the store; a check
- * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `inbox` and its `waiting`).
+ * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `inbox`, its `waiting` and `unheard`).
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
@@ -210,7 +210,7 @@ function lackOf(ability: Ability, store: SessionStore, shared: boolean): string 
   if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
   if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
   if (!store.inbox) return 'the store has no inbox'
-  return ability === 'inbox' || store.inbox.waiting ? null : 'the inbox has no waiting'
+  return ability === 'inbox' || store.inbox[ability] ? null : `the inbox has no ${ability}`
 }
 
 function lasting(key: string, ms: number): number {

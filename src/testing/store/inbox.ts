@@ -142,4 +142,29 @@ export const inboxChecks: readonly Check[] = [
       same('who waits of none', await inbox.waiting?.([]), [])
     },
   },
+  {
+    name: 'the inbox reads what comes after a message, and tells of every session that has messages',
+    needs: 'unheard',
+    async run({ store }) {
+      const inbox = inboxOf(store)
+      for (const id of ['a', 'b', 'c']) await written(store, id)
+      for (const id of ['a', 'a', 'c', 'a']) await inbox.put(id, '{}')
+      const after = (await inbox.read('a', 1)).map(({ message }) => message)
+      same('the messages of 1, 2, 3 after 1', after, [2, 3])
+      same('the messages after the last', await inbox.read('a', 3), [])
+      const lease = await store.acquire('c', asked)
+      const unheard = [...((await inbox.unheard?.()) ?? [])].sort((a, b) =>
+        a.sessionId < b.sessionId ? -1 : 1,
+      )
+      same('who has messages, held or not', unheard, [
+        { sessionId: 'a', inbox: 3 },
+        { sessionId: 'c', inbox: 1 },
+      ])
+      await store.release(lease)
+      await inbox.remove('a', [1, 2, 3])
+      same('who has messages when one has heard them', await inbox.unheard?.(), [
+        { sessionId: 'c', inbox: 1 },
+      ])
+    },
+  },
 ]

@@ -1,4 +1,5 @@
-import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
+import { type Agent, createAgent, defineAgents, type DriveRest, memoryStore } from '../../../src/index.js'
+import { inboxNews } from '../../../src/dbos/inbox-news.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
 import type { RestateContext } from '../../../src/restate/sdk.js'
@@ -60,8 +61,9 @@ class Queue {
 function program() {
   const [store, model] = [memoryStore(), new ManualModel()]
   const pay = tool('pay', () => 'paid', { needsApproval: true })
+  const { inputs } = pay
   const agent = createAgent({ model, store, tools: [pay] })
-  return { store, model, agent, agents: defineAgents({ payer: agent }) }
+  return { store, model, agent, inputs, agents: defineAgents({ payer: agent }) }
 }
 
 async function asked(model: ManualModel) {
@@ -76,6 +78,11 @@ async function untilItAsks(own: DbosSessions, queue: Queue, model: ManualModel) 
   const first = queue.run(0)
   ;(await asked(model))?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
   await first
+}
+
+async function pendingOf(agents: ReturnType<typeof defineAgents>) {
+  const { run } = await (agents.get('payer').agent as Agent).replay('s')
+  return run?.pending ?? []
 }
 
 test('what is too long for an engine is refused before it is there', async () => {
@@ -105,18 +112,99 @@ describe('DBOS', () => {
     expect(await queue.run(0)).toEqual({ later: 500, refused: 1 })
     expect(queue.rows[1]).toMatchObject({ workflowID: 'drive:s:1.1', delaySeconds: 0.5 })
     attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-    expect(await first).toMatchObject({ state: 'WAITING_FOR_INPUT', pendingCount: 1 })
-    await own.answer('s', [{ type: 'approve', callId: 'a' }], { id: 'one' })
-    await own.answer('s', [{ type: 'approve', callId: 'a' }], { id: 'one' })
+    const rest = (await first) as DriveRest
+    expect(rest).toMatchObject({ state: 'WAITING_FOR_INPUT', pendingCount: 1 })
+    const answers = [{ type: 'approve', callId: 'a' }] as const
+    const waiting = [{ message: 1, status: 'waiting' }]
+    expect(await own.answer('s', answers, { at: rest.head, id: 'one' })).toEqual(waiting)
+    expect(await own.answer('s', answers, { at: rest.head, id: 'one' })).toEqual(waiting)
     expect(queue.rows).toHaveLength(3)
     const last = queue.run(2)
     ;(await asked(model))?.answer({ text: 'Paid.' })
     expect(await last).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
     expect(store.get('s')?.holder).toBeNull()
+    // Once more, much later.
+    expect(await own.answer('s', answers, { at: rest.head, id: 'one' })).toEqual([
+      { message: 1, status: 'applied' },
+    ])
+    expect(queue.rows).toHaveLength(3)
+  })
+
+  test('acknowledges the answers that count, and refuses the others by name', async () => {
+    const { agents, model, store } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    await untilItAsks(own, queue, model)
+    const [{ head }, [call]] = [store.get('s') ?? { head: 0 }, await pendingOf(agents)]
+    const approve = { type: 'approve', callId: 'a' } as const
+    const bound = { ...approve, fingerprint: call?.fingerprint ?? '' }
+    const said = (...given: Parameters<DbosSessions['answer']>) =>
+      own.answer(...given).then(
+        (receipts) => receipts.map(({ status }) => status).join(),
+        ({ code }: { code: string }) => code,
+      )
+    expect([
+      await said('nobody', [bound]),
+      await said('s', [approve]),
+      await said('s', [{ ...bound, callId: 'x' }]),
+      await said('s', [{ ...approve, fingerprint: 'other' }]),
+      await said('s', [approve], { at: head - 1 }),
+      await said('s', [bound], { at: head }),
+      await said('s', [bound], { at: head }),
+      await said('s', [{ type: 'reject', callId: 'a', fingerprint: bound.fingerprint }]),
+      await said('s', [{ type: 'cancel' }]),
+      await said('s', [bound]),
+    ]).toEqual([
+      'unknown_session',
+      'unbound_answer',
+      'unknown_call',
+      'stale_answer',
+      'stale_answer',
+      'waiting',
+      'already_answered',
+      'already_answered',
+      'applied',
+      'run_ended',
+    ])
+    expect(queue.rows.map(({ workflowID }) => workflowID)).toEqual(['drive:s:1.0', 'answer:s:1.0'])
+  })
+
+  test('drives a session that rests once it was told something from elsewhere', async () => {
+    const { agents, agent, model, store } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    await untilItAsks(own, queue, model)
+    const found: string[] = []
+    const options = {
+      againMs: 1e9,
+      found: (session: string) => Promise.resolve(void found.push(session)),
+    }
+    const look = inboxNews(agents, store, options)
+    await look()
+    expect(found).toEqual([])
+    await agent.tell('s', { type: 'approve', callId: 'a' })
+    await look()
+    await look()
+    expect(found).toEqual(['s'])
+    // A store that cannot name them at once is asked page by page.
+    const waiting = (ids: readonly string[]) =>
+      ids.flatMap((id) => (store.inbox.read(id).length > 0 ? [{ sessionId: id, inbox: 1 }] : []))
+    await inboxNews(
+      agents,
+      { ...store, inbox: { ...store.inbox, unheard: undefined as never, waiting } },
+      options,
+    )()
+    expect(found).toEqual(['s', 's'])
+    const driving = queue.drive({ session: 's', base: 'found', attempt: 0 })
+    ;(await asked(model))?.answer({ text: 'Paid.' })
+    expect(await driving).toMatchObject({ state: 'COMPLETED' })
+    expect(store.inbox.read('s')).toEqual([])
+    await inboxNews(agents, store, options)()
+    expect(found).toEqual(['s', 's'])
   })
 
   test('says again what a run has not heard, and nothing else', async () => {
-    const { agents, model } = program()
+    const { agents, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents, { drainMs: 0 })
     await untilItAsks(own, queue, model)
@@ -124,7 +212,7 @@ describe('DBOS', () => {
       { type: 'approve', callId: 'a' },
       { type: 'steer', text: 'Be quick.' },
     ] as const
-    await own.answer('s', answers)
+    await own.answer('s', answers, { at: store.get('s')?.head ?? 0 })
     const heard = queue.run(1)
     await asked(model)
     // The process ends while the model is asked.
@@ -422,12 +510,51 @@ describe('a person whom Restate waits for', () => {
         return step()
       },
     } as unknown as RestateContext
-    const told = tell(dying, message)
-    if (message.type === 'cancel') await expect(told).rejects.toThrow('CANCELLED')
-    else expect(await told).toMatchObject({ message: 1 })
+    expect(await tell(dying, message)).toMatchObject({ message: 1 })
     if (message.type === 'steer')
       expect(await tell(context('s'), { type: 'approve', callId: 'a' })).toMatchObject({ message: 2 })
     if (end === 'COMPLETED') (await asked(model))?.answer({ text: 'Done.' })
     expect(await running).toMatchObject({ state: end })
+  })
+
+  test('hears a steer once that another process heard before Restate knew that it was told', async () => {
+    const { agent, model, running, tell, context, store } = await waiting({ patienceMs: 60_000 })
+    const dying = {
+      ...context('s'),
+      run: async (name: string, step: () => Promise<unknown>) => {
+        if (name !== 'tell') return step()
+        await step()
+        // Meanwhile the session has gone on elsewhere, and the message is gone from its inbox.
+        await agent.tell('s', { type: 'approve', callId: 'a' })
+        const resumed = await agent.resume('s')
+        ;(await asked(model))?.answer({ toolCalls: [call('b', 'pay')], finishReason: 'tool_calls' })
+        await resumed.result
+        expect(store.inbox.read('s')).toEqual([])
+        return step()
+      },
+    } as unknown as RestateContext
+    expect(await tell(dying, { type: 'steer', text: 'Hurry.' })).toMatchObject({ status: 'applied' })
+    expect(store.inbox.read('s')).toEqual([])
+    await tell(context('s'), { type: 'approve', callId: 'b' })
+    ;(await asked(model))?.answer({ text: 'Done.' })
+    expect(await running).toMatchObject({ state: 'COMPLETED' })
+    const { messages } = await agent.replay('s')
+    expect(messages.filter(({ content }) => content === 'Hurry.')).toHaveLength(1)
+  })
+
+  test('gives two answers at once: each counts for itself', async () => {
+    const { model, running, tell, context, inputs } = await waiting({ patienceMs: 60_000 })
+    const say = (editedInput: object) =>
+      tell(context('s'), { type: 'approve', callId: 'a', editedInput }).then(
+        () => 'told',
+        (error: Error) => error.message,
+      )
+    expect(await Promise.all([say({ amount: 1 }), say({ amount: 1000 })])).toEqual([
+      'told',
+      expect.stringContaining('already_answered'),
+    ])
+    ;(await asked(model))?.answer({ text: 'Done.' })
+    expect(await running).toMatchObject({ state: 'COMPLETED' })
+    expect(inputs).toEqual([{ amount: 1 }])
   })
 })

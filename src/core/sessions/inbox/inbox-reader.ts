@@ -4,9 +4,25 @@ import type { InboxMessage, Inboxed } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type Holder, holders } from './holders.js'
 import { readMessage } from './message.js'
+import { withKey } from '../standing.js'
 
 /** Told of a message by its number; what it says is null where nobody of us has put it there. */
 type Listener = (message: number, event: PublicEvent | null) => void
+
+interface Read {
+  message: number
+  event: PublicEvent | null
+}
+
+/** Where a session stands whose inbox is read. */
+interface Found {
+  clock: Clock
+  /** The last message that is in its log, and the idempotency keys of the last ones. */
+  applied: number
+  keys: readonly string[]
+  /** The last message of its inbox, as the store told it when the session was acquired. */
+  found: number | undefined
+}
 
 /**
  * The inbox of one session, read by whoever holds it: each message is handed over once, in order, and removed once what
@@ -17,6 +33,8 @@ export class InboxReader implements Holder {
   readonly sessionId: string
   readonly #store: SessionStore
   readonly #clock: Clock
+  /** The last message that was in the log when the session was acquired. */
+  readonly #before: number
   /** The last message that is in the log, applied. */
   #applied: number
   /** The last one that was handed over. */
@@ -25,23 +43,25 @@ export class InboxReader implements Holder {
   readonly #open = new Set<number>()
   /** In the log, and to be removed with the next write. */
   #done: number[] = []
+  /** The idempotency keys of the last messages that are in the log. */
+  #keys: readonly string[]
+  /** Those, and the keys of what was handed over. */
+  readonly #seen: Set<string>
   #last = 0
   /** Whether nothing was there when the session was acquired. */
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
-  #waiting: InboxMessage[] = []
+  #waiting: Read[] = []
   #listener: Listener | undefined
 
-  /** `found`: what the store has told when the session was acquired. */
-  constructor(
-    store: SessionStore,
-    sessionId: string,
-    { clock, applied, found }: { clock: Clock; applied: number; found: number | undefined },
-  ) {
+  constructor(store: SessionStore, sessionId: string, { clock, applied, keys, found }: Found) {
     this.#store = store
     this.sessionId = sessionId
     this.#clock = clock
+    this.#before = applied
     this.#applied = applied
+    this.#keys = keys
+    this.#seen = new Set(keys)
     this.#handed = applied
     this.#isEmpty = found === 0 || !store.inbox
   }
@@ -66,6 +86,11 @@ export class InboxReader implements Holder {
   /** The number of the last message that the log has. */
   get applied(): number {
     return this.#applied
+  }
+
+  /** The idempotency keys of the last messages that the log has. */
+  get keys(): readonly string[] {
+    return this.#keys
   }
 
   /** Whether a message was handed over, or is about to be, and has not come to anything yet. */
@@ -122,23 +147,37 @@ export class InboxReader implements Holder {
 
   #take(messages: readonly InboxMessage[]): void {
     for (const found of messages) {
-      if (found.message <= this.#applied) this.#done.push(found.message)
+      // A process that died could not remove it.
+      if (found.message <= this.#before) this.#remove([found.message])
+      else if (found.message <= this.#applied) this.#done.push(found.message)
       else if (found.message > this.#handed) {
         this.#handed = found.message
         this.#last = Math.max(this.#last, found.message)
-        this.#open.add(found.message)
-        if (this.#listener) this.#hand(found)
-        else this.#waiting.push(found)
+        this.#takeNew({ message: found.message, event: readMessage(found.text) })
       }
     }
   }
 
-  #hand({ message, text }: InboxMessage): void {
-    this.#listener?.(message, readMessage(text))
+  /** A sender that did not learn of its delivery leaves the message once more. */
+  #takeNew(read: Read): void {
+    const key = read.event?.key
+    if (key !== undefined && this.#seen.has(key)) {
+      this.#remove([read.message])
+      return
+    }
+    if (key !== undefined) this.#seen.add(key)
+    this.#open.add(read.message)
+    if (this.#listener) this.#hand(read)
+    else this.#waiting.push(read)
+  }
+
+  #hand({ message, event }: Read): void {
+    this.#listener?.(message, event)
   }
 
   /** The log has it, though perhaps not durably yet. */
-  applies(message: number): void {
+  applies(message: number, key?: string): void {
+    this.#keys = withKey(this.#keys, key)
     this.#applied = Math.max(this.#applied, message)
     if (this.#open.delete(message)) this.#done.push(message)
   }

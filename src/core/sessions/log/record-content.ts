@@ -57,5 +57,7 @@ type Content =
       definition?: AgentDefinition
       /** The last message of the session's inbox that is in the log. */
       inbox?: number
+      /** The idempotency keys of the last messages that are in the log. */
+      keys?: string[]
       state: MachineState
     }

@@ -103,6 +103,7 @@ export class SessionLog implements Journal {
     this.inbox = new InboxReader(store, lease.sessionId, {
       clock,
       applied: standing.inbox,
+      keys: standing.keys,
       found: lease.inbox,
     })
     this.inbox.hold()
@@ -149,7 +150,7 @@ export class SessionLog implements Journal {
     if (entry.type === 'start' || entry.link !== undefined) this.#link = entry.link ?? null
     if (entry.type === 'event') {
       this.write(entry)
-      if (entry.event.inbox !== undefined) this.inbox.applies(entry.event.inbox)
+      if (entry.event.inbox !== undefined) this.inbox.applies(entry.event.inbox, entry.event.key)
       return
     }
     const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
@@ -200,6 +201,7 @@ export class SessionLog implements Journal {
       runs: this.#runs,
       ...this.#defined,
       ...(this.inbox.applied > 0 && { inbox: this.inbox.applied }),
+      ...(this.inbox.keys.length > 0 && { keys: [...this.inbox.keys] }),
       state: machineStateOf(run),
       ...linked(this.#link),
     })

@@ -74,6 +74,9 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
         ...(inbox.waiting && {
           waiting: (ids) => limited('inbox.waiting', inbox.waiting?.(ids) ?? []),
         }),
+        ...(inbox.unheard && {
+          unheard: () => limited('inbox.unheard', inbox.unheard?.() ?? []),
+        }),
       },
     }
   }

@@ -70,12 +70,12 @@ export interface SessionInbox {
    */
   put(sessionId: string, text: string): MaybePromise<Delivery>
   /**
-   * What is there, in order.
+   * What is there, in order: of the messages after the number `after`, where a store can leave out the others.
    *
    * @example
    * const messages = await memoryStore().inbox.read('ann') // []
    */
-  read(sessionId: string): MaybePromise<InboxMessage[]>
+  read(sessionId: string, after?: number): MaybePromise<InboxMessage[]>
   /**
    * Removes messages by their numbers. Those that are gone are no error.
    *
@@ -91,6 +91,14 @@ export interface SessionInbox {
    * for (const { sessionId, inbox } of (await memoryStore().inbox.waiting?.(['ann', 'ben'])) ?? []) console.log(sessionId, inbox)
    */
   waiting?(sessionIds: readonly string[]): MaybePromise<InboxNews[]>
+  /**
+   * Every session in whose inbox something is, held or not. A host asks once a second, and drives those that rest; a store
+   * without it is asked page by page, with `list` and `waiting`.
+   *
+   * @example
+   * for (const { sessionId } of (await memoryStore().inbox.unheard?.()) ?? []) console.log(sessionId)
+   */
+  unheard?(): MaybePromise<InboxNews[]>
 }
 
 /**
@@ -101,7 +109,8 @@ export interface SessionInbox {
  */
 export interface SyncSessionInbox extends SessionInbox {
   put(sessionId: string, text: string): Delivery
-  read(sessionId: string): InboxMessage[]
+  read(sessionId: string, after?: number): InboxMessage[]
   remove(sessionId: string, messages: readonly number[]): void
   waiting?(sessionIds: readonly string[]): InboxNews[]
+  unheard?(): InboxNews[]
 }

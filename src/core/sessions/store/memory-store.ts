@@ -23,12 +23,12 @@ interface Kept {
   createdAt: number
   updatedAt: number
   lease: Lease | null
-  inbox: readonly InboxMessage[]
+  inbox: InboxMessage[]
   /** How many messages have been put into the inbox. */
   told: number
 }
 
-const fresh = { records: [], summary: null, createdAt: 0, updatedAt: 0, inbox: [], told: 0 }
+const fresh = { summary: null, createdAt: 0, updatedAt: 0, told: 0 }
 
 const lastIn = ({ inbox }: Kept): number => inbox.at(-1)?.message ?? 0
 
@@ -64,7 +64,7 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
       if (holds(kept)) throw busy(sessionId, kept.lease.holder)
       const lease: Lease = { sessionId, token: newId(), holder, expiresAt }
       if (!kept) {
-        sessions.set(sessionId, { ...fresh, records: [], lease })
+        sessions.set(sessionId, { ...fresh, records: [], inbox: [], lease })
         return lease
       }
       kept.lease = lease
@@ -140,16 +140,27 @@ export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSe
         const kept = sessions.get(sessionId)
         if (!kept || kept.records.length === 0) throw unknownSession(sessionId)
         const message = (kept.told += 1)
-        kept.inbox = [...kept.inbox, { message, at: now(), text }]
+        kept.inbox.push({ message, at: now(), text })
         return { message, holder: holds(kept) ? kept.lease.holder : null }
       },
 
-      read: (sessionId) => [...(sessions.get(sessionId)?.inbox ?? [])],
+      read(sessionId, after = 0) {
+        const { inbox = [] } = sessions.get(sessionId) ?? {}
+        let from = inbox.length
+        while ((inbox[from - 1]?.message ?? 0) > after) from -= 1
+        return inbox.slice(from)
+      },
 
       remove(sessionId, messages) {
         const kept = sessions.get(sessionId)
-        if (kept) kept.inbox = kept.inbox.filter(({ message }) => !messages.includes(message))
+        const gone = new Set(messages)
+        if (kept) kept.inbox = kept.inbox.filter(({ message }) => !gone.has(message))
       },
+
+      unheard: () =>
+        [...sessions].flatMap(([sessionId, kept]) =>
+          kept.inbox.length > 0 ? [{ sessionId, inbox: lastIn(kept) }] : [],
+        ),
     },
   }
 }

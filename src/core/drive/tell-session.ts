@@ -1,0 +1,22 @@
+import { madeOf } from '../agent/made-of.js'
+import { systemClock } from '../base/clock.js'
+import { tell, type Telling } from '../run/tell.js'
+import type { Receipt, SessionMessage } from '../sessions/inbox/message.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { Agents } from './define-agents.js'
+import { definitionIn } from './stranded.js'
+
+/** Tells a session something, as `agent.tell` of the agent that goes on with it; of none, where it is not here. */
+export async function tellSession(
+  agents: Agents,
+  store: SessionStore,
+  session: string,
+  message: SessionMessage,
+  telling: Telling,
+): Promise<Receipt> {
+  const listed = await store.get(session)
+  const acceptor = agents.acceptorOf(listed && definitionIn(listed))
+  const made = acceptor && madeOf.get(acceptor.agent)
+  const parts = { store, clock: made?.parts.clock ?? systemClock, ...(made && { tools: made.tools }) }
+  return tell(parts, session, message, telling)
+}

@@ -1,0 +1,74 @@
+import { transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { PublicEvent } from '../../../machines/agent/events.js'
+import { readMessage } from '../sessions/inbox/message.js'
+import type { FoldedRun, Standing } from '../sessions/standing.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import { refuseUnfit } from './fits.js'
+
+/** What the messages of an inbox will make of a run. */
+export interface Foreseen {
+  run: FoldedRun
+  /** The last message that was looked at. */
+  message: number
+  /** The idempotency keys of those messages, with their numbers. */
+  keys: Map<string, number>
+}
+
+/** Of the record with this number and checksum. */
+interface Kept extends Foreseen {
+  head: number
+  check: string
+}
+
+/** Sessions of one store whose inboxes a process remembers. */
+const mostKept = 200
+
+const keptOf = new WeakMap<SessionStore, Map<string, Kept>>()
+
+/**
+ * The run of a session as what lies in its inbox will leave it; with `until`, as the messages before that number will. Each
+ * message is looked at once, however many others are told before a process takes up the session.
+ */
+export async function foresee(
+  store: SessionStore,
+  sessionId: string,
+  { run, head, check, inbox }: Standing & { run: FoldedRun },
+  until = Infinity,
+): Promise<Foreseen> {
+  const all = keptOf.get(store) ?? new Map<string, Kept>()
+  keptOf.set(store, all)
+  const kept = all.get(sessionId)
+  const isPart = kept?.head === head && kept.check === check && kept.message < until
+  let foreseen: Foreseen = isPart ? kept : { run, message: inbox, keys: new Map() }
+  const { message: from } = foreseen
+  for (const { message, text } of (await store.inbox?.read(sessionId, from)) ?? []) {
+    // A store of one's own may know nothing of where to begin.
+    if (message <= from || message >= until) continue
+    const event = readMessage(text)
+    if (event?.key !== undefined) foreseen.keys.set(event.key, message)
+    foreseen = { ...foreseen, run: after(foreseen.run, event, sessionId), message }
+  }
+  remember(all, sessionId, { ...foreseen, head, check })
+  return foreseen
+}
+
+function remember(all: Map<string, Kept>, sessionId: string, kept: Kept): void {
+  all.delete(sessionId)
+  all.set(sessionId, kept)
+  for (const oldest of all.keys()) {
+    if (all.size <= mostKept) return
+    all.delete(oldest)
+  }
+}
+
+function after(run: FoldedRun, event: PublicEvent | null, id: string): FoldedRun {
+  try {
+    if (event === null) return run
+    refuseUnfit(event, run, id)
+    return transition(agentMachine, run, event)[0]
+  } catch {
+    // It will come to nothing.
+    return run
+  }
+}

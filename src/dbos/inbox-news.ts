@@ -1,0 +1,60 @@
+import { isRestState } from '../../machines/agent/outcome.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import { definitionIn, openSessions } from '../core/drive/stranded.js'
+import type { InboxNews } from '../core/sessions/store/inbox.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+
+interface InboxNewsOptions {
+  /** When a session is asked for again that has not heard its message by then, in milliseconds. */
+  againMs: number
+  /** Has a session driven. */
+  found: (session: string, head: number) => Promise<void>
+}
+
+/** Sessions whose inboxes are asked for in one question. */
+const pageSize = 500
+
+/**
+ * Looks for sessions that rest and that something was told to from elsewhere, as by `agent.tell` or the command line, and
+ * has each of them driven.
+ */
+export function inboxNews(
+  agents: Agents,
+  store: SessionStore,
+  { againMs, found }: InboxNewsOptions,
+): () => Promise<void> {
+  /** The message that a session was driven for, and when. */
+  let tried = new Map<string, { inbox: number; at: number }>()
+  return async () => {
+    const now = performance.now()
+    const before = tried
+    tried = new Map()
+    for (const { sessionId, inbox } of await unheard(store)) {
+      const last = before.get(sessionId)
+      if (last?.inbox === inbox && now - last.at < againMs) {
+        tried.set(sessionId, last)
+        continue
+      }
+      tried.set(sessionId, { inbox, at: now })
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const listed = await store.get(sessionId)
+      if (!listed || listed.holder !== null || !isRestState(listed.summary?.state ?? null)) continue
+      const begun = definitionIn(listed)
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      if (begun === null || agents.acceptorOf(begun)) await found(sessionId, listed.head)
+    }
+  }
+}
+
+async function unheard(store: SessionStore): Promise<InboxNews[]> {
+  const { inbox } = store
+  if (inbox?.unheard) return inbox.unheard()
+  if (!inbox?.waiting) return []
+  const resting: string[] = []
+  for await (const { id } of openSessions(store, ['WAITING_FOR_INPUT', 'PAUSED'])) resting.push(id)
+  const all: InboxNews[] = []
+  for (let from = 0; from < resting.length; from += pageSize)
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    all.push(...(await inbox.waiting(resting.slice(from, from + pageSize))))
+  return all
+}

@@ -1,0 +1,112 @@
+import type { SessionMessage } from '../../src/index.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import { tell } from '../../src/core/run/tell.js'
+import { systemClock } from '../../src/core/base/clock.js'
+import { again, stage } from '../support/play.js'
+import { call, text, tool } from '../support/tools.js'
+
+const pay = (done: unknown[] = []) =>
+  tool('pay', ({ amount }) => `paid ${String(done.push(amount) && amount)}`, { needsApproval: true })
+
+/** A store that counts the messages that are read from its inboxes. */
+function counting() {
+  const store = memoryStore()
+  const count = { read: 0 }
+  const read: typeof store.inbox.read = (...args) => {
+    const messages = store.inbox.read(...args)
+    count.read += messages.length
+    return messages
+  }
+  return { store: { ...store, inbox: { ...store.inbox, read } }, count }
+}
+
+async function restingIn(store: SessionStore) {
+  const play = await stage([call('pay', { amount: 1 }), text('Done.'), text('Done.')], {
+    store,
+    tools: [pay()],
+  })
+  const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
+  return Object.assign(play, { asked: pending[0] })
+}
+
+describe('many messages', () => {
+  it('are each looked at once, one after the other and all at once', async () => {
+    const reads = async (n: number, atOnce: boolean) => {
+      const { store, count } = counting()
+      const { agent } = await restingIn(store)
+      count.read = 0
+      const say = (i: number) => agent.tell('s', { type: 'steer', text: `${i}` })
+      const all = Array.from({ length: n }, (_, i) => i)
+      if (atOnce) await Promise.all(all.map(say))
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      else for (const i of all) await say(i)
+      expect(store.inbox.read('s')).toHaveLength(n)
+      return count.read - n
+    }
+    for (const n of [20, 40, 80]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await reads(n, false)).toBeLessThanOrEqual(2 * n)
+    }
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    for (const n of [20, 40]) expect(await reads(n, true)).toBeLessThanOrEqual(2 * n)
+  })
+})
+
+describe('a message with an idempotency key', () => {
+  const told = (store: SessionStore, message: SessionMessage, key: string) =>
+    tell({ store, clock: systemClock }, 's', message, { key })
+
+  it('counts once, before and after it was heard, and after a snapshot', async () => {
+    const store = memoryStore()
+    const { agent, asked } = await restingIn(store)
+    const steer: SessionMessage = { type: 'steer', text: 'Hurry.' }
+    const waiting = { message: 1, status: 'waiting' }
+    expect(await told(store, steer, 'k')).toEqual(waiting)
+    expect(await told(store, steer, 'k')).toEqual(waiting)
+    // Two senders that did not know of each other.
+    store.inbox.put('s', JSON.stringify({ type: 'STEER', text: 'Hurry.', key: 'k' }))
+    if (!asked) throw new Error('A call waits.')
+    await agent.tell('s', { type: 'approve', ...asked })
+    expect(await (await agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
+    const heard = async () =>
+      (await agent.replay('s')).messages.filter(({ content }) => content === 'Hurry.').length
+    expect(await heard()).toBe(1)
+    expect(store.inbox.read('s')).toEqual([])
+    expect(await told(store, steer, 'k')).toMatchObject({ status: 'applied' })
+    expect(await heard()).toBe(1)
+  })
+
+  it('is remembered by the snapshot of a log that has grown', async () => {
+    const store = memoryStore()
+    const play = await stage(
+      [
+        call('pay', { amount: 1 }),
+        call('look', { n: 1 }),
+        call('look', { n: 2 }),
+        call('pay', { amount: 2 }),
+      ],
+      {
+        store,
+        tools: [pay(), tool('look', ({ n }) => `${String(n)}${'x'.repeat(40_000)}`)],
+      },
+    )
+    const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
+    await told(store, { type: 'approve', ...(pending[0] ?? { callId: '' }) }, 'k')
+    await (await play.agent.resume('s')).result
+    const last = store.read('s', { from: 'snapshot' })
+    expect(last[0]).toMatchObject({ type: 'snapshot', data: expect.stringContaining('"keys":["k"]') })
+    expect(await told(store, { type: 'steer', text: 'Hurry.' }, 'k')).toMatchObject({ status: 'applied' })
+  })
+
+  it('and that a killed process had applied and not removed is removed by the next', async () => {
+    const store = memoryStore()
+    const play = await restingIn(store)
+    await told(store, { type: 'steer', text: 'Hurry.' }, 'k')
+    const kept: SessionStore = { ...store, inbox: { ...store.inbox, remove: () => undefined } }
+    await (await again(play, { store: kept, tools: [pay()] }).resume('s')).result
+    expect(store.inbox.read('s')).toHaveLength(1)
+    await (await play.agent.resume('s')).result
+    expect(store.inbox.read('s')).toEqual([])
+  })
+})
