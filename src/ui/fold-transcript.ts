@@ -148,11 +148,10 @@ function withItem(
 
 /** An answer without words is none: it has called something, or come to nothing. */
 function withoutEmpty(before: Transcript, id: string): Transcript {
-  const isEmpty = (item: TranscriptItem): boolean =>
-    item.type === 'assistant' && item.id === id && item.text + item.reasoning === '' && !item.media
-  return before.items.some(isEmpty)
-    ? { ...before, items: before.items.filter((item) => !isEmpty(item)) }
-    : before
+  const at = before.items.findLastIndex((item) => item.type !== 'call' && item.id === id)
+  const answer = before.items[at]
+  const isEmpty = answer?.type === 'assistant' && answer.text + answer.reasoning === '' && !answer.media
+  return isEmpty ? { ...before, items: before.items.toSpliced(at, 1) } : before
 }
 
 /** Ids of calls come again: the last one is meant. Of a sub-agent's sub-agent, the call in this transcript. */

@@ -27,6 +27,10 @@ function hasDigitAndLetter(match: string): number {
   return /\d/.test(match) && /[a-z]/i.test(match) ? match.length : 0
 }
 
+function hasClaims(match: string): number {
+  return match.includes('.') ? match.length : 0
+}
+
 type Pattern = Omit<Finder, 'kind'>
 
 /**
@@ -42,8 +46,11 @@ const patterns = {
         /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)/g,
     },
   ],
-  /** RFC 7519: base64url of a JSON header, then of JSON claims; RFC 7515 for the signature. */
-  jwt: [{ pattern: key('eyJ', String.raw`[\w-]{5,}\.eyJ[\w-]{5,}(?:\.[\w-]*)?`) }],
+  /**
+   * RFC 7519: base64url of a JSON header, then of JSON claims; RFC 7515 for the signature. A header without claims matches,
+   * too, and is not accepted: a search that began again at each `eyJ` in it would take quadratic time.
+   */
+  jwt: [{ pattern: key('eyJ', String.raw`[\w-]{5,}(?:\.eyJ[\w-]{5,}(?:\.[\w-]*)?)?`), accepts: hasClaims }],
   /** docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html, "Understanding unique ID prefixes" */
   aws: [
     { pattern: key('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]') },

@@ -59,10 +59,12 @@ export function createOutputItems() {
 
   function draftAt(event: JsonObject): Draft {
     const { output_index: at, item_id: id } = event
-    const byId = typeof id === 'string' ? [...drafts.values()].find(({ item }) => item.id === id) : undefined
     const index = typeof at === 'number' ? at : null
+    // A stream can have thousands of items, and more events than that.
+    const byId = (): Draft | undefined =>
+      typeof id === 'string' ? [...drafts.values()].find(({ item }) => item.id === id) : undefined
     const known =
-      index === null ? (byId ?? (event.item === undefined ? latest : undefined)) : drafts.get(index)
+      index === null ? (byId() ?? (event.item === undefined ? latest : undefined)) : drafts.get(index)
     if (known !== undefined) return known
     const draft: Draft = {
       at: index ?? Math.max(-1, ...drafts.keys()) + 1,
@@ -88,9 +90,9 @@ export function createOutputItems() {
   function advance(draft: Draft, name: string, part: number, text: string, isWhole: boolean): Delta {
     const { kind } = pieceKinds[name] as { kind: PieceKind }
     const piece = pieceAt(draft, name, kind, part, isWhole ? text : null)
-    const whole = isWhole ? text : piece.text + text
-    const added = whole.startsWith(piece.text) ? whole.slice(piece.text.length) : ''
-    piece.text = whole
+    // Only a whole is compared with what came before it: to compare each piece would take quadratic time.
+    const added = isWhole ? newOf(text, piece.text) : text
+    piece.text = isWhole ? text : piece.text + text
     piece.isDone = isWhole
     if (added === '') return noDelta
     const before = draft.taken.get(name)
@@ -167,6 +169,11 @@ function pieceAt(draft: Draft, name: string, kind: PieceKind, part: number, whol
 
 function betweenParts(kind: PieceKind): string {
   return kind === 'reasoning' ? betweenMessages : ''
+}
+
+/** What a whole adds to what came before it. Nothing, where it contradicts that. */
+function newOf(whole: string, before: string): string {
+  return whole.startsWith(before) ? whole.slice(before.length) : ''
 }
 
 /** The texts of an item as it is, by the names and the numbers that their pieces would have. */

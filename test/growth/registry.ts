@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { rules } from '../../guards/roster.js'
+import { type ModelProvider, createAgent, memoryStore } from '../../src/index.js'
+import { Run } from '../../src/core/run/run.js'
+import { piiKinds } from '../../src/core/shields/pii.js'
+import { secretKinds } from '../../src/core/shields/secrets.js'
+import type { Route as StudioRoute } from '../../src/studio/routes.js'
+import type { Route as ChatRoute } from '../../src/web/routed.js'
+
+const root = join(import.meta.dirname, '../..')
+
+interface Package {
+  exports: Record<string, string | { default: string }>
+}
+
+/** `statewright/ui toUIMessages` for each function that users import. Errors are no functions. */
+async function exportedFunctions(): Promise<string[]> {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Package
+  const entries = Object.entries(exports).flatMap(([name, to]) =>
+    typeof to === 'string' ? [] : [[name, to.default] as const],
+  )
+  const found: string[] = []
+  for (const [name, path] of entries) {
+    // oxlint-disable-next-line no-await-in-loop -- jest loads modules that share others one after the other
+    const module = (await import(path.replace('./dist/src', '../../src'))) as Record<string, unknown>
+    const functions = Object.entries(module).filter(
+      ([, value]) => typeof value === 'function' && !(value.prototype instanceof Error),
+    )
+    found.push(...functions.map(([key]) => `${name.replace(/^\./, 'statewright')} ${key}`))
+  }
+  return found
+}
+
+/** A new address without an entry does not compile. */
+const studioRoutes: Record<StudioRoute['to'], true> = {
+  chart: true,
+  visits: true,
+  sessions: true,
+  session: true,
+  end: true,
+  moment: true,
+  moments: true,
+  compare: true,
+  live: true,
+  answers: true,
+  fork: true,
+}
+
+const chatRoutes: Record<ChatRoute['to'], true> = { say: true, read: true, stream: true, stop: true }
+
+const model: ModelProvider = {
+  provider: 'none',
+  model: 'none',
+  request: () => Promise.reject(new Error('It is not asked.')),
+}
+
+/** All that takes text, history, records or messages from elsewhere, as far as the code itself can list it. */
+export async function subjects(): Promise<string[]> {
+  const store = memoryStore()
+  const named = (kind: string, keys: Iterable<string>) => Array.from(keys, (key) => `${kind} ${key}`)
+  return [
+    ...(await exportedFunctions()),
+    ...named(
+      'guard',
+      rules.map(([key]) => key),
+    ),
+    ...named('secret', secretKinds),
+    ...named('personal data', piiKinds),
+    ...named('store', functionsOf(store)),
+    ...named('inbox', functionsOf(store.inbox)),
+    ...named('agent', functionsOf(createAgent({ model, store }))),
+    ...named('run', methodsOf(Run)),
+    ...named('studio', Object.keys(studioRoutes)),
+    ...named('chat', Object.keys(chatRoutes)),
+  ]
+}
+
+function functionsOf(value: object): string[] {
+  return Object.entries(value).flatMap(([key, one]) => (typeof one === 'function' ? [key] : []))
+}
+
+function methodsOf({ prototype }: { prototype: object }): string[] {
+  return Object.entries(Object.getOwnPropertyDescriptors(prototype)).flatMap(([key, { value }]) =>
+    typeof value === 'function' && key !== 'constructor' ? [key] : [],
+  )
+}

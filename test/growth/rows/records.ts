@@ -1,0 +1,249 @@
+import { defineAgents, memoryStore, type SessionStore, strandedSessions } from '../../../src/index.js'
+import { type Row, row } from '../measure.js'
+import { agentOf, scripted, stepping } from '../scripted.js'
+import { Actions } from '../../../src/studio/actions.js'
+import { AttachedRuns } from '../../../src/studio/attached.js'
+import { Library } from '../../../src/studio/library.js'
+import { Views } from '../../../src/studio/views.js'
+import { chatHandler } from '../../../src/ui/index.js'
+import { sessionData } from '../../../src/studio/export-session.js'
+import { playSession, recordedAgent, recordSession } from '../../../src/testing/index.js'
+
+interface Kept {
+  store: SessionStore
+  agent: ReturnType<typeof agentOf>
+}
+
+/** Sessions of so many steps, each made once: the rows read them. */
+const known = new Map<number, Promise<Kept>>()
+
+function kept(steps: number): Promise<Kept> {
+  const one = known.get(steps) ?? written(steps)
+  known.set(steps, one)
+  return one
+}
+
+/** A session of so many steps in a store. */
+async function written(steps: number): Promise<Kept> {
+  const store = memoryStore()
+  const agent = agentOf(stepping(steps), { store })
+  await agent.run('Look.', { session: 's' }).result
+  return { store, agent }
+}
+
+/** A store with so many sessions of a few records each. */
+async function shelf(sessions: number): Promise<Kept> {
+  const store = memoryStore()
+  const agent = agentOf(
+    scripted(() => ({ text: 'Done.' })),
+    { store },
+  )
+  for (let i = 0; i < sessions; i += 1) await agent.run('Look.', { session: `s${i}` }).result
+  return { store, agent }
+}
+
+/** A session in whose inbox so many messages wait. */
+async function letters(messages: number): Promise<Kept> {
+  const one = await written(1)
+  for (let i = 0; i < messages; i += 1)
+    void one.store.inbox?.put('s', JSON.stringify({ type: 'STEER', text: `Look at ${i}.` }))
+  return one
+}
+
+const write = async (n: number): Promise<void> => {
+  const store = memoryStore()
+  const lease = store.acquire('s', { holder: 'me', ttlMs: 30_000 })
+  for (let i = 1; i <= n; i += 1) {
+    store.append(lease, [{ seq: i, at: 0, type: i === 1 ? 'opened' : 'event', data: '{}', check: '' }])
+    store.renew(lease, 30_000)
+  }
+  store.release(lease)
+}
+
+const size = { from: 50, atMost: 400 }
+
+/** What the studio shows, read anew. */
+function studioOf(store: SessionStore): Views {
+  const nobody = (): void => undefined
+  const library = new Library(store, () => false)
+  const actions = new Actions(undefined, undefined, library, new AttachedRuns(nobody, nobody))
+  return new Views(library, actions, { store: '', machine: undefined })
+}
+
+const chat = ({ agent }: Kept) => chatHandler({ agent, authorize: 'none', path: '/chat' })
+
+const page = (path: string, init?: RequestInit) => new Request(`http://localhost/chat${path}`, init)
+
+const said = (id: string, n: number) =>
+  JSON.stringify({
+    id,
+    messages: Array.from({ length: n }, (_, i) => ({
+      id: `u${i}`,
+      role: 'user',
+      parts: [{ type: 'text', text: 'Hi.' }],
+    })),
+  })
+
+async function drained(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of events);
+}
+
+export const recordRows: readonly Row[] = [
+  row({
+    name: 'writing a log',
+    covers: ['store acquire', 'store append', 'store renew', 'store release'],
+    from: 500,
+    atMost: 16_000,
+    prepare: (n) => n,
+    run: write,
+  }),
+  row({
+    name: 'listing sessions',
+    covers: ['store list'],
+    from: 50,
+    atMost: 800,
+    prepare: shelf,
+    run: ({ store }) => store.list(),
+  }),
+  row({
+    name: 'stranded sessions',
+    covers: ['statewright strandedSessions'],
+    from: 50,
+    atMost: 800,
+    prepare: shelf,
+    run: ({ store, agent }) => strandedSessions(defineAgents({ looker: agent }), store),
+  }),
+  row({
+    name: 'reading an inbox',
+    covers: ['inbox read', 'inbox put'],
+    from: 500,
+    atMost: 8_000,
+    prepare: letters,
+    run: ({ store }) => store.inbox?.read('s'),
+  }),
+  row({
+    name: 'resuming a session',
+    covers: ['agent resume'],
+    ...size,
+    prepare: kept,
+    run: async ({ agent }) => (await agent.resume('s')).result,
+  }),
+  row({
+    name: 'watching a session that has ended',
+    covers: ['agent watch'],
+    ...size,
+    prepare: kept,
+    run: ({ agent }) => drained(agent.watch('s')),
+  }),
+  row({
+    name: 'playSession',
+    covers: ['statewright/testing playSession', 'statewright/testing recordedAgent'],
+    from: 25,
+    atMost: 100,
+    prepare: async (n) => recordSession((await kept(n)).agent, 's'),
+    run: (recording) => playSession(recordedAgent(recording), recording),
+  }),
+  row({
+    name: 'agent.replay',
+    covers: ['agent replay'],
+    ...size,
+    prepare: kept,
+    run: ({ agent }) => agent.replay('s'),
+  }),
+  row({
+    name: 'agent.readSession',
+    covers: ['agent readSession'],
+    ...size,
+    prepare: kept,
+    run: ({ agent }) => agent.readSession('s'),
+  }),
+  row({
+    name: 'agent.fork',
+    covers: ['agent fork'],
+    ...size,
+    prepare: kept,
+    run: ({ agent }) => agent.fork('s'),
+  }),
+  row({
+    name: 'reading a log',
+    covers: ['store read', 'store get', 'statewright memoryStore', 'statewright/stores memoryStore'],
+    ...size,
+    prepare: kept,
+    run: ({ store }) => store.read('s'),
+  }),
+  row({
+    name: 'recordSession',
+    covers: ['statewright/testing recordSession'],
+    ...size,
+    prepare: kept,
+    run: ({ agent }) => recordSession(agent, 's'),
+  }),
+  row({
+    name: 'the studio: the list of sessions',
+    covers: ['studio sessions', 'studio visits'],
+    from: 50,
+    atMost: 400,
+    prepare: shelf,
+    run: async ({ store }) => [await studioOf(store).sessions(), await studioOf(store).visits()],
+  }),
+  row({
+    name: 'the studio: a session',
+    covers: ['studio session', 'studio end'],
+    ...size,
+    prepare: kept,
+    run: async ({ store }) => [await studioOf(store).session('s'), await studioOf(store).end('s')],
+  }),
+  row({
+    name: 'the studio: a moment',
+    covers: ['studio moment', 'studio moments'],
+    ...size,
+    prepare: kept,
+    run: async ({ store }) => [
+      await studioOf(store).moment('s', 20),
+      await studioOf(store).moments('s', 1, 20),
+    ],
+  }),
+  row({
+    name: 'the studio: two sessions side by side',
+    covers: ['studio compare'],
+    from: 25,
+    atMost: 400,
+    prepare: kept,
+    run: async ({ store, agent }) => studioOf(store).compare('s', await agent.fork('s')),
+  }),
+  row({
+    name: 'a chat: what was said',
+    covers: ['statewright/ui chatHandler', 'chat read'],
+    ...size,
+    prepare: kept,
+    run: async (one) => (await chat(one)(page('/s'))).text(),
+  }),
+  row({
+    name: 'a chat: joined again',
+    covers: ['chat stream'],
+    ...size,
+    prepare: kept,
+    run: async (one) => (await chat(one)(page('/s/stream'))).text(),
+  }),
+  row({
+    name: 'a chat: a message with all that was said before',
+    covers: ['chat say'],
+    from: 500,
+    atMost: 8_000,
+    prepare: async (n) => ({ one: await shelf(0), n }),
+    run: async ({ one, n }) => {
+      const headers = { 'content-type': 'application/json' }
+      await (
+        await chat(one)(page('', { method: 'POST', headers, body: said(`c${Math.random()}`, n) }))
+      ).text()
+    },
+  }),
+  row({
+    name: 'all that the studio shows of a session',
+    covers: [],
+    from: 25,
+    atMost: 400,
+    prepare: kept,
+    run: ({ store }) => sessionData(store, 's'),
+  }),
+]

@@ -1,0 +1,62 @@
+import { otel } from '../../../src/otel/index.js'
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
+import { memoryStore, secretsShield } from '../../../src/index.js'
+import { type Row, row } from '../measure.js'
+import { agentOf, calling, stepping, streaming } from '../scripted.js'
+
+const telemetry = otel({ captureContent: true, tracerProvider: new BasicTracerProvider() })
+
+const stepsOf = { from: 50, atMost: 800, prepare: (n: number) => n }
+
+export const runRows: readonly Row[] = [
+  row({
+    name: 'a run of many steps',
+    covers: ['agent run', 'statewright createAgent'],
+    ...stepsOf,
+    run: (n) => agentOf(stepping(n)).run('Look.').result,
+  }),
+  row({
+    name: 'a stored run of many steps',
+    covers: ['store append'],
+    ...stepsOf,
+    run: (n) => agentOf(stepping(n), { store: memoryStore() }).run('Look.').result,
+  }),
+  row({
+    name: 'a run of many steps whose content is told to OpenTelemetry',
+    covers: ['statewright/otel otel'],
+    ...stepsOf,
+    run: (n) => agentOf(stepping(n), { telemetry }).run('Look.').result,
+  }),
+  row({
+    name: 'a batch of many calls',
+    covers: [],
+    from: 100,
+    atMost: 1_600,
+    prepare: (n) => n,
+    run: (n) => agentOf(calling(n)).run('Look.').result,
+  }),
+  row({
+    name: 'a stored batch of many calls',
+    covers: [],
+    from: 100,
+    atMost: 1_600,
+    prepare: (n) => n,
+    run: (n) => agentOf(calling(n), { store: memoryStore() }).run('Look.').result,
+  }),
+  row({
+    name: 'a streamed answer',
+    covers: [],
+    from: 20_000,
+    atMost: 320_000,
+    prepare: (n) => 'word '.repeat(n / 5),
+    run: (text) => agentOf(streaming(text)).run('Tell.').result,
+  }),
+  row({
+    name: 'a streamed answer that shields look at',
+    covers: [],
+    from: 5_000,
+    atMost: 80_000,
+    prepare: (n) => 'word '.repeat(n / 5),
+    run: (text) => agentOf(streaming(text), { shields: { output: [secretsShield()] } }).run('Tell.').result,
+  }),
+]

@@ -1,0 +1,190 @@
+import { evidence, scrub } from '../../../guards/lib/evidence.js'
+import {
+  patternShield,
+  piiShield,
+  retrievedText,
+  runShields,
+  secretsShield,
+  type Shield,
+} from '../../../src/index.js'
+import { jsonProblem } from '../../../src/core/base/json-problem.js'
+import { printable, shorten } from '../../../src/core/format/words.js'
+import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
+import { piiKinds } from '../../../src/core/shields/pii.js'
+import { secretKinds } from '../../../src/core/shields/secrets.js'
+import { redact } from '../../../src/inspect/redact.js'
+import { type Row, row } from '../measure.js'
+
+/** Beginnings that promise something and never keep it: a pattern that starts anew at each of them is quadratic. */
+const promises = [
+  'a',
+  ' ',
+  '1',
+  '\\n',
+  '\n',
+  '"',
+  '://',
+  '://a:',
+  'a:a@',
+  'a.',
+  'a@a.',
+  '-----BEGIN ',
+  '-----BEGIN PRIVATE KEY-----',
+  'eyJ',
+  '\\neyJ',
+  'eyJ\n',
+  'eyJaaaaa.',
+  'eyJaaaaa-',
+  'eyJaaaaa.eyJ',
+  'sk-',
+  'sk-ant-',
+  'sk-or-v1-',
+  'AKIA',
+  'ghp_',
+  'github_pat_',
+  'glpat-',
+  'AIza',
+  'ya29.',
+  'GOCSPX-',
+  'xoxb-',
+  'hooks.slack.com/services/',
+  'sk_live_',
+  'whsec_',
+  'npm_',
+  'pypi-AgE',
+  'hf_',
+  'gsk_',
+  'xai-',
+  'pplx-',
+  'r8_',
+  'SG.',
+  'SG.aaaaaaaaaaaaaaaaaaaaaa.',
+  'SK0',
+  '12345678:AA',
+  'dop_v1_',
+  'shpat_',
+  'dapi0',
+  'hvs.',
+  'bearer ',
+  'AccountKey=',
+  '?sig=%2',
+  '.0Q~',
+  'aaa0Q~',
+  'password=',
+  'password="',
+  'password\\"',
+  'api_key: ',
+  'token:\\"x',
+  'aws_secret_access_key=',
+  'sk-\n',
+  'AKIA\u200b',
+  'Ａ',
+  '\u200b',
+  ' \n',
+  '+1(',
+  'DE12 ',
+  '2-',
+  '4111 ',
+  '555-',
+] as const
+
+/** It ends with a line, so that shields also look at it with its lines joined. */
+const many = (unit: string, n: number): string => `${unit.repeat(Math.ceil(n / unit.length)).slice(0, n)}\n`
+
+const shown = (unit: string): string => JSON.stringify(unit.length > 24 ? `${unit.slice(0, 24)}…` : unit)
+
+const signal = new AbortController().signal
+
+const checkedBy =
+  (shield: Shield) =>
+  (text: string): unknown =>
+    shield.check(text, { point: 'output', signal })
+
+const ofShield = (what: string, covers: readonly string[], shield: Shield): Row[] =>
+  promises.map((unit) =>
+    row({
+      name: `${what} in many ${shown(unit)}`,
+      covers,
+      oneOf: 12,
+      from: 4_000,
+      atMost: 64_000,
+      prepare: (n) => many(unit, n),
+      run: checkedBy(shield),
+    }),
+  )
+
+const ofText = (
+  name: string,
+  covers: readonly string[],
+  run: (text: string) => unknown,
+  units: readonly string[] = promises,
+): Row[] =>
+  units.map((unit) =>
+    row({
+      name: `${name} of many ${shown(unit)}`,
+      covers,
+      oneOf: 12,
+      from: 4_000,
+      atMost: 64_000,
+      prepare: (n) => many(unit, n),
+      run,
+    }),
+  )
+
+const patterns = patternShield({ patterns: [/\bproject falcon\b/i, /[A-Z]{3}-\d{4}/], action: 'redact' })
+
+const snippets = (text: string) => [{ source: 'a.md', text }]
+
+const alone = [
+  'a ',
+  '{',
+  '[',
+  '\\u0061',
+  '"\\"',
+  '```',
+  '<think>',
+  '`<think>',
+  '\u001b[31m',
+  'timed out ',
+] as const
+
+export const textRows: readonly Row[] = [
+  ...ofShield(
+    'secretsShield',
+    ['statewright secretsShield', ...secretKinds.map((kind) => `secret ${kind}`)],
+    secretsShield(),
+  ),
+  ...ofShield(
+    'piiShield',
+    ['statewright piiShield', ...piiKinds.map((kind) => `personal data ${kind}`)],
+    piiShield(),
+  ),
+  ...ofText('patternShield', ['statewright patternShield'], checkedBy(patterns), ['a', 'project ', 'AAA-']),
+  ...ofText(
+    'runShields',
+    ['statewright runShields'],
+    (text) => runShields([secretsShield(), piiShield()], text, { point: 'output', signal }),
+    ['a', 'eyJ', 'sk-\n'],
+  ),
+  ...ofText('scrub', [], scrub),
+  ...ofText('evidence', [], evidence, ['eyJ', 'a']),
+  ...ofText(
+    'redact',
+    ['statewright/inspect redact', 'statewright/inspect redacted'],
+    (text) => redact({ event: { text } }),
+    ['eyJ', 'a'],
+  ),
+  ...ofText(
+    'retrievedText',
+    ['statewright retrievedText', 'statewright/memory retrievedText'],
+    (text) => retrievedText(snippets(text)),
+    ['a '],
+  ),
+  ...ofText('jsonProblem', [], jsonProblem, alone),
+  ...ofText('printable', [], printable, alone),
+  ...ofText('shorten', [], (text) => shorten(text, 100), alone),
+  ...ofText('classifyToolError', [], (text) => classifyToolError(new Error(text)), [
+    ...alone,
+    ...promises.slice(0, 10),
+  ]),
+]
