@@ -22,6 +22,22 @@ export type AgentState =
   | 'BLOCKED'
   | 'ERROR'
 
+const isState: Record<AgentState, true> = {
+  RUNNING: true,
+  WAITING_FOR_TOOL: true,
+  WAITING_FOR_INPUT: true,
+  PAUSED: true,
+  COMPLETED: true,
+  CANCELLED: true,
+  TIMED_OUT: true,
+  MAX_STEPS: true,
+  BUDGET_EXCEEDED: true,
+  BLOCKED: true,
+  ERROR: true,
+}
+
+export const agentStates = Object.keys(isState) as readonly AgentState[]
+
 /** Whether a run is at work there; at rest, or at its end, in every other state. */
 export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'

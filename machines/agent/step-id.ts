@@ -5,6 +5,12 @@ export function stepIdOf(context: Pick<AgentContext, 'runId' | 'steps' | 'number
   return `${context.runId}.${context.numbered}.${context.steps + 1}`
 }
 
+/** Which step of its run has this id; null where it has none of ours. */
+export function numberOfStep(stepId: string): number | null {
+  const [, number] = /\.(\d+)$/.exec(stepId) ?? []
+  return number === undefined ? null : Number(number)
+}
+
 /** Messages of a session are counted from one. */
 export function messageId(number: number): string {
   return `m${number}`

@@ -175,3 +175,30 @@ it('what cannot be watched is refused with the first event', async () => {
   await expect(first('s', { signal: {} as AbortSignal })).rejects.toMatchObject({ subject: 'signal' })
   expect(() => again(play).watch('s')).toThrow(expect.objectContaining({ code: 'no_store' }) as Error)
 })
+
+describe('a watch that is left', () => {
+  it('tells nothing more, and does not wait for what it was waiting for', async () => {
+    const store = memoryStore()
+    const model = new ManualModel()
+    const agent = createAgent({ model, store })
+    const run = agent.run('Go.', { session: 's' })
+    await until(() => model.pending !== null)
+    const watch = agent.watch('s', { until: 'never' })[Symbol.asyncIterator]()
+    const seen: AgentEvent['type'][] = []
+    // All that is there already.
+    while (seen.at(-1) !== 'state_changed') seen.push((await watch.next()).value?.type)
+    const asked = [watch.next(), watch.next()]
+    await watch.return?.()
+    model.pending?.answer({ text: 'Done.' })
+    await run.result
+    expect((await Promise.all(asked)).map(({ done }) => done)).toEqual([true, true])
+    expect(await watch.next()).toEqual({ done: true, value: undefined })
+  })
+
+  it('before its first event tells none', async () => {
+    const store = memoryStore()
+    const watch = createAgent({ model: new ManualModel(), store }).watch('nobody')[Symbol.asyncIterator]()
+    await watch.return?.()
+    expect(await watch.next()).toEqual({ done: true, value: undefined })
+  })
+})

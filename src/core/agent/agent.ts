@@ -17,7 +17,7 @@ import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
 import { type ToolEntry, toolSet } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
-import { createPriceBook } from '../prices/prices.js'
+import { createPriceBook, type PriceBook } from '../prices/prices.js'
 import { guardSet } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff, deadline } from '../effects/timers.js'
@@ -210,6 +210,7 @@ export function createAgent(options: AgentOptions): Agent {
     }),
     {
       clock: parts.clock,
+      prices: parts.prices,
       measuring: parts,
       open: (input) => {
         const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
@@ -228,9 +229,9 @@ export function createAgent(options: AgentOptions): Agent {
   )
 
   /** What has to be known before anything is sent. */
-  const ready = async ({ config, usage }: AgentInput): Promise<void> => {
+  const ready = async ({ config, usage }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { refuseMissingTokenizer, refuseUnknownPrice } = await loadRefusals()
-    await refuseUnknownPrice(parts, config, usage)
+    await refuseUnknownPrice({ model, prices: inherited ?? parts.prices }, config, usage)
     await refuseMissingTokenizer(parts, config)
     await parts.output?.ready?.()
   }

@@ -15,15 +15,37 @@ const loadEdits = lazily(() => import('../run/edit-fork.js'))
 const loadTell = lazily(() => import('../run/tell.js'))
 const loadWatch = lazily(() => import('../run/watch.js'))
 
-async function* watched(
+/** A watch that begins when its first event is asked for; who leaves it is left alone at once, whatever it waits for. */
+function watched(
   store: SessionStore,
   { clock }: AgentParts,
   sessionId: string,
   options?: WatchOptions,
-): AsyncGenerator<WatchedEvent, void> {
-  const { watchSession } = await loadWatch()
-  yield* watchSession({ store, clock }, sessionId, options)
+): AsyncIterableIterator<WatchedEvent, undefined> {
+  const left = new AbortController()
+  async function* events(): AsyncGenerator<WatchedEvent, undefined> {
+    const { watchSession } = await loadWatch()
+    yield* watchSession({ store, clock }, sessionId, options, left.signal)
+    return undefined
+  }
+  const told = events()
+  return {
+    next: async () => {
+      const result = left.signal.aborted ? over : await told.next()
+      return left.signal.aborted ? over : result
+    },
+    return: () => {
+      left.abort()
+      void told.return(undefined)
+      return Promise.resolve(over)
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
 }
+
+const over = { done: true as const, value: undefined }
 
 /** What an agent does with sessions of its store without running them. */
 export function inStore(

@@ -11,7 +11,7 @@ import { type CallAbort, withSignal } from '../base/abort.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import type { MeasuredRequest } from '../telemetry/telemetry.js'
-import { checkedFailure, checkedResponse } from '../models/checked-response.js'
+import { checkedFailure, checkedResponse, totalAlone } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import {
   ModelError,
@@ -67,7 +67,8 @@ export async function askModel<Output>(
   await live.flushed()
   const idle = watchIdle(abort, config, given.stream, live.clock)
   const request = asTaken(given, parts.model)
-  const bill = new Bill(parts, request, context)
+  const { prices } = live
+  const bill = new Bill({ model: parts.model, prices }, request, context)
   live.asking = bill
   const { telemetry } = live
   /** What telemetry is told of the model that is asked. */
@@ -77,11 +78,11 @@ export async function askModel<Output>(
   const loadPrices = (): void => {
     if (isPricing) return
     isPricing = true
-    void parts.prices.load(parts.model.provider, parts.model.model)
+    void prices.load(parts.model.provider, parts.model.model)
   }
   try {
     abort.throwIfAborted()
-    if (needsPrice) await refuseUnknownPrice(parts, config, context.usage.session)
+    if (needsPrice) await refuseUnknownPrice({ model: parts.model, prices }, config, context.usage.session)
     refuseMedia(request.messages, parts.model)
     refuseOverBudget(request, context)
     const ready = onSend?.()
@@ -103,7 +104,7 @@ export async function askModel<Output>(
       onModel: (next, after) => {
         const failure = after && checkedFailure(after)
         const spent = bill.turnTo(next, failure)
-        void parts.prices.load(next.provider, next.model)
+        void prices.load(next.provider, next.model)
         if (sent !== null && telemetry) {
           sent = turned(sent, next, failure && { failure, spent }, live.clock.now())
           telemetry.around(sent, () => undefined)
@@ -127,7 +128,7 @@ export async function askModel<Output>(
     )
     const response = checkedResponse(answer)
     if (sent !== null) noteResponse(sent, response, answer)
-    bill.receive(response)
+    bill.receive(response, totalAlone(answer?.usage))
     return await take(response, () => bill.ofAnswer())
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted

@@ -4,6 +4,7 @@ import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machine
 import { extended } from '../../../guards/lib/extended.js'
 import type { AgentParts } from '../live/parts.js'
 import type { ModelProvider, ModelRequest } from '../models/provider.js'
+import type { PriceBook } from '../prices/prices.js'
 import { estimatePartialUsage, estimateUsage } from '../prices/estimate.js'
 
 /** Which model is asked, for its price. */
@@ -18,7 +19,7 @@ interface Item {
 
 /** What one request costs, whichever models are asked in turn and however it ends: each has its own price. */
 export class Bill {
-  readonly #parts: AgentParts
+  readonly #prices: PriceBook
   readonly #request: ModelRequest
   readonly #estimates: boolean
   #asked: AskedModel
@@ -29,11 +30,15 @@ export class Bill {
   /** Of models that were given up for another. */
   readonly #givenUp: Item[] = []
 
-  constructor(parts: AgentParts, request: ModelRequest, { config }: AgentContext) {
-    this.#parts = parts
+  constructor(
+    { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
+    request: ModelRequest,
+    { config }: AgentContext,
+  ) {
+    this.#prices = prices
     this.#request = request
     this.#estimates = config.budget.onMissingUsage === 'estimate'
-    this.#asked = parts.model
+    this.#asked = model
   }
 
   hear(text: string, reasoning: string): void {
@@ -50,9 +55,14 @@ export class Bill {
     return spent && this.#priceNow(spent)
   }
 
-  /** The whole answer is there; what is done with it may take longer. */
-  receive({ usage, ...response }: ModelResponse): void {
-    const tokens = usage ?? (this.#estimates ? estimateUsage(this.#request, response) : noUsage)
+  /**
+   * The whole answer is there; what is done with it may take longer. `total`: the tokens, where nothing else is told of
+   * them; what of it was output is estimated.
+   */
+  receive({ usage, ...response }: ModelResponse, total: number | null): void {
+    const guess = usage === null && (this.#estimates || total !== null)
+    const estimate = guess ? estimateUsage(this.#request, response) : noUsage
+    const tokens = usage ?? (total === null ? estimate : dividedBy(estimate, total))
     this.#answer = { model: this.#asked, tokens, estimated: usage === null }
   }
 
@@ -100,13 +110,25 @@ export class Bill {
 
   #priceNow(item: Item): Usage {
     const { provider, model } = item.model
-    return priced(item, this.#parts.prices.knownPrice(provider, model, countsOf(item.tokens)))
+    return priced(item, this.#prices.knownPrice(provider, model, countsOf(item.tokens)))
   }
 
   #price(item: Item): Usage | Promise<Usage> {
     const { provider, model } = item.model
-    const cost = this.#parts.prices.price(provider, model, countsOf(item.tokens))
+    const cost = this.#prices.price(provider, model, countsOf(item.tokens))
     return cost instanceof Promise ? cost.then((known) => priced(item, known)) : priced(item, cost)
+  }
+}
+
+/** So many tokens, with as much output as is estimated. */
+function dividedBy({ outputTokens, reasoningTokens }: TokenUsage, totalTokens: number): TokenUsage {
+  const output = Math.min(outputTokens, totalTokens)
+  return {
+    inputTokens: totalTokens - output,
+    outputTokens: output,
+    totalTokens,
+    cachedInputTokens: 0,
+    reasoningTokens: Math.min(reasoningTokens, output),
   }
 }
 

@@ -6,7 +6,7 @@ import type { AgentParts } from '../live/parts.js'
 
 /** A cost limit means nothing where nobody knows what was or will be spent: such a run does not start. */
 export async function refuseUnknownPrice(
-  { model, prices }: AgentParts,
+  { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
   { limits, budget }: AgentConfig,
   session: Usage,
 ): Promise<void> {

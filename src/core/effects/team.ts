@@ -141,6 +141,7 @@ export class Team {
       store: live.binding.store,
       left,
       countCached: config.budget.countCached,
+      prices: live.prices,
       depth,
       maxDepth,
       context: live.binding.context,

@@ -1,4 +1,5 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import { numberOfStep } from '../../../machines/agent/step-id.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { childLine, eventLine, type LineStyle } from './event-line.js'
 import { painter } from './paint.js'
@@ -68,8 +69,9 @@ class Screen {
         this.#usage = event.run
         return ''
       case 'step_completed':
-        // An accepted response is what counts as a step of the run.
-        if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok') this.#steps++
+        // An accepted response is what counts as a step of the run. Its id has its number, also after a resume.
+        if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
+          this.#steps = numberOfStep(event.stepId) ?? this.#steps + 1
         return this.#afterText(eventLine(event, this.#style))
       default:
         return this.#line(eventLine(event, this.#style))

@@ -1,15 +1,8 @@
 /** Small pieces of text for people. */
 
-/**
- * Text from outside, made safe for a terminal: escape sequences and other control characters could move the cursor,
- * rename the window or fake a line of ours. Tabs and newlines stay.
- */
-export function printable(text: string): string {
-  return text.replaceAll('\r\n', '\n').replaceAll(control, '')
-}
+import { printable } from '../base/printable.js'
 
-// Bidirectional overrides too: they reorder what is read.
-const control = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
+export { printable }
 
 /** At most `width` (at least 1) characters, on one line. */
 export function shorten(text: string, width: number): string {

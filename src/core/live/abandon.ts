@@ -43,6 +43,7 @@ export async function abandon(
       store,
       left: { tokens: null, outputTokens: null, cost: null },
       countCached: true,
+      prices: live.prices,
       depth: depth + 1,
       maxDepth,
       context: app,

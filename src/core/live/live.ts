@@ -7,6 +7,7 @@ import { questionsOf } from '../../../machines/agent/questions.js'
 import { answerableCalls } from '../../../machines/agent/result-of.js'
 import type { BatchCall } from '../../../machines/agent/results.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { PriceBook } from '../prices/prices.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Child } from './child.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
@@ -32,6 +33,8 @@ export interface Binding {
   depth?: number
   /** How deep runs below it may be nested. */
   maxDepth?: number
+  /** Of a sub-agent: its prices, with those of the run that calls it. */
+  prices?: PriceBook
   /** What telemetry has left in the log. */
   link?: string | null
   /** Of a sub-agent, where the run that calls it is measured. */
@@ -41,6 +44,7 @@ export interface Binding {
 /** What all runs of an agent have. */
 export interface Surroundings {
   clock: Clock
+  prices: PriceBook
   measuring: Measuring
 }
 
@@ -61,6 +65,8 @@ export class Live {
   readonly scope: Scope
   readonly clock: Clock
   readonly binding: Binding
+  /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
+  readonly prices: PriceBook
   /** What measures the run, from its beginning on; most are measured by nobody. */
   telemetry: SafeTelemetry | undefined
   readonly #measuring: Measuring
@@ -87,7 +93,7 @@ export class Live {
   constructor(
     scope: Scope,
     runId: string,
-    { clock, measuring }: Surroundings,
+    { clock, prices, measuring }: Surroundings,
     binding: Binding,
     input: AgentInput | null,
   ) {
@@ -100,6 +106,7 @@ export class Live {
     binding.journal?.counting?.(() => this.#seq)
     this.clock = clock
     this.binding = binding
+    this.prices = binding.prices ?? prices
     this.scope = {
       ...scope,
       emit: (announcement) => {

@@ -3,6 +3,7 @@ import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
+import { printable } from '../base/printable.js'
 import { readCitations } from './citations.js'
 import { toContentPart } from './media.js'
 import { plainExtra, readHostedBy, readProviderItems } from './plain-extra.js'
@@ -20,10 +21,10 @@ export function checkedResponse(response: ModelResponse): ModelResponse {
     reasoning: textOf(given.reasoning),
     refusal: typeof given.refusal === 'string' ? given.refusal : null,
     toolCalls: Array.isArray(given.toolCalls) ? uniqueCalls(given.toolCalls as Partial<ToolCall>[]) : [],
-    finishReason: typeof given.finishReason === 'string' ? given.finishReason : null,
+    finishReason: wordOf(given.finishReason),
     complete: given.complete !== false,
     usage: checkedUsage(given.usage),
-    model: typeof given.model === 'string' ? given.model : null,
+    model: wordOf(given.model),
     ...(details.length > 0 && { reasoningDetails: details }),
     ...mediaOf(given.media),
     ...annotationsOf(given.annotations),
@@ -96,6 +97,15 @@ function hostedBy(given: unknown): Pick<ToolCall, 'hosted'> {
   return hosted === null ? {} : { hosted }
 }
 
+/** What a provider calls something: it is printed and logged as it is, so it has one line and no control characters. */
+export function plainWord(text: string): string {
+  return printable(text).replaceAll(/[\t\n]+/g, ' ')
+}
+
+function wordOf(value: unknown): string | null {
+  return typeof value === 'string' ? plainWord(value) : null
+}
+
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
@@ -140,6 +150,13 @@ function checkedUsage(usage: unknown): TokenUsage | null {
     reasoningTokens: Math.min(countOf(given.reasoningTokens), outputTokens),
     ...(countOf(given.providerCost) > 0 && { providerCost: countOf(given.providerCost) }),
   }
+}
+
+/** What was used where only the total is told, in one number; null where input and output are told, or nothing is. */
+export function totalAlone(usage: unknown): number | null {
+  const given = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
+  const total = countOf(given.totalTokens)
+  return checkedUsage(usage) === null && total > 0 ? total : null
 }
 
 function isCount(value: unknown): value is number {

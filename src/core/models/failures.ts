@@ -2,9 +2,10 @@ import { cut } from '../../../guards/lib/cut.js'
 import { evidence, scrub } from '../../../guards/lib/evidence.js'
 import { type FailureKind, modelFailure, type ModelFailure } from '../../../machines/agent/response.js'
 import { causesOf } from '../base/describe-error.js'
+import { printable } from '../base/printable.js'
 import { peek } from '../base/to-json.js'
 import { isContextOverflow } from './context-overflow.js'
-import { checkedFailure } from './checked-response.js'
+import { checkedFailure, plainWord } from './checked-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, wordOf } from './error-body.js'
 import { ModelError } from './provider.js'
 import { headerOf, retryAfterMs } from './retry-after.js'
@@ -22,12 +23,13 @@ export function toModelFailure(
 ): ModelFailure {
   const failure = readFailure(error, now, advise)
   const code = plainCode(failure.code)
-  return code === failure.code ? failure : { ...failure, code }
+  const message = printable(failure.message)
+  return code === failure.code && message === failure.message ? failure : { ...failure, code, message }
 }
 
-/** A code is a word for programs: whatever else a provider puts there, it is short and holds no secret. */
+/** A code is a word for programs: whatever else a provider puts there, it is short, of one line, and holds no secret. */
 function plainCode(code: string): string {
-  return cut(scrub(cut(code, 1000)), 100)
+  return cut(scrub(plainWord(cut(code, 1000))), 100) || 'unknown'
 }
 
 function readFailure(error: unknown, now: number, advise: (status: number) => string): ModelFailure {

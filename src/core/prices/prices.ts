@@ -30,6 +30,8 @@ export interface PriceBook {
     usage: TokenUsage,
     at?: number,
   ): number | null | Promise<number | null>
+  /** The prices of its own, which come before the catalog; null where there are to be no prices at all. */
+  own: PriceFunction | null
   /** Loads what `knownPrice` has to look into: the catalog, or nothing. Never rejects. */
   load(provider: string, model: string): Promise<void> | undefined
   /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
@@ -46,9 +48,27 @@ export interface PriceBook {
 export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
   if (overrides === null) return noPrices
   const own = typeof overrides === 'function' ? totally(overrides) : byTable(overrides)
+  return bookOf(own, (model) => typeof overrides === 'object' && hasPrice(overrides, model))
+}
+
+/** The prices of a sub-agent: its own, then those of the agent above it, then the catalog. */
+export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
+  const [own, inherited] = [book.own, above.own]
+  if (own === null || inherited === null) return book
+  return bookOf(
+    (provider, model, usage) => {
+      const cost = own(provider, model, usage)
+      return cost === undefined ? inherited(provider, model, usage) : cost
+    },
+    () => false,
+  )
+}
+
+/** `isOwn`: whether a model's price is known without the catalog. */
+function bookOf(own: PriceFunction, isOwn: (model: string) => boolean): PriceBook {
   return {
-    load: (provider, model) =>
-      typeof overrides === 'object' && hasPrice(overrides, model) ? undefined : loadCatalog(provider),
+    own,
+    load: (provider, model) => (isOwn(model) ? undefined : loadCatalog(provider)),
     price: (provider, model, usage, at = Date.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost
@@ -64,6 +84,7 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
 }
 
 const noPrices: PriceBook = {
+  own: null,
   load: () => undefined,
   price: () => null,
   knownPrice: () => null,

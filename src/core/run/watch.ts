@@ -59,11 +59,12 @@ const liveOnly: ReadonlySet<Announcement['type']> = new Set([
   'child_event',
 ])
 
-/** The events of a session, from its log as it grows, with what is told live where this process has it. */
+/** The events of a session, from its log as it grows, with what is told live where this process has it. `left` ends it, too. */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
   sessionId: string,
   options: WatchOptions = {},
+  left: AbortSignal = new AbortController().signal,
 ): AsyncGenerator<WatchedEvent, void> {
   const id = checkedSessionId(sessionId)
   const { after = 0, until = 'rest', signal } = options ?? {}
@@ -72,7 +73,7 @@ export async function* watchSession(
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw invalid('signal', 'is an AbortSignal')
   const watched = new Watched({ store, clock }, id, place)
-  const unfollow = signal && onceAborted(signal, () => watched.stop())
+  const unfollow = [signal, left].map((one) => one && onceAborted(one, () => watched.stop()))
   try {
     await watched.begin()
     for (;;) {
@@ -81,7 +82,7 @@ export async function* watchSession(
       yield event
     }
   } finally {
-    unfollow?.()
+    for (const stop of unfollow) stop?.()
     watched.stop()
   }
 }

@@ -1,5 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
+import { inheritPrices, type PriceBook } from '../prices/prices.js'
 import { openSession } from '../sessions/open-session.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
 import { emptySession } from '../sessions/session-state.js'
@@ -26,7 +27,7 @@ export interface ChildHost {
   /** Its configuration, with what `asTool` changes. */
   config: AgentConfig
   /** Rejects when a run cannot start. */
-  ready(input: AgentInput): Promise<void>
+  ready(input: AgentInput, prices?: PriceBook): Promise<void>
   run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
   bind(
     runId: string,
@@ -45,7 +46,8 @@ export interface ChildHost {
  */
 export async function openChild(host: ChildHost, errand: Errand): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above } = errand
-  const binding: Binding = { context, depth, maxDepth, above, ...(store && { store }) }
+  const prices = inheritPrices(host.parts.prices, errand.prices)
+  const binding: Binding = { context, depth, maxDepth, above, prices, ...(store && { store }) }
   const runId = newId()
   if (!store) {
     if (isBegun) return null
@@ -72,7 +74,7 @@ async function begin(host: ChildHost, errand: Errand, runId: string, binding: Bi
   const config = childConfig(host.config, errand)
   const messages = toMessages(errand.message)
   const input = host.bind(runId, errand.sessionId, emptySession(), messages, { config }, binding)
-  await host.ready(input)
+  await host.ready(input, binding.prices)
   return input
 }
 

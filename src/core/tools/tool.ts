@@ -5,6 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentState, RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { PriceBook } from '../prices/prices.js'
 import type { TelemetryAbove } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Validate } from './input-schema.js'
@@ -124,6 +125,8 @@ export interface Errand {
   /** What the run has left. */
   left: BudgetRemaining
   countCached: boolean
+  /** What the run's prices are. */
+  prices: PriceBook
   depth: number
   maxDepth: number
   /** The app's own object. */

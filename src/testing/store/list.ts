@@ -154,6 +154,9 @@ export const listChecks: readonly Check[] = [
     async run({ store }) {
       for (const [key, value] of [
         ['state', 7],
+        ['state', 'WAITING'],
+        ['state', ['PAUSED', 'paused']],
+        ['user', 'ann'],
         ['agent', 7],
         ['limit', 0],
         ['limit', 1.5],

@@ -1,4 +1,4 @@
-import type { AgentState } from '../../../../machines/agent/outcome.js'
+import { type AgentState, agentStates } from '../../../../machines/agent/outcome.js'
 import { UsageError } from '../../base/errors.js'
 
 /** Where a session stands in a list. */
@@ -34,8 +34,14 @@ export interface Listing {
   cursor: Place | null
 }
 
+const known: readonly string[] = ['state', 'agent', 'limit', 'cursor'] satisfies (keyof ListOptions)[]
+
 /** @throws {UsageError} `invalid_option`, naming the key */
 export function checkedListing(options: ListOptions = {}): Listing {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new UsageError('invalid_option', `list takes options: ${known.join(', ')}.`, 'list')
+  for (const key of Object.keys(options))
+    if (!known.includes(key)) throw invalid(key, `is no option. They are ${known.join(', ')}`)
   const { state, agent, limit, cursor } = options
   const states: readonly AgentState[] | null =
     state === undefined
@@ -43,8 +49,8 @@ export function checkedListing(options: ListOptions = {}): Listing {
       : Array.isArray(state)
         ? (state as readonly AgentState[])
         : [state as AgentState]
-  if (states !== null && !states.every((one: unknown) => typeof one === 'string'))
-    throw invalid('state', 'is a state, or a list of them, such as PAUSED')
+  if (states !== null && !states.every((one) => agentStates.includes(one)))
+    throw invalid('state', `is a state, or a list of them: ${agentStates.join(', ')}`)
   if (agent !== undefined && typeof agent !== 'string') throw invalid('agent', 'is the name of an agent')
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1))
     throw invalid('limit', 'is a whole number from 1')
