@@ -115,6 +115,8 @@ export interface ToolTraits {
   polling: boolean
   /** A sub-agent with a log of its own: a call that was interrupted goes on from there. */
   delegate?: true
+  /** The ids of its sub-agents' sessions begin with the id of the run's own session. Absent in logs of earlier versions. */
+  nested?: true
 }
 
 /** Whether a call can be handed to its tool: nobody has to act on it first, and shields have seen what it is given. */

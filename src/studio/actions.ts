@@ -3,6 +3,8 @@ import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { messageText } from '../core/format/message-text.js'
 import { madeOf } from '../core/agent/made-of.js'
+import { acceptsDefinition } from '../core/sessions/definition.js'
+import { stranded } from '../core/sessions/refusals.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { awaitedCall } from '../core/run/awaited-call.js'
 import type { SessionMessage } from '../core/sessions/inbox/message.js'
@@ -81,7 +83,9 @@ export class Actions {
     // Before anything is resumed: an answer that comes late must not set a run going.
     this.#check(context, answer, isFar)
     await this.#checkEdit(context, answer)
-    if (isFar && (await this.#told(await this.#ownId(id), answer))) return { sessionId: id }
+    // To cancel takes the store alone: no agent, right or wrong, has to bring the run back for that.
+    const isTold = isFar || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canTell)
+    if (isTold && (await this.#told(await this.#ownId(id), answer))) return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumed(await this.#ownId(id)))
     // A run that was interrupted goes on by being brought back.
     if (answer.type !== 'resume' || run.state === 'PAUSED') say(run, answer)
@@ -168,8 +172,11 @@ export class Actions {
 
   /** A fork that cannot be run is not made: whoever asks again would make another. */
   async #checkRun(id: string, at: number): Promise<void> {
-    const step = (await this.#library.fold(id)).at(at)
-    if (step === null || step.after.standing.run?.status === 'active') return
+    const { run, definition } = (await this.#library.fold(id)).at(at)?.after.standing ?? {}
+    if (run === undefined) return
+    const label = this.#agent && madeOf.get(this.#agent)?.label
+    if (!acceptsDefinition(label, definition ?? null)) throw stranded(id, definition ?? null, [label])
+    if (run?.status === 'active') return
     const text = `No run is under way at record ${at}, so a fork from there has none to go on with. Fork without running it, or from a record before the end.`
     throw new UsageError('nothing_to_resume', text, id)
   }

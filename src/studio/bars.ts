@@ -2,7 +2,7 @@ import { isWorkState } from '../../machines/agent/outcome.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/results.js'
 import { shorten } from '../core/format/words.js'
-import { childSessionId } from '../core/live/abandon.js'
+import { childSessionId } from '../core/sessions/child-session.js'
 import { pathsOf, type Step } from './step.js'
 import type { Bar } from './protocol.js'
 

@@ -15,6 +15,7 @@ export const documents = [
   'docs/configuration.md',
   'docs/context.md',
   'docs/control.md',
+  'docs/principals.md',
   'docs/embedding.md',
   'docs/events.md',
   'docs/express.md',

@@ -234,10 +234,13 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
   readSession(sessionId: string): Promise<Session>
   /**
    * Forgets a session that runs have named by its id: out of the store or, without one, out of the agent's memory, where
-   * it would stay for as long as the agent. False when there was none.
+   * it would stay for as long as the agent. The sessions of its sub-agents, at every depth, and all that is left in an inbox
+   * go with it. False when there was none.
    *
-   * @example await agent.forget('ann')
-   * @throws {StoreError | UsageError} `session_busy` while a run has it
+   * @example
+   * await agent.tell('ann', { type: 'cancel' }) // a session that works is ended first
+   * await agent.forget('ann')
+   * @throws {StoreError | UsageError} `session_busy` while a run has it, or a sub-agent's session; the session is still there
    */
   forget(sessionId: string): Promise<boolean>
   /**

@@ -77,6 +77,9 @@ const optionNames = [
 /** What is looked at before a first request. */
 const loadRefusals = lazily(() => import('../effects/refusals.js'))
 
+/** Only those who forget a session need it. */
+const loadDeletion = lazily(() => import('../sessions/delete-session.js'))
+
 /** Only those who have a store need it. */
 const loadStored = lazily(() => import('./stored-runs.js'))
 
@@ -241,7 +244,10 @@ export function createAgent(options: AgentOptions): Agent {
 
   const complete = (result: RunResult) => withObject(parts.output, result)
 
+  const definitionAs = definitionOf(parts)
+
   const host: ChildHost = {
+    definitionAs,
     parts,
     config: parts.config,
     clock: parts.clock,
@@ -258,7 +264,7 @@ export function createAgent(options: AgentOptions): Agent {
       ...host,
       parts,
       store,
-      definition: definitionOf(parts, () => made.label),
+      definition: () => definitionAs(made.label),
       label: () => made.label,
       inspect: ofEveryRun,
     }
@@ -326,7 +332,10 @@ export function createAgent(options: AgentOptions): Agent {
     },
     forget: async (sessionId) => {
       const id = checkedSessionId(sessionId)
-      if (store) return store.delete(id)
+      if (store) {
+        const { deleteSession } = await loadDeletion()
+        return (await deleteSession(store, parts.clock, id)) > 0
+      }
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
     },
@@ -343,6 +352,6 @@ type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest
 function withoutLogs(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {
   if (!Object.values(traits).some(({ delegate }) => delegate)) return traits
   return Object.fromEntries(
-    Object.entries(traits).map(([name, { delegate: _delegate, ...rest }]) => [name, rest]),
+    Object.entries(traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [name, rest]),
   )
 }

@@ -4,20 +4,21 @@ import type { AgentParts } from '../live/parts.js'
 import type { AgentDefinition, AgentLabel } from '../sessions/definition.js'
 
 /** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */
-export function definitionOf(
-  { instructions, tools, model }: AgentParts,
-  label: () => AgentLabel | undefined,
-): () => AgentDefinition {
+export function definitionOf({
+  instructions,
+  tools,
+  model,
+}: AgentParts): (label: AgentLabel | undefined) => AgentDefinition {
   let specs: unknown
   let hash = ''
-  return () => {
+  return (label) => {
     if (specs !== tools.specs) {
       specs = tools.specs
       const shown = tools.specs.map(({ name, parameters }) => ({ name, parameters }))
       const text = JSON.stringify({ instructions, tools: shown, model: [model.provider, model.model] })
       hash = sha256(canonicalForms(text)?.exact ?? text).slice(0, 16)
     }
-    const { name, version } = label() ?? {}
+    const { name, version } = label ?? {}
     return { ...(name !== undefined && { name }), ...(version !== undefined && { version }), hash }
   }
 }

@@ -1,7 +1,7 @@
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { AgentState } from '../../../machines/agent/outcome.js'
 import { madeOf } from '../agent/made-of.js'
-import { describeAgent } from '../sessions/definition.js'
+import { describeAgent, isOfSubAgent } from '../sessions/definition.js'
 import { standingAt } from '../sessions/replay.js'
 import type { Standing } from '../sessions/standing.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -47,6 +47,8 @@ async function checkOne(
     const { run, definition } = standing
     // It was forked, or begun elsewhere, and has nothing that goes on.
     if (run === null || run.status !== 'active') return null
+    // The run that called it goes on with it, and is checked itself.
+    if (isOfSubAgent(definition?.name)) return null
     const about = { ...told, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judged(agents, standing, run) }
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { AgentState } from '../../../machines/agent/outcome.js'
-import { type AgentDefinition, describeAgent } from '../sessions/definition.js'
+import { type AgentDefinition, describeAgent, isOfSubAgent } from '../sessions/definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 
@@ -48,7 +48,7 @@ export async function strandedSessions(agents: Agents, store: SessionStore): Pro
   const found: StrandedSession[] = []
   for await (const listed of openSessions(store)) {
     const definition = definitionIn(listed)
-    if (listed.summary === null || agents.acceptorOf(definition)) continue
+    if (listed.summary === null || isOfSubAgent(definition?.name) || agents.acceptorOf(definition)) continue
     found.push({ session: listed.id, needs: describeAgent(definition), updatedAt: listed.updatedAt })
   }
   return found

@@ -3,6 +3,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { BatchCall } from '../../../machines/agent/results.js'
 import type { ToolSet } from '../tools/tool-set.js'
+import { childSessionId } from '../sessions/child-session.js'
 import type { Live } from './live.js'
 
 /**
@@ -56,9 +57,4 @@ export async function abandon(
   } catch {
     // Somebody else goes on with it, or the store is gone.
   }
-}
-
-/** Where the log of a call's sub-agent is: ids of calls are unique only within a batch, and may hold anything. */
-export function childSessionId({ runId, batchNumber, calls }: AgentContext, callId: string): string {
-  return `${runId}.${batchNumber}.${calls.findIndex(({ id }) => id === callId) + 1}`
 }

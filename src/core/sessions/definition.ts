@@ -47,6 +47,15 @@ export function acceptsDefinition(
   return version === undefined || label.accepts === undefined || label.accepts.includes(version)
 }
 
+/** No agent of `defineAgents` can have a name with a space in it. */
+const ofSubAgents = 'sub-agent '
+
+/** What the log of a sub-agent's session says began it: only the run that called the sub-agent goes on with it. */
+export const subAgentLabel = (tool: string): AgentLabel => ({ name: ofSubAgents + tool })
+
+/** Whether a session is a sub-agent's. Logs of earlier versions do not say it. */
+export const isOfSubAgent = (name: string | undefined): boolean => name?.startsWith(ofSubAgents) === true
+
 /** Name and version of an agent, for people: `billing 3`. */
 export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> | null | undefined): string {
   const { name = 'an agent without a name', version } = agent ?? {}

@@ -1,5 +1,5 @@
 import { UsageError } from '../base/errors.js'
-import { type AgentDefinition, type AgentLabel, describeAgent } from './definition.js'
+import { type AgentDefinition, type AgentLabel, describeAgent, isOfSubAgent } from './definition.js'
 import type { SessionStore } from './store/store.js'
 import type { Standing } from './standing.js'
 
@@ -43,6 +43,14 @@ export function stranded(
   definition: AgentDefinition | null,
   here: readonly (AgentLabel | undefined)[],
 ): UsageError {
+  if (isOfSubAgent(definition?.name)) {
+    return new UsageError(
+      'stranded',
+      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}): it goes on when the run that called the ` +
+        'sub-agent does. Go on with that one.',
+      sessionId,
+    )
+  }
   const present = here.map((label) =>
     label?.accepts ? `${label.name} (accepts ${label.accepts.join(', ')})` : describeAgent(label),
   )

@@ -2,6 +2,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
 import { inheritPrices, type PriceBook } from '../prices/prices.js'
 import { openSession } from '../sessions/open-session.js'
+import { type AgentDefinition, type AgentLabel, subAgentLabel } from '../sessions/definition.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
 import { emptySession } from '../sessions/session-state.js'
 import { machineStateOf, toldBefore } from '../sessions/standing.js'
@@ -26,6 +27,8 @@ export interface ChildHost {
   tools: ToolSet
   /** Its configuration, with what `asTool` changes. */
   config: AgentConfig
+  /** What a log says of the agent that began it, under this name. */
+  definitionAs(label: AgentLabel | undefined): AgentDefinition
   /** Rejects when a run cannot start. */
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
   run(handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run
@@ -53,7 +56,7 @@ export async function openChild(host: ChildHost, errand: Errand): Promise<Run | 
     if (isBegun) return null
     return runOf(host, errand, { runId, origin: { input: await begin(host, errand, runId, binding) } })
   }
-  const { log, standing } = await openWhenFree(store, host.clock, errand)
+  const { log, standing } = await openWhenFree(store, host, errand)
   if (standing.run) {
     const snapshot = machineStateOf(standing.run)
     host.rebind(snapshot, { ...binding, journal: log, told: toldBefore(standing), link: standing.link })
@@ -86,12 +89,14 @@ function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 
 }
 
 /** After a crash the dead process may hold the log for a while longer than it held that of the run above. */
-async function openWhenFree(store: SessionStore, clock: Clock, { name, sessionId, isUnwanted }: Errand) {
+async function openWhenFree(store: SessionStore, host: ChildHost, { name, sessionId, isUnwanted }: Errand) {
+  const { clock } = host
+  const definition = () => host.definitionAs(subAgentLabel(name))
   const giveUpAt = clock.now() + leaseMs
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name })
+      return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name, definition })
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
       if (!isBusy || isUnwanted() || clock.now() >= giveUpAt) throw error

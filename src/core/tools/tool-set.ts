@@ -55,7 +55,12 @@ function fixedSet(tools: readonly Tool[]): ToolSet {
     traits: Object.fromEntries(
       tools.map(({ name, readOnly, idempotent, polling, delegate }) => [
         name,
-        { readOnly, idempotent, polling, ...(delegate && { delegate: true as const }) },
+        {
+          readOnly,
+          idempotent,
+          polling,
+          ...(delegate && { delegate: true as const, nested: true as const }),
+        },
       ]),
     ),
   }

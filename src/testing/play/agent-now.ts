@@ -90,10 +90,11 @@ export class AgentNow {
   /** Whether there was a store for the logs of sub-agents is as it was. */
   #traits(then: Record<string, ToolTraits>): Record<string, ToolTraits> {
     const wasKept = Object.values(then).some(({ delegate }) => delegate)
+    const wasNested = Object.values(then).some(({ nested }) => nested)
     return Object.fromEntries(
-      Object.entries(this.#scene.parts.tools.traits).map(([name, { delegate, ...traits }]) => [
+      Object.entries(this.#scene.parts.tools.traits).map(([name, { delegate, nested, ...traits }]) => [
         name,
-        { ...traits, ...(delegate && wasKept && { delegate }) },
+        { ...traits, ...(delegate && wasKept && { delegate }), ...(nested && wasNested && { nested }) },
       ]),
     )
   }

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { madeOf } from '../../core/agent/made-of.js'
-import { childSessionId } from '../../core/live/abandon.js'
+import { childSessionId } from '../../core/sessions/child-session.js'
 import { checkedSessionId } from '../../core/sessions/store/session-id.js'
 import type { LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 import { unknownSession } from '../../core/sessions/store/refusals.js'

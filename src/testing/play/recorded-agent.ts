@@ -104,7 +104,7 @@ function toolsOf({ tools }: RecordedAgent, known: Known | null): ToolEntry[] {
     Object.keys(traits).map((name) => ({ name, description: 'Not recorded.', parameters: anyObject }))
   return specs.map((spec): ToolEntry => {
     const { name, description, parameters } = spec
-    const { delegate, ...rest }: Partial<ToolTraits> = traits[name] ?? {}
+    const { delegate, nested: _nested, ...rest }: Partial<ToolTraits> = traits[name] ?? {}
     const below = 'agent' in spec ? spec.agent : undefined
     const words = { name, description, input: schemaOf(parameters) }
     if (below === undefined && !delegate) {

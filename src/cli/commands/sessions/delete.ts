@@ -1,3 +1,5 @@
+import { systemClock } from '../../../core/base/clock.js'
+import { deleteSession } from '../../../core/sessions/delete-session.js'
 import { asker } from '../../ask.js'
 import { badUsage, CliError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
@@ -16,7 +18,7 @@ const options = {
 
 export const deleteCommand: Command = {
   name: 'sessions delete',
-  about: 'Deletes a session with all its records, after asking.',
+  about: 'Deletes a session with all its records, and those of its sub-agents, after asking.',
   positional: 'ID',
   options,
   notes: ['It cannot be brought back: statewright sessions export ID keeps a copy.'],
@@ -35,10 +37,11 @@ export const deleteCommand: Command = {
         io.stdout.write('Nothing was deleted.\n')
         return io.signal.aborted ? exitCodes.cancelled : exitCodes.completed
       }
-      if (!(await store.delete(id))) {
-        throw new CliError('unknown_session', `Session '${id}' was deleted by somebody else.`, id)
-      }
-      io.stdout.write(`Deleted ${id}.\n`)
+      const deleted = await deleteSession(store, systemClock, id)
+      if (deleted === 0)
+        throw new CliError('unknown_session', `Session '${id}' was deleted by another program.`, id)
+      const below = deleted === 1 ? '' : `, and ${count(deleted - 1)} of its sub-agents`
+      io.stdout.write(`Deleted ${id}${below}.\n`)
       return exitCodes.completed
     })
   },

@@ -53,7 +53,7 @@ function known(agent: Agent): RecordedAgent {
 async function isAgentOf(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
   const parts = madeOf.get(agent)?.parts
   if (!parts) return false
-  const { hash } = definitionOf(parts, () => undefined)()
+  const { hash } = definitionOf(parts)(undefined)
   const records = await store.read(session)
   const starts = records.flatMap((record) => {
     if (record.type !== 'start') return []

@@ -1,0 +1,46 @@
+import type { Clock } from '../base/clock.js'
+import { childSessionsOf } from './child-session.js'
+import { leaseMs } from './log/heartbeat.js'
+import { acquireLease, releaseLease } from './log/lease.js'
+import { apply, before } from './standing.js'
+import type { LogRecord, SessionStore } from './store/store.js'
+
+/**
+ * Deletes a session and the sessions of all its sub-agents, at every depth, each with its inbox. Returns how many were
+ * deleted; 0: there is no such session.
+ *
+ * The sub-agents go first: whoever is stopped in between finds those that are left by the log above them, and deletes again.
+ *
+ * @throws {StoreError} `session_busy` while a run has it, or one of its sub-agents; the session is then still there
+ */
+export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
+  if ((await store.get(sessionId)) === null) return (await store.delete(sessionId)) ? 1 : 0
+  // While it is ours, no run begins whose sub-agents nobody would find.
+  const lease = await acquireLease(store, sessionId, { holder: 'whoever deletes it', ttlMs: leaseMs })
+  let deleted = 0
+  try {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (const child of childrenIn(await store.read(sessionId), sessionId))
+      deleted += await deleteSession(store, clock, child)
+  } finally {
+    await releaseLease(store, lease, clock)
+  }
+  return deleted + ((await store.delete(sessionId)) ? 1 : 0)
+}
+
+/** The sessions of all sub-agents of a log, as far as it can be read. */
+function childrenIn(records: readonly LogRecord[], sessionId: string): Set<string> {
+  const children = new Set<string>()
+  if (!records.some(({ data }) => data.includes('"delegate":true'))) return children
+  const standing = before(records)
+  try {
+    for (const record of records) {
+      apply(standing, record, sessionId)
+      const context = standing.run?.context
+      if (context) for (const child of childSessionsOf(context)) children.add(child)
+    }
+  } catch {
+    // A log that is damaged from here on is deleted all the same.
+  }
+  return children
+}

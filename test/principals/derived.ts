@@ -1,0 +1,245 @@
+import { readFileSync } from 'node:fs'
+import type { Agent } from '../../src/index.js'
+import { createAgent, defineAgents, memoryStore } from '../../src/index.js'
+import type { DbosSessions } from '../../src/dbos/index.js'
+import type { SessionMessage } from '../../src/index.js'
+import type { Answer } from '../../src/studio/protocol.js'
+import type { Route as StudioRoute } from '../../src/studio/routes.js'
+import type { Studio } from '../../src/studio/index.js'
+import type { Route as PageRoute } from '../../src/web/routed.js'
+import { cli } from '../cli/support.js'
+import { restateHandlers } from './surfaces/hosts.js'
+
+// Where a list can only be written down, its type says what has to be in it: whoever adds a route is told by the compiler.
+
+const pageRoutes: Record<PageRoute['to'], true> = { say: true, read: true, stream: true, stop: true }
+
+const studioRoutes: Record<StudioRoute['to'], true> = {
+  chart: true,
+  visits: true,
+  sessions: true,
+  session: true,
+  end: true,
+  moment: true,
+  moments: true,
+  compare: true,
+  live: true,
+  answers: true,
+  fork: true,
+}
+
+/** What a page of the studio can say; each has a row of `studio.answers`. */
+export const studioAnswers: Record<Answer['type'], true> = {
+  approve: true,
+  reject: true,
+  tool_output: true,
+  reply: true,
+  steer: true,
+  pause: true,
+  resume: true,
+  cancel: true,
+}
+
+const dbosMethods: Record<keyof DbosSessions, true> = {
+  start: true,
+  enqueue: true,
+  answer: true,
+  drain: true,
+}
+
+const studioMethods: Record<keyof Studio, true> = { url: true, attach: true, close: true }
+
+/** What may be told: an answer to a call and a cancel stand for the others. */
+export const messages: Record<SessionMessage['type'], true> = {
+  cancel: true,
+  pause: true,
+  resume: true,
+  steer: true,
+  reply: true,
+  approve: true,
+  reject: true,
+  toolOutput: true,
+}
+
+/** Every place from which work could be started, continued or answered, by name. */
+export async function found(): Promise<string[]> {
+  const store = memoryStore()
+  const model = { provider: 'p', model: 'm', request: () => Promise.reject(new Error('Not asked.')) }
+  const agent = createAgent({ model, store })
+  const members: (keyof Agent)[] = Object.keys(agent) as (keyof Agent)[]
+  return [
+    ...members.map((name) => `agent.${name}`),
+    ...exportsOfAll(),
+    ...['chatHandler', 'aguiHandler'].flatMap((of) => Object.keys(pageRoutes).map((to) => `${of}.${to}`)),
+    ...Object.keys(studioRoutes).map((to) => `studio.${to}`),
+    ...Object.keys(studioMethods).map((name) => `Studio.${name}`),
+    ...Object.keys(dbosMethods).map((name) => `dbosSessions.${name}`),
+    ...Object.keys(restateHandlers(defineAgents({ some: agent }))).map((name) => `restateSessions.${name}`),
+    ...(await commands()).map((name) => `statewright ${name}`),
+  ]
+}
+
+/** The functions and values that the package's entry points export, whose names begin small. */
+function exportsOfAll(): string[] {
+  const root = new URL('../../', import.meta.url)
+  const { exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
+    exports: Record<string, string | { default: string }>
+  }
+  const entries = Object.values(exports).flatMap((entry) =>
+    typeof entry === 'string' ? [] : [entry.default],
+  )
+  const all = entries.flatMap((entry) => {
+    const source = entry.replace('./dist/', '').replace(/\.js$/, '.ts')
+    const text = readFileSync(new URL(source, root), 'utf8')
+    const lists = [...text.matchAll(/^export \{([^}]*)\}/gm)].map(([, list = '']) => list)
+    return lists.flatMap((list) => list.split(',').map((name) => name.trim()))
+  })
+  return [...new Set(all.filter((name) => /^[a-z]\w*$/.test(name)))]
+}
+
+/** Every command, from the help. */
+async function commands(): Promise<string[]> {
+  const namesIn = (help: string): string[] =>
+    [...help.matchAll(/^ {2}(\w[\w-]*(?: [\w-]+)?) {2,}/gm)].map(([, name = '']) => name)
+  const all = namesIn((await cli(['--help'])).out)
+  const groups: string[] = all.filter((name) => name === 'sessions')
+  const inside = await Promise.all(groups.map(async (name) => namesIn((await cli([name, '--help'])).out)))
+  return [...all.filter((name) => !groups.includes(name)), ...inside.flat()]
+}
+
+/** What has no rows, by the reason why. */
+const reasons: Record<string, string[]> = {
+  'it makes what rows are about': [
+    'createAgent',
+    'defineAgents',
+    'chatHandler',
+    'aguiHandler',
+    'startStudio',
+    'dbosSessions',
+    'restateSessions',
+    'agent.asTool',
+  ],
+  'a run of the machine without a store begins a session of its own, which nobody else reaches': [
+    'agent.machine',
+    'agent.input',
+    'agentMachine',
+  ],
+  'it has no session at hand': [
+    'agent.config',
+    'agent.withObject',
+    'cachedShare',
+    'resolveConfig',
+    'formatEvents',
+    'openaiChat',
+    'firstOf',
+    'openaiResponses',
+    'languageModel',
+    'systemClock',
+    'memoryJournal',
+    'objectOrThrow',
+    'orThrow',
+    'restoreSession',
+    'createSession',
+    'retrievedText',
+    'defineShield',
+    'llamaGuard',
+    'openaiModeration',
+    'patternShield',
+    'piiShield',
+    'runShields',
+    'secretsShield',
+    'defineTool',
+    'toolContent',
+    'defineToolGroup',
+    'defineGuard',
+    'presets',
+    'checkedSessionId',
+    'mcpTools',
+    'loadAttachment',
+    'memory',
+    'restoreMemory',
+    'plainSnippets',
+    'otel',
+    'redact',
+    'redacted',
+  ],
+  'it is a store: what reaches it may do anything to its sessions': [
+    'memoryStore',
+    'openStore',
+    'fileStore',
+    'postgresStore',
+    'checkStore',
+  ],
+  'it shows what a run or a transcript in hand says': [
+    'toAGUIMessages',
+    'toAGUI',
+    'eventStreamResponse',
+    'foldTranscript',
+    'toUIMessageStream',
+    'uiMessageStreamResponse',
+    'toUIMessages',
+  ],
+  'it is about machines, not sessions': [
+    'chartOf',
+    'countsOf',
+    'toDot',
+    'agentLook',
+    'toMachineJson',
+    'toStately',
+    'toMermaid',
+    'overviewOf',
+    'toScxml',
+    'toOverviewSvg',
+    'toSvg',
+    'statewright diagram',
+    'statewright stately',
+    'statewright paths',
+  ],
+  'it is for tests, and plays what it is given on a store of its own': [
+    'startRehearsal',
+    'loadScenario',
+    'parseScenario',
+    'largestExpense',
+    'agentAlphabet',
+    'agentInvariants',
+    'agentInputs',
+    'historyProblem',
+    'agentSpace',
+    'agentStateKey',
+    'coverPaths',
+    'emitJest',
+    'checkInvariants',
+    'machineHarness',
+    'playSession',
+    'recordedAgent',
+    'recordSession',
+    'printPath',
+    'anyState',
+    'canReach',
+    'isFinal',
+    'checkProvider',
+    'providerTable',
+    'replay',
+    'replayGuards',
+    'replaySteps',
+    'coverageTable',
+    'doneActor',
+    'errorActor',
+  ],
+  'it sends what studio.session and studio.end show, as it changes': ['studio.live'],
+  'it opens and closes, and shows the run of whoever has its handle': [
+    'Studio.url',
+    'Studio.attach',
+    'Studio.close',
+  ],
+  'it queues the drives of dbosSessions.enqueue, or no more of them': [
+    'dbosSessions.start',
+    'dbosSessions.drain',
+  ],
+  'its page is startStudio’s': ['statewright studio'],
+  'it reads every session, and says which a module of agents may go on with': ['statewright sessions check'],
+}
+
+export const exempt: Record<string, string> = Object.fromEntries(
+  Object.entries(reasons).flatMap(([because, names]) => names.map((name) => [name, because])),
+)

@@ -1,0 +1,127 @@
+import { memoryStore } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { nameOfSurface } from './rules.js'
+import { kept } from './surfaces/cli.js'
+import type { Place, Surface, Told, Who } from './surface.js'
+import { type AgentKind, canary, type Process, session, type Standing, World } from './world.js'
+
+/** A surface, used by somebody in a process with this agent on a session that stands so. */
+export interface Cell {
+  surface: Surface
+  agent: AgentKind
+  who: Who
+  standing: Standing
+}
+
+export const nameOf = ({ surface, agent, who, standing }: Cell): string =>
+  [nameOfSurface(surface), surface.does, agent, who, standing].join(' · ')
+
+/** The call that the agents of these tests ask about, as every session of theirs has it. */
+export async function question(): Promise<Place['question']> {
+  const world = new World(memoryStore())
+  await world.bring('waiting')
+  const [call] = (await world.processes[0]?.agent.replay(session))?.run?.pending ?? []
+  world.end()
+  if (!call) throw new Error('Nothing waits.')
+  return { callId: call.callId, fingerprint: call.fingerprint }
+}
+
+/** What came of a cell, in words such as `begun` or `refused: stranded`; and what must not come of any. */
+export async function play(cell: Cell, asks: Place['question']): Promise<{ came: string; faults: string[] }> {
+  const { cwd, store } =
+    cell.surface.agents === 'none' ? await kept() : { cwd: undefined, store: memoryStore() }
+  const world = new World(store)
+  try {
+    await world.bring(cell.standing)
+    const process = world.process(cell.agent)
+    const before = look(store, process)
+    const told = await cell.surface.use({ world, process, who: cell.who, question: asks, cwd })
+    world.holderLeaves()
+    await world.rest()
+    const after = look(store, process)
+    return {
+      came: inWords(cell, before, after, told),
+      faults: faultsOf(cell, { before, after, told, process }),
+    }
+  } finally {
+    world.end()
+    store.close()
+  }
+}
+
+interface Look {
+  sessions: number
+  records: number
+  starts: number
+  /** Of the model, in the log. */
+  answers: number
+  inbox: number
+  state: string | undefined
+  asked: number
+  paid: number
+}
+
+function look(store: SyncSessionStore, { asked, paid }: Process): Look {
+  const records = store.read(session)
+  return {
+    sessions: store.list().length,
+    records: records.length,
+    starts: records.filter(({ type }) => type === 'start').length,
+    answers: records.filter(({ data }) => data.includes('"xstate.done.actor.model"')).length,
+    inbox: store.inbox?.read(session).length ?? 0,
+    state: store.get(session)?.summary?.state ?? undefined,
+    asked,
+    paid: paid.length,
+  }
+}
+
+function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, shown }: Told): string {
+  const grew = (key: Exclude<keyof Look, 'state'>): boolean => after[key] > before[key]
+  const worked = grew('asked') || grew('paid') || grew('answers')
+  const isGone = before.records > 0 && after.records === 0
+  const isOther = grew('sessions') && before.records === after.records && surface.does === 'begin'
+  const isSeen = surface.does === 'look' && surface.isSilent !== true && refused === null
+  const words = [
+    ...(refused === null ? [] : [`refused: ${refused}`]),
+    ...(grew('sessions') && surface.does.startsWith('fork') ? ['forked'] : []),
+    ...(isOther ? ['begun elsewhere'] : grew('starts') ? ['begun'] : worked ? ['gone on'] : []),
+    ...(isGone ? ['deleted'] : []),
+    ...(grew('inbox') ? ['told'] : []),
+    ...(!worked && !isGone && after.state !== before.state ? [String(after.state)] : []),
+    ...(!worked && !isGone && after.state === before.state && grew('records') ? ['taken up'] : []),
+    ...(isSeen && shown.includes(canary) && who !== 'stranger' ? ['shown'] : []),
+  ]
+  return words.length === 0 ? 'nothing' : words.join(', ')
+}
+
+/** What must never be, whatever the rule of the cell is. */
+function faultsOf(
+  { who, surface, standing }: Cell,
+  { before, after, told, process }: { before: Look; after: Look; told: Told; process: Process },
+): string[] {
+  const { refused, shown } = told
+  const grown = after.records + after.sessions - before.records - before.sessions
+  const faults: string[] = []
+  // Whoever comes to a session that kills ends it, whatever else is said.
+  if (
+    refused !== null &&
+    standing !== 'poisoned' &&
+    (grown !== 0 || after.asked > before.asked || after.inbox > before.inbox)
+  )
+    faults.push(`it was refused (${refused}), and yet something was done`)
+  if (refused?.startsWith('untyped') || refused === 'internal')
+    faults.push(`refused without a type: ${shown}`)
+  if (surface.knows === 'people' && (who === 'stranger' || who === 'nobody') && shown.includes(canary))
+    faults.push('somebody else was shown the session')
+  const strange = process.paid.filter((context) => context !== who && context !== 'initiator')
+  if (strange.length > 0 && surface.knows === 'people')
+    faults.push(`paid with the rights of ${strange.join(', ')}`)
+  if (
+    standing === 'poisoned' &&
+    surface.does !== 'fork and run' &&
+    who !== 'stranger' &&
+    after.asked > before.asked
+  )
+    faults.push('a session that kills was taken up')
+  return faults
+}

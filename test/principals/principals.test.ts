@@ -1,0 +1,72 @@
+import { jest } from '@jest/globals'
+import { removeFolders } from '../cli/support.js'
+import { exempt, found } from './derived.js'
+import { type Cell, nameOf, play, question } from './play.js'
+import { ruleOf, rules } from './rules.js'
+import { people, type Surface } from './surface.js'
+import { agentSurfaces } from './surfaces/agent.js'
+import { cliSurfaces } from './surfaces/cli.js'
+import { hostSurfaces } from './surfaces/hosts.js'
+import { pageSurfaces } from './surfaces/pages.js'
+import { studioSurfaces } from './surfaces/studio.js'
+import { type AgentKind, agentKinds, standings } from './world.js'
+
+/**
+ * Who may start, continue and answer work: every surface, used by everybody on a session that stands in every way, and the
+ * rule that says what comes of it. `npm run test:principals` plays all cells; here is a sample. `PRINCIPALS_ONLY` plays
+ * those whose names have this text.
+ */
+const isWhole = process.env['STATEWRIGHT_PRINCIPALS'] === 'all'
+const only = process.env['PRINCIPALS_ONLY']
+
+jest.setTimeout(isWhole ? 1_200_000 : 60_000)
+afterAll(removeFolders)
+
+const surfaces = [...agentSurfaces, ...pageSurfaces, ...studioSurfaces, ...hostSurfaces, ...cliSurfaces]
+
+function agentsOf({ agents = 'any' }: Surface): readonly AgentKind[] {
+  if (agents === 'none') return ['unnamed agent']
+  return agents === 'any' ? agentKinds : agentKinds.filter((kind) => kind !== 'unnamed agent')
+}
+
+const cells: Cell[] = surfaces.flatMap((surface) =>
+  agentsOf(surface).flatMap((agent) =>
+    (surface.knows === 'people' ? people : (['operator'] as const)).flatMap((who) =>
+      standings.map((standing) => ({ surface, agent, who, standing })),
+    ),
+  ),
+)
+
+test('each surface that can start, continue or answer work has rows, or a reason why not', async () => {
+  const rows = new Set(surfaces.map(({ of }) => of))
+  const known = await found()
+  expect(known.filter((name) => !rows.has(name) && !exempt[name])).toEqual([])
+  expect(known.filter((name) => rows.has(name) && exempt[name])).toEqual([])
+  // What is not there any more has no row, and needs no reason.
+  expect([...rows, ...Object.keys(exempt)].filter((name) => !known.includes(name))).toEqual([])
+})
+
+test('each cell has a rule, and each rule a cell', () => {
+  const used = new Set(cells.map(ruleOf))
+  expect(cells.filter((cell) => ruleOf(cell) === undefined).map(nameOf)).toEqual([])
+  expect(rules.filter((rule) => !used.has(rule))).toEqual([])
+})
+
+test('what comes of each cell is what its rule says', async () => {
+  const asks = await question()
+  const broken: string[] = []
+  for (const cell of cells.filter(isDue)) {
+    const { comes, because } = ruleOf(cell) ?? {}
+    // oxlint-disable-next-line no-await-in-loop -- each has the process for itself
+    const { came, faults } = await play(cell, asks)
+    if (came !== comes) broken.push(`${nameOf(cell)}: ${came}, not ${comes}, because ${because}`)
+    broken.push(...faults.map((fault) => `${nameOf(cell)}: ${fault}`))
+  }
+  expect(broken).toEqual([])
+})
+
+/** Of a sample each surface has some, and each way that a session stands. */
+function isDue(cell: Cell, place: number): boolean {
+  if (only !== undefined) return nameOf(cell).includes(only)
+  return isWhole || place % 23 === 0
+}

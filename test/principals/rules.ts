@@ -1,0 +1,351 @@
+import type { Cell } from './play.js'
+import type { Deed, Who } from './surface.js'
+import type { AgentKind, Standing } from './world.js'
+
+/** What must come of the cells that it is for, and why. Of several the first holds. */
+export interface Rule {
+  /** The beginning of a surface's name, as `nameOfSurface` has it. */
+  of?: string | string[]
+  does?: Deed | Deed[]
+  who?: Who | Who[]
+  agent?: AgentKind | AgentKind[]
+  standing?: Standing | Standing[]
+  comes: string
+  because: string
+}
+
+const pages = ['chatHandler', 'aguiHandler']
+const foreign: AgentKind[] = ['other agent', 'other version', 'unnamed agent']
+const held: Standing[] = ['held elsewhere', 'left by its holder']
+const open: Standing[] = ['waiting', 'interrupted', 'poisoned']
+const atWork: Standing[] = ['interrupted', 'poisoned', ...held]
+const later = 'a queue keeps what cannot be done here or now, for another process or another time'
+
+export const rules: Rule[] = [
+  // Whose request it is comes first.
+  { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows nobody by this request' },
+  {
+    who: 'stranger',
+    does: 'begin',
+    comes: 'begun elsewhere',
+    because: 'what a person calls a chat is a session of that person',
+  },
+  {
+    who: 'stranger',
+    of: 'chatHandler',
+    does: 'answer',
+    comes: 'refused: unknown_call',
+    because: 'a stranger has no such question',
+  },
+  {
+    who: 'stranger',
+    of: 'aguiHandler',
+    does: 'answer',
+    comes: 'refused: unknown_session',
+    because: 'a stranger has no such thread',
+  },
+  { who: 'stranger', comes: 'nothing', because: 'a stranger has no such session' },
+
+  // Looking changes nothing, whichever agent looks.
+  {
+    does: 'look',
+    of: [
+      'chatHandler',
+      'aguiHandler',
+      'studio.sessions',
+      'studio.chart',
+      'studio.visits',
+      'strandedSessions',
+      'statewright sessions list',
+    ],
+    standing: 'new',
+    comes: 'nothing',
+    because: 'there is nothing to see',
+  },
+  {
+    does: 'look',
+    of: ['studio.chart', 'studio.visits', 'strandedSessions'],
+    comes: 'nothing',
+    because: 'it shows no words',
+  },
+  {
+    does: ['look', 'fork', 'fork and run', 'forget', 'continue', 'answer', 'stop'],
+    of: 'statewright',
+    standing: 'new',
+    comes: 'refused: exit 2',
+    because: 'there is no such session',
+  },
+  { does: 'look', of: 'statewright guards', comes: 'nothing', because: 'it shows no words' },
+  { does: 'look', standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
+  { does: 'look', comes: 'shown', because: 'whoever may read sees the session, and starts nothing' },
+
+  // A run begins where none is under way. Which agent begins it is the app's affair.
+  {
+    does: 'begin',
+    of: [...pages, 'agent.run', 'statewright run'],
+    standing: ['new', 'ended'],
+    comes: 'begun',
+    because: 'nothing is under way',
+  },
+  { does: 'begin', standing: 'ended', comes: 'begun', because: 'it is its second turn' },
+  {
+    does: 'begin',
+    of: pages,
+    standing: 'waiting',
+    comes: 'refused: waiting_for_answers',
+    because: 'a question waits',
+  },
+  { does: 'begin', of: pages, comes: 'refused: run_in_progress', because: 'an answer is under way' },
+  { does: 'begin', of: 'statewright run', comes: 'refused: exit 2', because: 'a run is under way' },
+  { does: 'begin', of: 'dbosSessions', comes: 'nothing', because: later },
+  { does: 'begin', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'begin', of: 'agent.run', comes: 'refused: unfinished_run', because: 'a run is under way' },
+  { does: 'begin', comes: 'refused: out_of_turn', because: 'its first turn has not ended' },
+
+  // What is not there.
+  { does: 'follow', standing: 'new', comes: 'nothing', because: 'there is nothing to see' },
+  {
+    does: 'stop',
+    of: pages,
+    standing: ['new', 'ended'],
+    comes: 'nothing',
+    because: 'there is nothing to stop',
+  },
+  { does: 'forget', standing: 'new', comes: 'nothing', because: 'there was none' },
+  {
+    does: 'answer',
+    of: 'chatHandler',
+    standing: 'new',
+    comes: 'refused: unknown_call',
+    because: 'nothing has been asked',
+  },
+  {
+    standing: 'new',
+    of: ['drive', 'dbosSessions', 'restateSessions.run'],
+    comes: 'refused: not_begun',
+    because: 'there is nothing to drive',
+  },
+  { standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
+
+  // Following: a page watches. It lets a run go on only where `mayContinue` says so, and its agent is the one that began it.
+  { does: 'follow', agent: foreign, comes: 'nothing', because: 'another agent only watches' },
+  { does: 'follow', who: 'reader', comes: 'nothing', because: 'reading starts nothing' },
+  {
+    does: 'follow',
+    standing: ['interrupted', 'left by its holder'],
+    comes: 'gone on',
+    because: 'the owner may continue what its process has left',
+  },
+  { does: 'follow', standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
+  { does: 'follow', comes: 'nothing', because: 'it rests, or its holder goes on with it' },
+
+  // Stopping needs no agent: the store is enough.
+  {
+    does: 'stop',
+    of: ['drive'],
+    standing: held,
+    comes: 'refused: session_busy',
+    because: 'a process has it',
+  },
+  { does: 'stop', of: 'drive', standing: 'ended', comes: 'nothing', because: 'there is nothing to stop' },
+  {
+    does: 'stop',
+    of: 'drive',
+    agent: foreign,
+    comes: 'refused: stranded',
+    because: 'a drive is of the agent that began it',
+  },
+  {
+    does: 'stop',
+    of: 'drive',
+    standing: 'interrupted',
+    comes: 'gone on',
+    because: 'what a drive is to say, it says at the next rest',
+  },
+  { does: 'stop', of: 'drive', standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
+  { does: 'stop', standing: held, comes: 'told', because: 'its holder hears it' },
+  {
+    does: 'stop',
+    of: 'studio.answers (pause)',
+    comes: 'refused: wrong_state',
+    because: 'only what some process works on can pause',
+  },
+  {
+    does: 'stop',
+    of: ['agent.tell', 'restateSessions.tell'],
+    standing: 'ended',
+    comes: 'refused: run_ended',
+    because: 'it has ended',
+  },
+  { does: 'stop', of: 'statewright', standing: 'ended', comes: 'refused: exit 2', because: 'it has ended' },
+  { does: 'stop', standing: 'ended', comes: 'refused: wrong_state', because: 'it has ended' },
+  { does: 'stop', comes: 'CANCELLED', because: 'whoever may write may end it, with the store alone' },
+
+  // Copies and ends of the whole.
+  { does: 'fork', comes: 'forked', because: 'a copy leaves the other as it is, and runs nothing' },
+  {
+    does: 'fork and run',
+    agent: foreign,
+    comes: 'refused: stranded',
+    because: 'a fork is of the agent that began it, and one that cannot run is not made',
+  },
+  { does: 'fork and run', comes: 'forked, gone on', because: 'it is a session of its own' },
+  {
+    does: 'forget',
+    of: 'statewright',
+    standing: held,
+    comes: 'refused: exit 2',
+    because: 'a process has it',
+  },
+  { does: 'forget', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'forget', comes: 'deleted', because: 'whoever runs the store may forget' },
+
+  // Leaving an answer for whoever goes on: any process may, and the call must wait.
+  {
+    does: 'answer',
+    of: ['agent.tell', 'restateSessions.tell'],
+    standing: 'ended',
+    comes: 'refused: run_ended',
+    because: 'it has ended',
+  },
+  {
+    does: 'answer',
+    of: ['agent.tell', 'restateSessions.tell', 'statewright tell'],
+    standing: 'waiting',
+    comes: 'told',
+    because: 'whoever goes on with it hears it',
+  },
+  {
+    does: 'answer',
+    of: ['agent.tell', 'restateSessions.tell'],
+    comes: 'refused: unknown_call',
+    because: 'this call does not wait',
+  },
+  { does: 'answer', of: 'statewright tell', comes: 'refused: exit 2', because: 'this call does not wait' },
+
+  // The command line has an agent of its own, without a name.
+  {
+    of: 'statewright resume',
+    does: 'continue',
+    standing: 'ended',
+    comes: 'nothing',
+    because: 'it shows how it has ended',
+  },
+  {
+    of: 'statewright resume',
+    does: 'continue',
+    standing: 'waiting',
+    comes: 'nothing',
+    because: 'it shows what waits',
+  },
+  {
+    of: 'statewright resume',
+    comes: 'refused: exit 2',
+    because: 'a process has it, the call does not wait, or it is the session of a named agent',
+  },
+
+  // Answers by the studio and by pages are held against the call first.
+  {
+    does: 'answer',
+    of: 'studio.answers (reply)',
+    comes: 'refused: wrong_state',
+    because: 'no message is waited for',
+  },
+  {
+    does: 'answer',
+    of: 'studio.answers (tool_output)',
+    comes: 'refused: unknown_call',
+    because: 'no output is waited for',
+  },
+  {
+    does: 'answer',
+    of: 'aguiHandler',
+    standing: 'ended',
+    comes: 'refused: already_answered',
+    because: 'it was answered',
+  },
+  {
+    does: 'answer',
+    of: [...pages, 'studio'],
+    standing: ['ended', ...atWork],
+    comes: 'refused: unknown_call',
+    because: 'this call does not wait',
+  },
+  {
+    does: 'continue',
+    of: 'studio',
+    standing: 'ended',
+    comes: 'refused: wrong_state',
+    because: 'it has ended',
+  },
+  {
+    does: 'continue',
+    of: 'studio.answers (resume)',
+    standing: 'waiting',
+    comes: 'refused: wrong_state',
+    because: 'it waits for an answer',
+  },
+  {
+    does: 'continue',
+    of: 'studio.answers (resume)',
+    standing: held,
+    comes: 'refused: not_waiting',
+    because: 'its holder goes on with it',
+  },
+  {
+    does: 'continue',
+    of: 'studio.answers (steer)',
+    standing: held,
+    comes: 'told',
+    because: 'its holder hears it',
+  },
+
+  // Going on: with the agent that began it, once, and not with what kills.
+  { of: 'dbosSessions', standing: held, comes: 'nothing', because: later },
+  { of: 'dbosSessions', agent: foreign, standing: open, comes: 'nothing', because: later },
+  { standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { standing: 'ended', comes: 'nothing', because: 'what has ended is told as it ended' },
+  {
+    agent: foreign,
+    standing: open,
+    comes: 'refused: stranded',
+    because: 'another agent, another version and an agent without a name must not go on with it',
+  },
+  {
+    of: 'studio.answers (steer)',
+    standing: 'poisoned',
+    comes: 'refused: wrong_state, ERROR',
+    because: 'it has ended five processes, so it takes no steering',
+  },
+  { standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
+  { standing: 'interrupted', comes: 'gone on', because: 'its process has left it' },
+  { does: 'answer', standing: 'waiting', comes: 'gone on', because: 'it has its answer' },
+  {
+    of: 'studio.answers (steer)',
+    standing: 'waiting',
+    comes: 'taken up',
+    because: 'the model hears it with the answer',
+  },
+  { does: 'continue', standing: 'waiting', comes: 'nothing', because: 'it waits for people' },
+]
+
+/** As the table names a surface: `studio.answers (cancel)`. */
+export const nameOfSurface = ({ of, as }: Cell['surface']): string =>
+  as === undefined ? of : `${of} (${as})`
+
+/** The rule of a cell. */
+export function ruleOf({ surface, agent, who, standing }: Cell): Rule | undefined {
+  const name = nameOfSurface(surface)
+  return rules.find(
+    (rule) =>
+      (rule.of === undefined || [rule.of].flat().some((prefix) => name.startsWith(prefix))) &&
+      isOneOf(rule.does, surface.does) &&
+      isOneOf(rule.who, who) &&
+      isOneOf(rule.agent, agent) &&
+      isOneOf(rule.standing, standing),
+  )
+}
+
+function isOneOf<Value>(allowed: Value | Value[] | undefined, value: Value): boolean {
+  return allowed === undefined || [allowed].flat().includes(value)
+}

@@ -1,0 +1,61 @@
+import { drive, driver, strandedSessions } from '../../../src/index.js'
+import { listOf, operator, type Place, type Surface } from '../surface.js'
+import { session } from '../world.js'
+
+const context = 'operator'
+const listed = 'listed'
+const nameIn = ({ process: { kind } }: Place): string => (kind === 'other agent' ? 'support' : 'billing')
+
+/** All that a watch tells, until it ends or nothing more comes. */
+async function watched({ process, world }: Place): Promise<unknown[]> {
+  const told: unknown[] = []
+  const gone = new AbortController()
+  const watching = (async () => {
+    for await (const event of process.agent.watch(session, { signal: gone.signal })) told.push(event)
+  })()
+  await world.passing(watching)
+  gone.abort()
+  await watching
+  return told
+}
+
+/** What an agent does by its methods, and what drives it. */
+export const agentSurfaces: Surface[] = [
+  operator('agent.run', 'begin', ({ process }) => process.agent.run('Again.', { session, context }).result),
+  operator('agent.resume', 'continue', async ({ process }) => {
+    const run = await process.agent.resume(session, { context })
+    return run.result
+  }),
+  operator('agent.tell', 'answer', ({ process, question }) =>
+    process.agent.tell(session, { type: 'approve', ...question }),
+  ),
+  operator('agent.tell', 'stop', ({ process }) => process.agent.tell(session, { type: 'cancel' })),
+  operator('agent.watch', 'look', watched),
+  operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),
+  operator('agent.readSession', 'look', ({ process }) => process.agent.readSession(session)),
+  operator('agent.fork', 'fork', ({ process }) => process.agent.fork(session)),
+  operator('agent.forget', 'forget', ({ process }) => process.agent.forget(session)),
+  operator(
+    'drive',
+    'begin',
+    (place) => drive(listOf(place), { session, input: 'Again.', turn: 2, agent: nameIn(place), context }),
+    { agents: listed },
+  ),
+  operator('drive', 'continue', (place) => drive(listOf(place), { session, context }), { agents: listed }),
+  operator('drive', 'continue', ({ process }) => drive(process.agent, { session, context }), {
+    as: 'one agent',
+  }),
+  operator('drive', 'answer', ({ process, question }) =>
+    drive(process.agent, { session, answers: [{ type: 'approve', ...question }], context }),
+  ),
+  operator('drive', 'stop', ({ process }) =>
+    drive(process.agent, { session, answers: [{ type: 'cancel' }], context }),
+  ),
+  operator('driver', 'continue', (place) => driver(listOf(place)).drive({ session, context }), {
+    agents: listed,
+  }),
+  operator('strandedSessions', 'look', (place) => strandedSessions(listOf(place), place.process.store), {
+    agents: listed,
+    isSilent: true,
+  }),
+]

@@ -1,0 +1,57 @@
+import { join } from 'node:path'
+import { cli, folder } from '../../cli/support.js'
+import { fileStore } from '../../../src/stores/file/index.js'
+import type { Deed, Place, Surface, Told } from '../surface.js'
+import { session } from '../world.js'
+
+/** A folder for the sessions of a cell whose surface is a command, and the store in it. */
+export async function kept() {
+  const cwd = await folder({
+    'end.json': { turns: [{ text: 'Done.' }], onExhausted: 'repeatLast' },
+    'agents.mjs': 'export default 0',
+  })
+  return { cwd, store: fileStore({ dir: join(cwd, 'kept') }) }
+}
+
+/** What a command prints. It refuses by its exit code. */
+async function commanded(args: readonly string[], cwd: string): Promise<Told> {
+  const { code, out, err } = await cli([...args, '--store', 'file:kept'], { cwd })
+  // 3: stopped, 4: it waits for input. Both are what came of it.
+  const isRefused = code === 1 || code === 2
+  return { refused: isRefused ? `exit ${code}` : null, shown: out + err }
+}
+
+const rehearsal = '--rehearsal=end.json'
+
+function command(
+  of: string,
+  does: Deed,
+  args: (place: Place) => string[],
+  more: Partial<Pick<Surface, 'as' | 'isSilent'>> = {},
+): Surface {
+  return {
+    of: `statewright ${of}`,
+    does,
+    knows: 'operator',
+    agents: 'none',
+    ...more,
+    use: (place) => commanded([...of.split(' '), ...args(place)], place.cwd ?? ''),
+  }
+}
+
+const call = ({ question: { callId, fingerprint } }: Place): string => `${callId}@${fingerprint}`
+
+/** Commands that come to a session. The agent of a command is its own, and has no name. */
+export const cliSurfaces: Surface[] = [
+  command('run', 'begin', () => [rehearsal, '--session', session, 'Again.']),
+  command('resume', 'continue', () => [session, rehearsal]),
+  command('resume', 'answer', (place) => [session, rehearsal, '--approve', call(place)]),
+  command('tell', 'answer', (place) => [session, 'approve', call(place)]),
+  command('tell', 'stop', () => [session, 'cancel']),
+  command('guards', 'look', () => [session], { isSilent: true }),
+  command('sessions list', 'look', () => []),
+  command('sessions show', 'look', () => [session]),
+  command('sessions export', 'look', () => [session]),
+  command('sessions fork', 'fork', () => [session]),
+  command('sessions delete', 'forget', () => [session, '--yes']),
+]

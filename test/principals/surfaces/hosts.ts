@@ -1,0 +1,91 @@
+import type { Agents } from '../../../src/index.js'
+import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
+import { type RestateLike, restateSessions } from '../../../src/restate/index.js'
+import type { RestateContext } from '../../../src/restate/sdk.js'
+import { listOf, operator, type Place, type Surface } from '../surface.js'
+import { session } from '../world.js'
+
+/** A queue that drives at once what comes into it, and nothing that is put off. */
+class Queue {
+  readonly executorID = 'me'
+  readonly workflowID = undefined
+  #work: ((queued: unknown) => Promise<unknown>) | undefined
+
+  registerWorkflow = (work: (queued: unknown) => Promise<unknown>) => (this.#work = work)
+  registerQueue = () => Promise.resolve({})
+  runStep = (step: () => Promise<unknown>) => step()
+  listWorkflows = () => Promise.resolve([])
+  resumeWorkflow = () => Promise.resolve()
+  enqueueWorkflowWithOptions = ({ delaySeconds }: { delaySeconds?: number }, queued: unknown) =>
+    delaySeconds === undefined ? this.#work?.(queued) : Promise.resolve()
+}
+
+const listed = { agents: 'listed' } as const
+
+function dbos(
+  of: keyof DbosSessions,
+  does: Surface['does'],
+  act: (place: Place, own: DbosSessions) => unknown,
+): Surface {
+  const open = (place: Place) => dbosSessions(new Queue() as unknown as DbosLike, listOf(place))
+  return operator(`dbosSessions.${of}`, does, (place) => act(place, open(place)), listed)
+}
+
+type Handler = (context: RestateContext, given?: object) => Promise<unknown>
+
+/** The handlers of the object. */
+export function restateHandlers(agents: Agents): Record<string, Handler> {
+  const handlers: Record<string, Handler> = {}
+  const sdk = {
+    TerminalError: class extends Error {},
+    handlers: {
+      object: { exclusive: (_: object, work: Handler) => work, shared: (_: object, work: Handler) => work },
+    },
+    object: (definition: { handlers: Record<string, Handler> }) =>
+      Object.assign(handlers, definition.handlers),
+  }
+  restateSessions(sdk as unknown as RestateLike, agents)
+  return handlers
+}
+
+/** A call of a handler. Where it waits for people or sleeps, it is left there. */
+function callOf(handler: string, place: Place, given: object): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const never = new Promise(() => undefined)
+    const leave = (word: string) => {
+      resolve(word)
+      return Object.assign(never, { orTimeout: () => never })
+    }
+    const context = {
+      key: session,
+      run: (_: string, step: () => Promise<unknown>) => step(),
+      sleep: () => leave('sleeps'),
+      awakeable: () => ({ id: 'awake', promise: leave('waits') }),
+      resolveAwakeable: () => undefined,
+      get: () => Promise.resolve(null),
+      set: () => undefined,
+      clear: () => undefined,
+    } as unknown as RestateContext
+    const work = restateHandlers(listOf(place))[handler]
+    if (!work) throw new Error(`The object has no handler ${handler}.`)
+    work(context, given).then(resolve, reject)
+  })
+}
+
+const restated = (of: string, does: Surface['does'], given: (place: Place) => object): Surface =>
+  operator(`restateSessions.${of}`, does, (place) => callOf(of, place, given(place)), listed)
+
+const agentOf = ({ process: { kind } }: Place): string => (kind === 'other agent' ? 'support' : 'billing')
+
+/** What the hosts do, with SDKs that do at once what they are asked. */
+export const hostSurfaces: Surface[] = [
+  dbos('enqueue', 'begin', (place, own) =>
+    own.enqueue({ session, input: 'Again.', turn: 2, agent: agentOf(place) }),
+  ),
+  dbos('answer', 'answer', ({ question }, own) => own.answer(session, [{ type: 'approve', ...question }])),
+  dbos('enqueue', 'continue', (_place, own) => own.enqueue({ session })),
+  restated('run', 'begin', (place) => ({ input: 'Again.', turn: 2, agent: agentOf(place) })),
+  restated('run', 'continue', () => ({})),
+  restated('tell', 'answer', ({ question }) => ({ type: 'approve', ...question })),
+  restated('tell', 'stop', () => ({ type: 'cancel' })),
+]

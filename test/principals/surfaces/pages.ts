@@ -1,0 +1,101 @@
+import { approvalIdOf } from '../../../src/web/approval-id.js'
+import { aguiHandler } from '../../../src/agui/index.js'
+import { interruptId } from '../../../src/agui/interrupts.js'
+import { chatHandler } from '../../../src/ui/index.js'
+import { passing } from '../../support/passing.js'
+import type { Place, Surface, Told, Who } from '../surface.js'
+
+type Handler = (request: Request) => Promise<Response>
+
+/** Whose sessions a request of each may see. The reader has the same, and is not the one who may go on with them. */
+const grants: Record<Who, object | null> = {
+  owner: { prefix: 'ann', context: 'owner', mayContinue: true },
+  reader: { prefix: 'ann', context: 'reader' },
+  stranger: { prefix: 'bob', context: 'stranger' },
+  nobody: null,
+  operator: null,
+}
+
+const origin = 'http://page.test'
+
+/** What a handler answers, to its end; of a stream that has none, how it begins. */
+async function askedOf(handler: Handler, place: Place, path: string, body?: unknown): Promise<Told> {
+  const request = new Request(`${origin}${path}`, {
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    headers: { 'content-type': 'application/json', origin, host: 'page.test' },
+  })
+  const response = await passing(place.world.clock, handler(request))
+  const shown = await textOf(response, place)
+  if (response.status < 400) return { refused: null, shown }
+  const { error } = JSON.parse(shown) as { error: { code: string } }
+  return { refused: error.code, shown }
+}
+
+async function textOf(response: Response, { world }: Place): Promise<string> {
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return response.text()
+  world.holderLeaves()
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const told: Uint8Array[] = []
+  const reading = (async () => {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) told.push(read.value)
+  })()
+  await world.passing(reading)
+  await reader.cancel()
+  await reading.catch(() => undefined)
+  return Buffer.concat(told).toString('utf8')
+}
+
+const make = { chatHandler, aguiHandler }
+const paths = { chatHandler: '/api/chat', aguiHandler: '/api/agui' }
+
+function surface(
+  of: keyof typeof make,
+  does: Surface['does'],
+  route: string,
+  ask: (place: Place) => { path?: string; body?: unknown },
+): Surface {
+  return {
+    of: `${of}.${route}`,
+    does,
+    knows: 'people',
+    use: (place) => {
+      const handler = make[of]({
+        agent: place.process.agent,
+        authorize: () => grants[place.who] as never,
+        onError: () => undefined,
+      })
+      const { path = '', body } = ask(place)
+      return askedOf(handler, place, paths[of] + path, body)
+    },
+  }
+}
+
+const both = (route: string, does: Surface['does'], path: string, body?: object): Surface[] => [
+  surface('chatHandler', does, route, () => ({ path, body })),
+  surface('aguiHandler', does, route, () => ({ path, body })),
+]
+
+const stepStart = { type: 'step-start' }
+
+/** The routes of both handlers, by `routed`. */
+export const pageSurfaces: Surface[] = [
+  surface('chatHandler', 'begin', 'say', () => ({
+    body: { id: 'c1', messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }] },
+  })),
+  surface('aguiHandler', 'begin', 'say', () => ({
+    body: { threadId: 'c1', runId: 'r2', messages: [{ id: 'm2', role: 'user', content: 'Again.' }] },
+  })),
+  surface('chatHandler', 'answer', 'say', ({ question }) => {
+    const approval = { id: approvalIdOf(question), approved: true }
+    const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
+    return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+  }),
+  surface('aguiHandler', 'answer', 'say', ({ question }) => {
+    const id = interruptId(question.callId, question)
+    const resume = [{ interruptId: id, status: 'resolved', payload: { approved: true } }]
+    return { body: { threadId: 'c1', runId: 'r2', messages: [], resume } }
+  }),
+  ...both('read', 'look', '/c1'),
+  ...both('stream', 'follow', '/c1/stream'),
+  ...both('stop', 'stop', '/c1/stop', {}),
+]

@@ -1,0 +1,277 @@
+import { SimulatedClock } from 'xstate'
+import type { ModelResponse } from '../../machines/agent/response.js'
+import {
+  type Agent,
+  type Agents,
+  createAgent,
+  defineAgents,
+  defineTool,
+  type ModelProvider,
+  type SessionStore,
+} from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { call, settled } from '../support/manual-model.js'
+
+/** Words of the person who has begun the session, and of nobody else: an answer that has them has shown the session. */
+export const canary = 'KOLIBRI'
+/** The session of every cell. */
+export const session = 'ann:c1'
+
+/** Which agent a process has. `billing 3` has begun the session. */
+export const agentKinds = [
+  'right agent',
+  'accepting agent',
+  'other agent',
+  'other version',
+  'unnamed agent',
+] as const
+export type AgentKind = (typeof agentKinds)[number]
+
+/** How the session stands when a surface is used. */
+export const standings = [
+  'new',
+  'waiting',
+  'interrupted',
+  'poisoned',
+  'ended',
+  'held elsewhere',
+  'left by its holder',
+] as const
+export type Standing = (typeof standings)[number]
+
+/** One process: its own view of the store, its agents, and what they did. */
+export interface Process {
+  kind: AgentKind
+  store: SessionStore
+  agent: Agent
+  /** The same agent in a list; none has the unnamed one. */
+  agents: Agents | undefined
+  /** How often its model was asked. */
+  asked: number
+  /** The `context` of each payment. */
+  paid: unknown[]
+  /** The model does not answer any more. */
+  hang(): void
+  /** As kill -9: nothing of it is written any more, and its lease has run out. */
+  kill(): void
+}
+
+/** A store with one session that stands as asked, and processes around it. */
+export class World {
+  readonly clock = new SimulatedClock()
+  readonly near: SyncSessionStore
+  readonly processes: Process[] = []
+  holder: Process | undefined
+  #standing: Standing = 'new'
+
+  constructor(near: SyncSessionStore) {
+    this.near = near
+  }
+
+  process(kind: AgentKind): Process {
+    const view = new View(this.near)
+    const own = { kind, asked: 0, paid: [] as unknown[], hangs: false }
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: { type: 'object' },
+      needsApproval: true,
+      execute: (_input: unknown, { context }) => {
+        own.paid.push(context)
+        return 'paid'
+      },
+    })
+    const agent = createAgent({
+      model: model(own),
+      instructions: kind,
+      store: view.store,
+      tools: [pay],
+      clock: this.clock,
+      // The model of a process that hangs does so for as long as its process is there.
+      streamIdleMs: 0,
+    }) as unknown as Agent
+    const agents = kind === 'unnamed agent' ? undefined : defineAgents(listed(kind, agent))
+    const process: Process = Object.assign(own, {
+      store: view.store,
+      agent,
+      agents,
+      hang: () => {
+        own.hangs = true
+      },
+      kill: () => view.die(),
+    })
+    this.processes.push(process)
+    return process
+  }
+
+  /** Brings the session there, by `billing 3`. */
+  async bring(standing: Standing): Promise<void> {
+    this.#standing = standing
+    if (standing === 'new') return
+    const first = this.process('right agent')
+    // Of a session that is at work the model was asked, and has not answered.
+    if (standing !== 'waiting' && standing !== 'ended') first.hang()
+    const run = first.agent.run(`Pay ${canary}.`, { session, context: 'initiator' })
+    run.result.catch(() => undefined)
+    if (standing === 'waiting' || standing === 'ended') {
+      const { pending = [] } = await run.result
+      if (standing === 'waiting') return
+      for (const one of pending) run.approve(one)
+      await run.result
+      return
+    }
+    await this.#until(() => first.asked > 0)
+    if (standing === 'held elsewhere' || standing === 'left by its holder') {
+      this.holder = first
+      return
+    }
+    first.kill()
+    if (standing === 'poisoned') for (let i = 0; i < 5; i += 1) await this.#dieOnIt()
+  }
+
+  /** A process takes the session up, and ends before anything comes of it. */
+  async #dieOnIt(): Promise<void> {
+    const next = this.process('right agent')
+    next.hang()
+    const run = await next.agent.resume(session)
+    run.result.catch(() => undefined)
+    await this.#until(() => next.asked > 0)
+    next.kill()
+  }
+
+  async #until(isThere: () => boolean): Promise<void> {
+    for (let i = 0; i < 10_000 && !isThere(); i += 1) await settled()
+    if (!isThere()) throw new Error('It did not come about.')
+  }
+
+  /** Lets time go by until this has settled; what goes on for ever is looked at for 75 seconds. */
+  async passing(awaited: Promise<unknown>): Promise<void> {
+    const seen = { isOver: false }
+    const over = (): void => {
+      seen.isOver = true
+    }
+    awaited.then(over, over)
+    for (let i = 0; i < 150 && !seen.isOver; i += 1) {
+      await settled()
+      this.clock.increment(500)
+    }
+  }
+
+  /** A process that had the session ends while somebody looks at it. */
+  holderLeaves(): void {
+    if (this.#standing !== 'left by its holder') return
+    this.holder?.kill()
+    this.holder = undefined
+  }
+
+  /** Lets time go by until no process but the holder has the session, and what was begun has come to its rest. */
+  async rest(): Promise<void> {
+    const isFree = (): boolean =>
+      this.near.list().every(({ holder }) => holder === null) || this.holder !== undefined
+    for (let i = 0; i < 10_000; i += 1) {
+      for (let quiet = 0; quiet < 5; quiet += 1) await settled()
+      this.clock.increment(500)
+      if (i >= 20 && isFree()) return
+    }
+    throw new Error('It never came to a rest.')
+  }
+
+  end(): void {
+    for (const process of this.processes) process.kill()
+  }
+}
+
+function listed(kind: AgentKind, agent: Agent): Parameters<typeof defineAgents>[0] {
+  switch (kind) {
+    case 'other agent':
+      return { support: agent }
+    case 'right agent':
+      return { billing: { agent, version: '3' } }
+    case 'accepting agent':
+      return { billing: { agent, version: '4', accepts: ['3', '4'] } }
+    default:
+      return { billing: { agent, version: '4' } }
+  }
+}
+
+/** The store as one process sees it. */
+class View {
+  readonly store: SessionStore
+  readonly #near: SyncSessionStore
+  readonly #tokens = new Map<
+    string,
+    { sessionId: string; token: string; holder: string; expiresAt: number }
+  >()
+  #isDead = false
+
+  constructor(near: SyncSessionStore) {
+    this.#near = near
+    const alive = <Args extends unknown[], Value>(act: (...args: Args) => Value) => {
+      return (...args: Args): Value => {
+        if (this.#isDead) throw new Error('This process has ended.')
+        return act(...args)
+      }
+    }
+    const { inbox } = near
+    this.store = {
+      acquire: alive((id, options) => {
+        const lease = near.acquire(id, options)
+        this.#tokens.set(lease.token, lease)
+        return lease
+      }),
+      renew: alive((lease, ttlMs) => near.renew(lease, ttlMs)),
+      release: alive((lease) => near.release(lease)),
+      append: alive((lease, records, summary, options) => near.append(lease, records, summary, options)),
+      read: alive((id, range) => near.read(id, range)),
+      get: alive((id) => near.get(id)),
+      list: alive((options) => near.list(options)),
+      delete: alive((id) => near.delete(id)),
+      close: () => undefined,
+      ...(inbox && {
+        inbox: {
+          put: alive((id, text) => inbox.put(id, text)),
+          read: alive((id) => inbox.read(id)),
+          remove: alive((id, messages) => inbox.remove(id, messages)),
+        },
+      }),
+    }
+  }
+
+  die(): void {
+    this.#isDead = true
+    for (const lease of this.#tokens.values()) this.#near.release(lease)
+  }
+}
+
+/** Pays first, and is done then. */
+function model(own: { asked: number; hangs: boolean }): ModelProvider {
+  return {
+    provider: 'scripted',
+    model: 'scripted-1',
+    request: ({ messages }, { signal }) => {
+      own.asked += 1
+      if (own.hangs)
+        return new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        })
+      const isPaid = messages.some(({ role }) => role === 'tool')
+      const answer: ModelResponse = {
+        text: isPaid ? 'Done.' : '',
+        reasoning: '',
+        refusal: null,
+        toolCalls: isPaid ? [] : [call('a', 'pay', { to: 'Ann' })],
+        finishReason: isPaid ? 'stop' : 'tool_calls',
+        complete: true,
+        usage: {
+          inputTokens: 10,
+          outputTokens: 5,
+          totalTokens: 15,
+          cachedInputTokens: 0,
+          reasoningTokens: 0,
+        },
+        model: 'scripted-1',
+      }
+      return Promise.resolve(answer)
+    },
+  }
+}

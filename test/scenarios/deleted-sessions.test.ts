@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs'
+import { createAgent, drive, memoryStore, strandedSessions, defineAgents } from '../../src/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { chatHandler } from '../../src/ui/index.js'
+import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { makeFolder, removeFolder } from '../stores/folder.js'
+import { distant } from '../support/distant.js'
+import { call as asks, ManualModel } from '../support/manual-model.js'
+import { latch, type Stage, stage, until } from '../support/play.js'
+import { ask, research } from '../support/sub-agents.js'
+import { text, tool } from '../support/tools.js'
+
+const folders: string[] = []
+const opened: SyncSessionStore[] = []
+
+afterEach(() => {
+  for (const store of opened.splice(0)) store.close()
+  for (const folder of folders.splice(0)) removeFolder(folder)
+})
+
+function inFolder(): SyncSessionStore {
+  const dir = makeFolder()
+  folders.push(dir)
+  const store = fileStore({ dir })
+  opened.push(store)
+  return store
+}
+
+/** An agent whose sub-agent has a sub-agent, which calls this tool. */
+async function threeDeep(store: Parameters<typeof distant>[0], look = tool('look')): Promise<Stage> {
+  const lowest = await stage([{ toolCalls: [{ name: 'look', arguments: {} }] }, text('Seen.')], {
+    tools: [look],
+  })
+  const middle = await stage([ask('Deeper.'), text('Found.')], { tools: [research(lowest)] })
+  return stage([ask(), text('Done.'), text('Again.')], { store, tools: [research(middle)] })
+}
+
+const idsIn = (store: SyncSessionStore): string[] => store.list().map(({ id }) => id)
+
+describe.each([
+  ['memory', () => memoryStore()],
+  ['a folder', inFolder],
+])('what is forgotten in %s', (_, made) => {
+  it('takes along the sessions of its sub-agents at every depth, and nobody else’s', async () => {
+    const near = made()
+    const top = await threeDeep(distant(near))
+    await top.run('Go.', { session: 'ann' }).run.result
+    const other = await threeDeep(near)
+    await other.run('Go.', { session: 'annie' }).run.result
+    const own = idsIn(near).filter((id) => id === 'ann' || id.startsWith('ann:'))
+    expect([own.length, near.list().length]).toEqual([3, 6])
+    for (const id of own) near.inbox?.put(id, '{"type":"CANCEL"}')
+    expect(await top.agent.forget('ann')).toBe(true)
+    expect(idsIn(near).every((id) => id.startsWith('annie'))).toBe(true)
+    expect(near.list()).toHaveLength(3)
+    expect(own.flatMap((id) => near.inbox?.read(id) ?? [])).toEqual([])
+    expect(own.flatMap((id) => near.read(id))).toEqual([])
+    expect(await top.agent.forget('ann')).toBe(false)
+  })
+
+  it('is still there, with its sub-agents, while a run has it', async () => {
+    const gate = latch()
+    const look = tool('look', () => gate.opened)
+    const near = made()
+    const top = await threeDeep(near, look)
+    const { run } = top.run('Go.', { session: 'ann' })
+    await until(() => look.inputs.length === 1)
+    const before = near.list().map(({ id, head }) => `${id} ${head}`)
+    await expect(top.agent.forget('ann')).rejects.toMatchObject({ code: 'session_busy' })
+    expect(near.list().map(({ id, head }) => `${id} ${head}`)).toEqual(before)
+    await top.agent.tell('ann', { type: 'cancel' })
+    gate.open()
+    await run.result
+    await until(() => near.list().every(({ holder }) => holder === null))
+    expect(await top.agent.forget('ann')).toBe(true)
+    expect(near.list()).toEqual([])
+  })
+})
+
+describe('an earlier version has named sub-agents’ sessions otherwise', () => {
+  it.each([
+    ['0.1.0', 'child-waits'],
+    ['0.1.0', 'child-works'],
+    ['log-1', 'child-waits'],
+    ['log-1', 'child-works'],
+  ])('%s, %s: the log above tells which they are', async (version, name) => {
+    const file = new URL(`../fixtures/sessions/${version}/${name}.json`, import.meta.url)
+    const { sessions } = JSON.parse(readFileSync(file, 'utf8')) as StoredCase
+    const store = memoryStore()
+    for (const [id, records] of Object.entries(sessions)) {
+      const lease = store.acquire(id, { holder: 'the test', ttlMs: 1000 })
+      store.append(lease, records)
+      store.release(lease)
+    }
+    expect(store.list().length).toBeGreaterThan(1)
+    const model = new ManualModel()
+    const top = Object.keys(sessions).find((id) => !/\.\d+\.\d+$/.test(id)) as string
+    expect(await createAgent({ model, store }).forget(top)).toBe(true)
+    expect(store.list()).toEqual([])
+  })
+})
+
+it('a log that is damaged goes, with the sub-agents that it still tells of', async () => {
+  const near = memoryStore()
+  const top = await threeDeep(near)
+  await top.run('Go.', { session: 'ann' }).run.result
+  const { read } = near
+  near.read = (id, range) =>
+    read(id, range).map((record) => (id === 'ann' && record.seq === 9 ? { ...record, data: '{' } : record))
+  expect(near.list()).toHaveLength(3)
+  expect(await top.agent.forget('ann')).toBe(true)
+  expect(near.list()).toEqual([])
+})
+
+it('the id of a sub-agent’s session begins with that of the session above, unless there is no room for it', async () => {
+  const near = memoryStore()
+  const top = await threeDeep(near)
+  const long = 'a'.repeat(195)
+  await top.run('Go.', { session: long }).run.result
+  expect(near.list()).toHaveLength(3)
+  const again = await threeDeep(near)
+  await again.run('Go.', { session: 'ann' }).run.result
+  const own = idsIn(near).filter((id) => id.startsWith('ann'))
+  expect(own.toSorted((a, b) => a.length - b.length)).toEqual([
+    'ann',
+    expect.stringMatching(/^ann:[0-9a-f]{12}\.\d+\.1$/),
+    expect.stringMatching(/^ann:[0-9a-f]{12}\.\d+\.1:[0-9a-f]{12}\.\d+\.1$/),
+  ])
+  expect(await again.agent.forget(long)).toBe(true)
+  expect(near.list()).toHaveLength(3)
+})
+
+it('the session of a sub-agent goes on with the run above alone: no agent takes it for its own', async () => {
+  const store = memoryStore()
+  const gate = latch()
+  const look = tool('look', () => gate.opened, { readOnly: true })
+  const child = await stage([{ toolCalls: [{ name: 'look', arguments: {} }] }, text('Seen.')], {
+    tools: [look],
+  })
+  const model = new ManualModel()
+  const agent = createAgent({ model, store, tools: [research(child)] })
+  const agents = defineAgents({ lead: agent })
+  const stop = new AbortController()
+  const driving = drive(agents, { session: 'ann', input: 'Go.', signal: stop.signal })
+  await until(() => model.pending !== null)
+  model.pending?.answer({ toolCalls: [asks('a', 'research', { task: 'Look.' })], finishReason: 'tool_calls' })
+  await until(() => look.inputs.length === 1)
+  stop.abort()
+  await driving
+  const below = idsIn(store).find((id) => id.startsWith('ann:')) as string
+  const before = store.read(below).length
+  await expect(agent.resume(below)).rejects.toMatchObject({ code: 'stranded' })
+  await expect(drive(agents, { session: below })).rejects.toThrow(
+    'belongs to a sub-agent (sub-agent research)',
+  )
+  expect(await strandedSessions(agents, store)).toEqual([])
+  // A page names chats, and no chat has a colon.
+  const handler = chatHandler({ agent, authorize: 'none' })
+  const page = await handler(new Request(`http://chat.test/api/chat/${encodeURIComponent(below)}/stream`))
+  expect(page.status).toBe(400)
+  expect([store.read(below).length, model.attempts.length, child.requests.length]).toEqual([before, 1, 1])
+  gate.open()
+})
