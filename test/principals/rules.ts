@@ -121,7 +121,7 @@ export const rules: Rule[] = [
   },
   {
     standing: 'new',
-    of: ['drive', 'dbosSessions', 'restateSessions.run'],
+    of: ['drive', 'dbosSessions.enqueue', 'restateSessions.run'],
     comes: 'refused: not_begun',
     because: 'there is nothing to drive',
   },
@@ -203,21 +203,29 @@ export const rules: Rule[] = [
   // Leaving an answer for whoever goes on: any process may, and the call must wait.
   {
     does: 'answer',
-    of: ['agent.tell', 'restateSessions.tell'],
+    of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer'],
     standing: 'ended',
     comes: 'refused: run_ended',
     because: 'it has ended',
   },
   {
     does: 'answer',
-    of: ['agent.tell', 'restateSessions.tell', 'statewright tell'],
+    of: 'dbosSessions.answer',
+    agent: ['right agent', 'accepting agent'],
+    standing: 'waiting',
+    comes: 'gone on',
+    because: 'it is left, and driven at once',
+  },
+  {
+    does: 'answer',
+    of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer', 'statewright tell'],
     standing: 'waiting',
     comes: 'told',
     because: 'whoever goes on with it hears it',
   },
   {
     does: 'answer',
-    of: ['agent.tell', 'restateSessions.tell'],
+    of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer'],
     comes: 'refused: unknown_call',
     because: 'this call does not wait',
   },
