@@ -2,7 +2,7 @@ import { type AgentEvent, createAgent, memoryStore, patternShield } from '../../
 import { languageModel } from '../../src/ai-sdk/index.js'
 import { tool } from '../support/tools.js'
 import { serverOf } from './answer-server.js'
-import type { HostedAnswer } from './hosted-answers.js'
+import { anthropicMessage } from './hosted-answers.js'
 import { packages } from './support.js'
 
 const summary = { type: 'compaction', content: 'SUMMARY: they greeted each other.' }
@@ -17,41 +17,7 @@ const usage = {
 }
 
 /** An answer before which Anthropic has summarized the transcript, as it is on the wire. */
-function answerOf(content: object[], stop = 'end_turn'): HostedAnswer {
-  const message = { type: 'message', id: 'msg_1', role: 'assistant', model: 'claude', stop_sequence: null }
-  const blocks = content.flatMap((given, index) => {
-    const block = given as Record<string, unknown>
-    const [begun, delta] =
-      block['type'] === 'compaction'
-        ? [
-            { ...block, content: null },
-            { type: 'compaction_delta', content: block['content'] },
-          ]
-        : block['type'] === 'text'
-          ? [
-              { ...block, text: '' },
-              { type: 'text_delta', text: block['text'] },
-            ]
-          : [
-              { ...block, input: {} },
-              { type: 'input_json_delta', partial_json: JSON.stringify(block['input']) },
-            ]
-    return [
-      { type: 'content_block_start', index, content_block: begun },
-      { type: 'content_block_delta', index, delta },
-      { type: 'content_block_stop', index },
-    ]
-  })
-  return {
-    whole: { ...message, content, stop_reason: stop, usage },
-    events: [
-      { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage } },
-      ...blocks,
-      { type: 'message_delta', delta: { stop_reason: stop, stop_sequence: null }, usage },
-      { type: 'message_stop' },
-    ],
-  }
-}
+const answerOf = (content: object[], stop = 'end_turn') => anthropicMessage(content, stop, usage)
 
 const compacted = answerOf([summary, { type: 'text', text: 'Hello!' }])
 const last = answerOf([{ type: 'text', text: 'Bye.' }])

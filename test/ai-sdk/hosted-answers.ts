@@ -28,17 +28,14 @@ export function anthropicAnswer({ text, calls, searches }: Said): HostedAnswer {
     ...(text === '' ? [] : [{ type: 'text', text }]),
     ...(calls ? [{ type: 'tool_use', id: 'toolu_1', name: 'add', input: { a: 1 } }] : []),
   ]
+  return anthropicMessage(content, calls ? 'tool_use' : 'end_turn', { input_tokens: 5, output_tokens: 5 })
+}
+
+/** An answer of Anthropic's, with these blocks. */
+export function anthropicMessage(content: readonly object[], stop: string, usage: object): HostedAnswer {
   const message = { type: 'message', id: 'msg_1', role: 'assistant', model: 'claude', stop_sequence: null }
-  const usage = { input_tokens: 5, output_tokens: 5 }
-  const stop = calls ? 'tool_use' : 'end_turn'
   const blocks = content.flatMap((block, index) => {
-    const input = 'input' in block ? JSON.stringify(block.input) : undefined
-    const delta =
-      input === undefined
-        ? 'text' in block && { type: 'text_delta', text: block.text }
-        : { type: 'input_json_delta', partial_json: input }
-    const begun =
-      input === undefined ? ('text' in block ? { ...block, text: '' } : block) : { ...block, input: {} }
+    const [begun, delta] = inPieces(block)
     return [
       { type: 'content_block_start', index, content_block: begun },
       ...(delta ? [{ type: 'content_block_delta', index, delta }] : []),
@@ -54,6 +51,26 @@ export function anthropicAnswer({ text, calls, searches }: Said): HostedAnswer {
       { type: 'message_stop' },
     ],
   }
+}
+
+/** A block as it begins, and what comes of it then. */
+function inPieces(block: object): [begun: object, delta: object | null] {
+  if ('input' in block)
+    return [
+      { ...block, input: {} },
+      { type: 'input_json_delta', partial_json: JSON.stringify(block.input) },
+    ]
+  if ('text' in block)
+    return [
+      { ...block, text: '' },
+      { type: 'text_delta', text: block.text },
+    ]
+  if ('type' in block && block.type === 'compaction' && 'content' in block)
+    return [
+      { ...block, content: null },
+      { type: 'compaction_delta', content: block.content },
+    ]
+  return [block, null]
 }
 
 /** Code that Gemini has run, which is on the wire without an id. */
