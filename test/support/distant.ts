@@ -1,11 +1,15 @@
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 
-/** A store that answers later, as one across a network does; `wait` says when. */
+/** A store that answers later, as one across a network does: `wait` is the way there, `back` the way back. */
 export function distant(
   near: SessionStore,
   wait: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),
+  back?: () => Promise<void>,
 ): SessionStore {
-  const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> => wait().then(ask)
+  const later = <Value>(ask: () => Value | Promise<Value>): Promise<Value> => {
+    const asked = wait().then(ask)
+    return back ? asked.finally(back) : asked
+  }
   const { inbox } = near
   return {
     acquire: (...args) => later(() => near.acquire(...args)),

@@ -71,6 +71,8 @@ export class SessionLog implements Journal {
   #isDue = false
   /** Whether a list of sessions knows that the run is under way. */
   #isTold = false
+  /** The session is being taken again. */
+  #waking: Promise<void> | undefined
   /** The write that is under way; the next one begins after it. */
   #writing: Promise<void> | undefined
   #failure: StoreError | undefined
@@ -266,22 +268,31 @@ export class SessionLog implements Journal {
     return this.flushed()?.finally(() => this.#release()) ?? this.#release()
   }
 
-  /** The session is ours again, if nobody has written to it since. */
+  /**
+   * The session is ours again, if no other process has written to it since. An answer and a write may ask for it at the same
+   * time: it is taken once.
+   */
   wake(): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#waking) return this.#waking
+    if (this.#isHeld) return undefined
     try {
       const lease = acquireLease(this.store, this.sessionId, { holder: this.#holder, ttlMs: leaseMs })
-      return lease instanceof Promise ? this.#takeLater(lease) : this.#take(lease)
+      const taken = lease instanceof Promise ? lease.then((given) => this.#take(given)) : this.#take(lease)
+      if (taken) this.#waking = this.#woken(taken)
+      return this.#waking
     } catch (error) {
       return Promise.reject(this.#fail(error))
     }
   }
 
-  async #takeLater(lease: Promise<Lease>): Promise<void> {
+  async #woken(taken: Promise<void>): Promise<void> {
     try {
-      await this.#take(await lease)
+      await taken
     } catch (error) {
       throw this.#fail(error)
+    } finally {
+      this.#waking = undefined
     }
   }
 
