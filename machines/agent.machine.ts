@@ -51,6 +51,7 @@ export const agentMachine = setup({
       target: '.ERROR',
       actions: ['noteFailure', 'keepPartial', 'becauseOfFailure'],
     },
+    LEFT: { actions: 'noteLeaving' },
     PAUSE: { actions: 'notePause' },
     STEER: { actions: 'queueSteering' },
   },

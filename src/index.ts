@@ -43,6 +43,7 @@ export type {
   RunFailure,
   RunResult,
   StoppedResult,
+  UnwrittenResult,
   WaitingResult,
 } from '../machines/agent/outcome.js'
 export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'

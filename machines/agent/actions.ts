@@ -37,4 +37,4 @@ export {
   releaseAnswer,
   tellOutputFindings,
 } from './actions/shields.js'
-export { noteStoreFailure } from './actions/storing.js'
+export { noteLeaving, noteStoreFailure } from './actions/storing.js'

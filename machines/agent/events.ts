@@ -74,6 +74,11 @@ export type ActorEvent = Timed &
      * goes on, where they are not those of the one that began.
      */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
+    /**
+     * The process that works at a stored run stops, so that another process can go on. `usage`: of the request that it drops.
+     * `unbegun`: started calls that it has not begun.
+     */
+    | { type: 'LEFT'; usage?: Usage; unbegun?: readonly string[] }
     /** The session's log could not be written: nothing that happens from here on would be remembered. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
     | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })

@@ -172,6 +172,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | CancelledResult<Output>
   | WaitingResult<Tools>
   | PausedResult
+  | UnwrittenResult
 
 /** What a run has come to, however it stands. */
 interface CommonResult {
@@ -229,7 +230,7 @@ export interface StoppedResult<Output = unknown> extends Ended<Output> {
 type Waiting = 'approval' | 'tool_output' | 'message' | 'paused'
 
 interface Ended<Output> extends CommonResult {
-  /** True in PAUSED and WAITING_FOR_INPUT: the same run can go on. */
+  /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can go on. */
   resumable: false
   /**
    * With an output schema: `output` as an object, validated. Made by the runtime: whoever runs the machine without it
@@ -266,6 +267,20 @@ export interface PausedResult extends Resting {
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
   /** Why a guard halted it, or what failed and is tried again. */
   error?: RunFailure
+  pending?: never
+}
+
+/**
+ * The store could not be written, and the run ended here. Its log stands where the last write left it: `agent.resume` or the
+ * next `drive` goes on from there.
+ *
+ * @example
+ * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)
+ */
+export interface UnwrittenResult extends Resting {
+  state: 'ERROR'
+  reason: 'store_error'
+  error: RunFailure
   pending?: never
 }
 

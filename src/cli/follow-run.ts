@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
-import type { RunResult } from '../../machines/agent/outcome.js'
+import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
 import type { LocalInspector } from '../inspect/node.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'
@@ -92,7 +92,7 @@ async function watch(
     const conversation = new Conversation(run, leaving?.left)
     let result = await conversation.rest()
     for (const answer of answers) {
-      if (!result.resumable || leaving?.hasBegun) break
+      if (!isRestState(result.state) || leaving?.hasBegun) break
       // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
       result = await conversation.say(answer)
     }
@@ -113,12 +113,12 @@ async function talk(
   rest: RunResult,
   { signal, leaving, io }: { signal: AbortSignal; leaving: Leaving | null; io: CliIO },
 ): Promise<RunResult> {
-  if (!rest.resumable) return rest
+  if (!isRestState(rest.state)) return rest
   const { ask: put, close } = asker(io)
   const ask: Ask = (question) => put(question, leaving?.begun)
   try {
     let result: RunResult = rest
-    const goesOn = (): boolean => result.resumable && leaving?.hasBegun !== true
+    const goesOn = (): boolean => isRestState(result.state) && leaving?.hasBegun !== true
     while (goesOn()) {
       // oxlint-disable no-await-in-loop -- one question at a time
       const answer = await askForAnswer(result, ask)
@@ -146,7 +146,7 @@ export function showRest(
   { isHuman, carried, io }: { isHuman: boolean; carried: string | null; io: CliIO },
 ): void {
   if (isHuman && carried !== null) io.stdout.write(`Session ${result.sessionId}\n`)
-  if (result.resumable) io.stderr.write(`statewright: ${whatItWaitsFor(result)}\n`)
+  if (isRestState(result.state)) io.stderr.write(`statewright: ${whatItWaitsFor(result)}\n`)
   const next = goingOn(result, carried)
   if (next !== null && (isHuman || result.resumable))
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)

@@ -1,4 +1,4 @@
-import type { RunResult } from '../../machines/agent/outcome.js'
+import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
 import { onceAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'
@@ -36,7 +36,7 @@ export async function talkBeside(
     void leaving?.begun.then(() => resolve(null))
   })
   let result: RunResult = rest
-  const goesOn = (): boolean => result.resumable && leaving?.hasBegun !== true
+  const goesOn = (): boolean => isRestState(result.state) && leaving?.hasBegun !== true
   let isTakenBack = false
   /** What was typed for a question that was taken back must not answer the next one. */
   const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {

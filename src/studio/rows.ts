@@ -84,6 +84,7 @@ function eventLabel(event: AgentMachineEvent, context: AgentContext | null): str
 
 const words: Partial<Record<AgentMachineEvent['type'], string>> = {
   RESUMED: 'resumed in a new process',
+  LEFT: 'left to another process',
   RESUME: 'resumed',
   PAUSE: 'pause asked for',
   STEER: 'steered',

@@ -429,7 +429,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('28. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, steer, sub-agent: spends, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+  test('28. with with sub-agents: model: two delegations, tool: ok, …, left before a call, resumed in time, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -443,10 +443,14 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: spends
       { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // left before a call
+      { event: {"type":"LEFT","unbegun":["b"],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: spends it all
       { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 9 })
   })
 
   test('29. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {

@@ -68,6 +68,7 @@ const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
   BATCH_DONE: 'no words',
   DEADLINE: 'entrance: the answer, stopped before it is cleared',
   RESUMED: 'other: another process at each rest',
+  LEFT: 'no words',
   STORE_FAILED: 'no: the words of a store',
   'xstate.done.actor.model': 'entrance: the answer',
   'xstate.error.actor.model': 'entrance: a key in the words of a provider',

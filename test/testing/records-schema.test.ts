@@ -26,6 +26,7 @@ const events: Record<AgentMachineEvent['type'], true> = {
   BATCH_DONE: true,
   DEADLINE: true,
   RESUMED: true,
+  LEFT: true,
   STORE_FAILED: true,
   'xstate.done.actor.model': true,
   'xstate.error.actor.model': true,

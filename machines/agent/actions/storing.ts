@@ -1,4 +1,5 @@
 import { act } from '../act.js'
+import { spend } from './spending.js'
 
 /** The log takes no more: what is in it is safe, what comes now would be forgotten. */
 export const noteStoreFailure = act((_context, event) =>
@@ -6,3 +7,17 @@ export const noteStoreFailure = act((_context, event) =>
     ? { error: { code: event.failure.code, message: event.failure.message, recoverable: true } }
     : undefined,
 )
+
+/** What the process drops is paid for. A call that it has not begun runs when another process goes on. */
+export const noteLeaving = act((context, event, tell) => {
+  if (event.type !== 'LEFT') return undefined
+  const { usage = null, unbegun = [] } = event
+  const cost = spend(context, usage, tell, { isCut: true })
+  if (unbegun.length === 0) return cost
+  const calls = context.calls.map((call) => {
+    if (call.result !== undefined || !unbegun.includes(call.id)) return call
+    const { started: _started, ...waiting } = call
+    return waiting
+  })
+  return { ...cost, calls }
+})

@@ -57,16 +57,16 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Another process goes on with the run. The log says of the whole batch that it has started: of calls that have not, and
-   * that nobody would dare to start again, it has to say more.
+   * Another process goes on with the run. The log says of the whole batch that it has started. It has to say more of the calls
+   * that have not begun and must not run twice: the other process carries them out.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
     const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
-    for (const call of this.#calls) {
-      if (!left.has(call.id) || !isInDoubt(context, call)) continue
-      sendBack({ type: 'TOOL_RESULT', callId: call.id, result: leftBehind })
-    }
+    const unbegun = this.#calls.flatMap((call) =>
+      left.has(call.id) && isInDoubt(context, call) ? [call.id] : [],
+    )
+    if (unbegun.length > 0) sendBack({ type: 'LEFT', unbegun })
   }
 
   get tools(): ToolSet {
@@ -127,6 +127,10 @@ class ToolBatch implements RunBatchOptions {
     live.emit(toolProgress(context, callId, name, progress))
   }
 
+  ready(): Promise<void> | undefined {
+    return this.#scope.live.held()
+  }
+
   onStart(): void {
     const { live, self, context } = this.#scope
     const call = this.#calls[this.#begun]
@@ -163,13 +167,6 @@ class ToolBatch implements RunBatchOptions {
 
 function isStarted({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
-}
-
-const leftBehind: ToolResult = {
-  status: 'not_executed',
-  content:
-    'Not executed: the process was stopped before this call began. Call it again if it is still wanted.',
-  durationMs: 0,
 }
 
 const notStarted: ToolResult = {

@@ -181,7 +181,16 @@ export class Live {
   flushed(): Promise<void> | undefined {
     // Whoever waits here is stopped by whoever has halted the run.
     if (this.#isHalted) return new Promise<never>(() => undefined)
-    return this.binding.journal?.flushed()?.catch((error: unknown) => {
+    return this.#orEnd(this.binding.journal?.flushed())
+  }
+
+  /** Settles once the run is known to be this process's still; undefined while that is certain. Otherwise as `flushed`. */
+  held(): Promise<void> | undefined {
+    return this.#orEnd(this.binding.journal?.held?.())
+  }
+
+  #orEnd(kept: Promise<void> | undefined): Promise<void> | undefined {
+    return kept?.catch((error: unknown) => {
       this.scope.self.send(storeFailed(error))
       // Whoever waits here is stopped by what was just told.
       return new Promise<never>(() => undefined)

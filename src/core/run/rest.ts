@@ -1,4 +1,4 @@
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import { isRestState, type RunResult } from '../../../machines/agent/outcome.js'
 import { storeFailed } from '../sessions/journal.js'
 
 const nobody: readonly (() => void)[] = []
@@ -90,5 +90,6 @@ export class Rest<Result> {
 
 /** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
 export function unkept(result: RunResult, error: unknown): RunResult | null {
-  return result.resumable ? null : { error: { ...storeFailed(error).failure, recoverable: true }, ...result }
+  if (isRestState(result.state)) return null
+  return { error: { ...storeFailed(error).failure, recoverable: true }, ...result } as RunResult
 }

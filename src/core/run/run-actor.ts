@@ -159,7 +159,16 @@ export class RunActor {
     // What was said to it is in its log before anybody else goes on.
     // oxlint-disable-next-line no-await-in-loop -- more may be said meanwhile
     while (this.#gate.delivering || !this.#isQuiet(actor)) await (this.#gate.delivering ?? this.#quiet(actor))
+    if (log) this.#noteLeaving(actor, log)
     await this.#stop(actor, log)
+  }
+
+  /** A request that is dropped was paid for; and a process that stops in order was not ended by the run. */
+  #noteLeaving(actor: Actor<AgentMachine>, log: SessionLog): void {
+    const { status, context } = actor.getSnapshot()
+    if (status !== 'active' || !isWorkState(context.state)) return
+    const usage = liveOf(actor)?.asking?.soFar() ?? null
+    if (usage !== null || log.isJustResumed) actor.send({ type: 'LEFT', ...(usage && { usage }) })
   }
 
   #quiet(actor: Actor<AgentMachine>): Promise<void> {

@@ -369,10 +369,17 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#rest.leave()
     }
     const kept = this.#log?.rest(context)
-    const ended = atFinal ? this.#withObject(resultOf(context)) : null
+    const ended = atFinal ? this.#withObject(this.#endOf(context)) : null
     if (kept || ended instanceof Promise)
       void this.#rest.reachLater(kept, () => ended ?? resultOf(context), unkept)
     else this.#rest.reach(() => ended ?? resultOf(context))
+  }
+
+  /** A run that ended because its log could not be written goes on from there. */
+  #endOf(context: AgentContext): RunResult {
+    const result = resultOf(context)
+    const goesOn = result.reason === 'store_error' && this.#log?.goesOn === true
+    return goesOn ? ({ ...result, resumable: true } as RunResult) : result
   }
 
   #mustBeActive(method: string): void {

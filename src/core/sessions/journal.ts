@@ -39,6 +39,11 @@ export interface Journal {
    * rejection ends the run in ERROR (`store_error`).
    */
   flushed(): Promise<void> | undefined
+  /**
+   * Settles once the run is known to be ours still; undefined while that is certain. Asked before each call of a tool: no
+   * call starts before it. A rejection ends the run in ERROR (`store_error`).
+   */
+  held?(): Promise<void> | undefined
   /** Given a way to ask for the number of the run's last event. */
   counting?(told: () => number): void
   /** Told the state that the last entry has led to. */

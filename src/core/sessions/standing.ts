@@ -31,7 +31,7 @@ export interface Standing {
   run: FoldedRun | null
   /** The agent that began it; null where the log does not say. */
   definition: AgentDefinition | null
-  /** How often it has been taken up again since anything else came of it. */
+  /** How often it has been resumed since anything else came of it, by processes that did not leave it in order. */
   resumed: number
   /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
   told: number | null
@@ -170,7 +170,7 @@ function take(
     case 'event':
       if (!standing.run) throw new Error('No run has started.')
       standing.run = folding.step(standing.run, entry.event)
-      standing.resumed = entry.event.type === 'RESUMED' ? standing.resumed + 1 : 0
+      standing.resumed = resumedAfter(standing.resumed, entry.event)
       standing.inbox = Math.max(standing.inbox, entry.event.inbox ?? 0)
       standing.keys = withKey(standing.keys, entry.event.key)
       break
@@ -197,6 +197,12 @@ const mostKeys = 100
 /** The keys of a session once a message with this one is in its log. */
 export function withKey(keys: readonly string[], key: string | undefined): readonly string[] {
   return typeof key === 'string' ? [...keys, key].slice(-mostKeys) : keys
+}
+
+/** A process that stops in order takes back that it resumed the run. */
+function resumedAfter(resumed: number, { type }: AgentMachineEvent): number {
+  if (type === 'RESUMED') return resumed + 1
+  return type === 'LEFT' ? Math.max(0, resumed - 1) : 0
 }
 
 /**

@@ -7,6 +7,8 @@ export interface RunBatchOptions extends RunCallOptions {
   readonly concurrency: number
   /** Once it is aborted nothing is started, and nothing is told any more. */
   readonly abort: CallAbort
+  /** Asked before each call, which starts once this settles; undefined: at once. */
+  ready?(): Promise<void> | undefined
   /** Told before a call is executed. */
   onStart?(callId: string): void
   /** Told exactly once a call, in the order in which they end; not of sub-agents that rest. */
@@ -25,6 +27,8 @@ export class RunningBatch implements CallOwner {
   /** What each lane carries out: it takes the next call when it is free. */
   readonly #lanes: (RunningCall | null)[]
   #taken = 0
+  /** Lanes that are free, and wait until they may take a call. */
+  #waiting = 0
   #isHalted = false
 
   constructor(calls: readonly RunnableCall[], options: RunBatchOptions) {
@@ -66,12 +70,22 @@ export class RunningBatch implements CallOwner {
     this.#goOn(lane)
   }
 
-  #goOn(lane: number): void {
+  /** `isReady`: it was asked whether a call may start. */
+  #goOn(lane: number, isReady = false): void {
     const { abort } = this.#options
     const call = this.#calls[this.#taken]
     if (abort.aborted || this.#isHalted) return
     if (call === undefined) {
-      if (this.#lanes.every((running) => running === null)) this.#options.onDone()
+      if (this.#waiting === 0 && this.#lanes.every((running) => running === null)) this.#options.onDone()
+      return
+    }
+    const ready = isReady ? undefined : this.#options.ready?.()
+    if (ready) {
+      this.#waiting += 1
+      void ready.then(() => {
+        this.#waiting -= 1
+        this.#goOn(lane, true)
+      })
       return
     }
     this.#taken += 1

@@ -63,8 +63,12 @@ export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachi
       ...(!context.pausing && { pause }),
       ...(maySteer(context) && { steer }),
       'resumed in time': resumed,
-      ...(asked && delegatingModel),
-      ...(isExecuting(value) && { ...ofTools(context, ['ok']), ...ofChildren(context) }),
+      ...(asked && { ...delegatingModel, 'left midway': left }),
+      ...(isExecuting(value) && {
+        ...ofTools(context, ['ok']),
+        ...ofChildren(context),
+        ...leftBehind(context),
+      }),
       ...(mayAnswer(value) && ofPeople(context)),
       ...(state === 'PAUSED' && { resume }),
     }
@@ -97,6 +101,13 @@ const resumed = at({ type: 'RESUMED' })
 /** By a program that has one tool more. */
 function resumedBy({ tools }: AgentContext): AnyEventObject {
   return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
+}
+/** A process stops in the middle of a request. */
+const left = at({ type: 'LEFT', usage: usageOf(10) })
+/** A process stops before it has begun the last of its calls. */
+function leftBehind({ calls }: AgentContext): Events {
+  const callId = calls.findLast(isUnderWay)?.id
+  return callId === undefined ? {} : { 'left before a call': at({ type: 'LEFT', unbegun: [callId] }) }
 }
 const passed = at({ type: 'DEADLINE' }, late)
 const storeFailed = at({

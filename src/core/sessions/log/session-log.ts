@@ -62,6 +62,10 @@ export class SessionLog implements Journal {
   #head: number
   /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
   #last: { seq: number; check: string }
+  /** The last record that is known to be durable. */
+  #written: number
+  /** The record with which the run began here; 0: it was there before. */
+  #begunAt = 0
   #runs: number
   #snapshotSize: number
   #tailSize: number
@@ -69,8 +73,11 @@ export class SessionLog implements Journal {
   #pending: Draft[] = []
   #summary: SessionSummary | undefined
   #isDue = false
+  #isJustResumed = false
   /** Whether a list of sessions knows that the run is under way. */
   #isTold = false
+  /** The lease is being renewed: before a write or a call. */
+  #renewing: Promise<void> | undefined
   /** The session is being taken again. */
   #waking: Promise<void> | undefined
   /** The write that is under way; the next one begins after it. */
@@ -98,6 +105,7 @@ export class SessionLog implements Journal {
     this.#beginner = definition
     this.#definition = standing.definition
     this.#head = standing.head
+    this.#written = standing.head
     this.#last = { seq: standing.head, check: standing.check }
     this.#runs = standing.runs
     this.#snapshotSize = standing.snapshotSize
@@ -128,6 +136,16 @@ export class SessionLog implements Journal {
     return this.#failure !== undefined
   }
 
+  /** Whether the run goes on from its log, although something could not be written: its beginning is durable. */
+  get goesOn(): boolean {
+    return this.hasFailed && this.#written >= this.#begunAt
+  }
+
+  /** Whether nothing has come of the run since it was resumed here. */
+  get isJustResumed(): boolean {
+    return this.#isJustResumed
+  }
+
   /** Told of what becomes of the log from now on. */
   onPresence(presence: Presence): void {
     this.#presence = presence
@@ -150,6 +168,7 @@ export class SessionLog implements Journal {
 
   append(entry: JournalEntry): void {
     if (entry.type === 'start' || entry.link !== undefined) this.#link = entry.link ?? null
+    this.#isJustResumed = entry.type === 'event' && entry.event.type === 'RESUMED'
     if (entry.type === 'event') {
       this.write(entry)
       if (entry.event.inbox !== undefined) this.inbox.applies(entry.event.inbox, entry.event.key)
@@ -159,6 +178,7 @@ export class SessionLog implements Journal {
     this.#runs += 1
     if (this.#head === 0) this.write(this.#opening())
     this.#definition = this.#beginner?.() ?? null
+    this.#begunAt = this.#head + 1
     this.write({ type: 'start', input: input satisfies StartInput, ...this.#defined, ...linked(this.#link) })
   }
 
@@ -321,9 +341,8 @@ export class SessionLog implements Journal {
 
   /** An answer that was given in the very moment of the rest comes when the session is free already. */
   #writeAsHolder(): Promise<void> | undefined {
-    if (this.#isHeld) return this.#isLeaseOld() ? this.#renewAndWrite() : this.#write()
-    const awake = this.wake()
-    return awake ? awake.then(() => this.#write()) : this.#write()
+    const ours = this.#isHeld ? this.held() : this.wake()
+    return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
   #write(): Promise<void> | undefined {
@@ -341,12 +360,14 @@ export class SessionLog implements Journal {
     const answer = this.#isLeaving
       ? this.store.append(this.#lease, records, summary, { release: true })
       : this.store.append(this.#lease, records, summary)
-    if (answer instanceof Promise) return answer.then((told) => this.#written(settled, told))
-    this.#written(settled, answer)
+    const head = end?.seq ?? 0
+    if (answer instanceof Promise) return answer.then((told) => this.#kept(head, settled, told))
+    this.#kept(head, settled, answer)
     return undefined
   }
 
-  #written(settled: number[], told: Appended | void): void {
+  #kept(head: number, settled: number[], told: Appended | void): void {
+    this.#written = Math.max(this.#written, head)
     this.#isLeaving = false
     this.inbox.durable(settled)
     if (told?.released) this.#letGo()
@@ -359,16 +380,31 @@ export class SessionLog implements Journal {
     return this.#clock.now() - this.#renewedAt > leaseMs / 2
   }
 
-  #renewAndWrite(): Promise<void> | undefined {
-    const lease = this.store.renew(this.#lease, leaseMs)
-    if (!(lease instanceof Promise)) {
-      this.#hold(lease)
-      return this.#write()
+  /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
+  held(): Promise<void> | undefined {
+    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#renewing) return this.#renewing
+    if (!this.#isHeld || !this.#isLeaseOld()) return undefined
+    const lease = this.#lease
+    try {
+      const renewed = this.store.renew(lease, leaseMs)
+      if (renewed instanceof Promise) return (this.#renewing = this.#renewedLater(lease, renewed))
+      this.#renewed(renewed)
+    } catch (error) {
+      this.#notRenewed(lease, error)
     }
-    return lease.then((renewed) => {
-      this.#hold(renewed)
-      return this.#write()
-    })
+    return this.#failure && Promise.reject(this.#failure)
+  }
+
+  async #renewedLater(lease: Lease, renewed: Promise<Lease>): Promise<void> {
+    try {
+      this.#renewed(await renewed)
+    } catch (error) {
+      this.#notRenewed(lease, error)
+    } finally {
+      this.#renewing = undefined
+    }
+    if (this.#failure) throw this.#failure
   }
 
   #hold(lease: Lease): void {

@@ -137,6 +137,7 @@ function costOf({ event, transitions, before }: Change): Usage | null {
     const isRunning = before?.calls.some((call) => call.id === event.callId && isUnderWay(call))
     return isRunning ? event.usage : null
   }
+  if (event.type === 'LEFT') return (isTaken && event.usage) || null
   if (event.type === 'TOOL_RESULT') return (isTaken && event.usage) || null
   return isTaken && 'partial' in event ? (event.partial?.usage ?? null) : null
 }

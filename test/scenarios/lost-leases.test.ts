@@ -1,0 +1,100 @@
+import { createAgent, memoryStore, type SessionStore } from '../../src/index.js'
+import { LaggingClock } from '../support/agent-harness/lagging-clock.js'
+import { distant } from '../support/distant.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+const stores = [
+  ['at once', (near: SessionStore) => near],
+  ['later', (near: SessionStore) => distant(near)],
+] as const
+
+async function until(holds: () => unknown): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
+  if (!holds()) throw new Error('It did not come to pass.')
+}
+
+/** A process in the first of four payments, one or two at a time, and the questions that it asks its store. */
+async function paying(reached: (near: SessionStore) => SessionStore, concurrency: number) {
+  const clock = new LaggingClock(1_000_000)
+  const near = memoryStore({ now: () => clock.now() })
+  const asked: string[] = []
+  let isAway = false
+  const renew: typeof near.renew = (lease, ttlMs) => {
+    asked.push('renew')
+    if (isAway) throw new Error('The store is away.')
+    return near.renew(lease, ttlMs)
+  }
+  const store = reached({ ...near, renew })
+  const [begun, ends] = [[] as string[], [] as (() => void)[]]
+  const pay = tool('pay', ({ text }) => {
+    begun.push(String(text))
+    return new Promise<string>((resolve) => ends.push(() => resolve('paid')))
+  })
+  const enter = () => {
+    const model = new ManualModel()
+    return { model, agent: createAgent({ model, clock, store, tools: [pay], toolCalls: { concurrency } }) }
+  }
+  const first = enter()
+  const run = first.agent.run('Pay.', { session: 's' })
+  await until(() => first.model.pending)
+  const toolCalls = ['1', '2', '3', '4'].map((text) => call(text, 'pay', { text }))
+  first.model.pending?.answer({ finishReason: 'tool_calls', toolCalls })
+  await until(() => begun.length === concurrency)
+  return { clock, run, begun, ends, asked, enter, first, goAway: () => void (isAway = true) }
+}
+
+describe.each(stores)('with a store that answers %s', (_, reached) => {
+  test.each([1, 2])(
+    'a process that has slept starts no call of a run that another one has, %d at a time',
+    async (n) => {
+      const { clock, run, begun, ends, enter } = await paying(reached, n)
+      // Both the lease and the process stand still for as long as this.
+      clock.lag(31_000)
+      const other = await enter().agent.resume('s')
+      await until(() => other.state === 'RUNNING')
+      for (const end of ends.splice(0)) end()
+      expect(await run.result).toMatchObject({ state: 'ERROR', reason: 'store_error', resumable: true })
+      expect(begun).toHaveLength(n)
+    },
+  )
+
+  test('one whose lease has run out, and that nobody has followed, takes it again and goes on', async () => {
+    const { clock, run, begun, ends, asked, first } = await paying(reached, 1)
+    clock.lag(31_000)
+    for (let i = 1; i <= 4; i += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- one call after the other
+      await until(() => ends.length > 0)
+      ends.shift()?.()
+    }
+    await until(() => first.model.pending)
+    first.model.pending?.answer({ text: 'Done.' })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    expect(begun).toEqual(['1', '2', '3', '4'])
+    expect(asked).toEqual(['renew'])
+  })
+
+  test('a fresh lease costs no question', async () => {
+    const { run, ends, asked, first } = await paying(reached, 1)
+    for (let i = 1; i <= 4; i += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- one call after the other
+      await until(() => ends.length > 0)
+      ends.shift()?.()
+    }
+    await until(() => first.model.pending)
+    first.model.pending?.answer({ text: 'Done.' })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    expect(asked).toEqual([])
+  })
+
+  test('a store that is away while the lease still lasts does not keep a call from starting, and is asked once', async () => {
+    const { clock, begun, ends, asked, goAway } = await paying(reached, 1)
+    clock.lag(20_000)
+    goAway()
+    ends.shift()?.()
+    await until(() => begun.length === 2)
+    expect(begun).toEqual(['1', '2'])
+    expect(asked.length).toBeLessThanOrEqual(2)
+  })
+})
