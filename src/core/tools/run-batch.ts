@@ -70,6 +70,12 @@ export class RunningBatch implements CallOwner {
     this.#goOn(lane)
   }
 
+  async #goOnAfter(ready: Promise<void>, lane: number): Promise<void> {
+    await ready
+    this.#waiting -= 1
+    this.#goOn(lane, true)
+  }
+
   /** `isReady`: it was asked whether a call may start. */
   #goOn(lane: number, isReady = false): void {
     const { abort } = this.#options
@@ -82,10 +88,7 @@ export class RunningBatch implements CallOwner {
     const ready = isReady ? undefined : this.#options.ready?.()
     if (ready) {
       this.#waiting += 1
-      void ready.then(() => {
-        this.#waiting -= 1
-        this.#goOn(lane, true)
-      })
+      void this.#goOnAfter(ready, lane)
       return
     }
     this.#taken += 1
