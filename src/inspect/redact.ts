@@ -1,5 +1,5 @@
 import { cut } from '../../guards/lib/cut.js'
-import { scrub } from '../../guards/lib/evidence.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { withholding } from './withheld.js'
 
 /**
@@ -61,7 +61,7 @@ export function redact<Event extends object>(event: Event, options: RedactOption
     switch (typeof value) {
       case 'string':
         if (secretKey.test(key) && value !== '') return '[redacted]'
-        return cut(scrub(cut(value, longestScrubbed)), maxText)
+        return cut(scrubSecrets(cut(value, longestScrubbed)), maxText)
       case 'bigint':
       case 'symbol':
         return String(value)

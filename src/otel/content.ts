@@ -1,4 +1,4 @@
-import { scrub } from '../../guards/lib/evidence.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { ContentPart, MediaPart, Message } from '../../machines/agent/messages.js'
 import type { ModelStepResponse } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'
@@ -20,8 +20,8 @@ interface SaidMessage {
 
 /** What the model is sent, secrets scrubbed: the newest parts, as many as there is room for. */
 export function inputMessages({ messages, nudges }: ModelRequest): string {
-  const riding = nudges.map((content): SaidMessage => ({ role: 'user', parts: [text(content)] }))
-  return fitting([...messages.map(messageOf), ...riding])
+  const riding = nudges.map((content) => measured({ role: 'user', parts: [text(content)] }))
+  return fitting([...messages.map(measuredMessage), ...riding])
 }
 
 export function systemInstructions({ instructions }: ModelRequest): string | undefined {
@@ -37,20 +37,20 @@ export function outputMessages(response: ModelStepResponse): string | undefined 
       type: 'tool_call',
       id,
       name,
-      arguments: scrub(given),
+      arguments: scrubSecrets(given),
     }),
   )
   const parts = [...said.map(text), ...calls]
-  return parts.length === 0 ? undefined : fitting([{ role: 'assistant', parts }])
+  return parts.length === 0 ? undefined : fitting([measured({ role: 'assistant', parts })])
 }
 
 /** One text as a whole, or a marker in its place. */
 export function limited(content: string): string {
-  return content.length > maxContent ? omitted(1, content.length) : scrub(content)
+  return content.length > maxContent ? omitted(1, content.length) : scrubSecrets(content)
 }
 
 function text(content: string): Part {
-  return { type: 'text', content: scrub(content) }
+  return { type: 'text', content: scrubSecrets(content) }
 }
 
 function messageOf(message: Message): SaidMessage {
@@ -60,7 +60,7 @@ function messageOf(message: Message): SaidMessage {
       const { tool_call_id: id, content, media = [] } = message
       return {
         role,
-        parts: [{ type: 'tool_call_response', id, response: scrub(content) }, ...media.map(file)],
+        parts: [{ type: 'tool_call_response', id, response: scrubSecrets(content) }, ...media.map(file)],
       }
     }
     case 'assistant': {
@@ -71,7 +71,7 @@ function messageOf(message: Message): SaidMessage {
           type: 'tool_call',
           id,
           name,
-          arguments: scrub(given),
+          arguments: scrubSecrets(given),
         }),
       )
       return { role, parts: [...words.map(text), ...media.map(file), ...asked] }
@@ -92,28 +92,49 @@ function file({ type }: MediaPart): Part {
   return { type: 'file', modality }
 }
 
+/** A message, its parts as JSON. */
+interface Measured {
+  role: Message['role']
+  parts: readonly string[]
+}
+
+function measured({ role, parts }: SaidMessage): Measured {
+  return { role, parts: parts.map((part) => JSON.stringify(part)) }
+}
+
+/** Each request has all messages of the one before it, and messages never change: each is scrubbed and written once. */
+const known = new WeakMap<Message, Measured>()
+
+function measuredMessage(message: Message): Measured {
+  const before = known.get(message)
+  if (before) return before
+  const one = measured(messageOf(message))
+  known.set(message, one)
+  return one
+}
+
 /** From the newest part back. What has no room leaves a marker where it stood first. */
-function fitting(messages: readonly SaidMessage[]): string {
+function fitting(messages: readonly Measured[]): string {
   let left = maxContent
   let [parts, characters] = [0, 0]
-  const kept: SaidMessage[] = []
+  const kept: string[] = []
+  const keep = (role: Message['role'], fits: readonly string[]) =>
+    kept.push(`{"role":${JSON.stringify(role)},"parts":[${fits.toReversed().join(',')}]}`)
   for (const { role, parts: all } of messages.toReversed()) {
-    const fits: Part[] = []
+    const fits: string[] = []
     for (const part of all.toReversed()) {
-      const { length } = JSON.stringify(part)
-      if (length <= left) {
-        left -= length
-        fits.unshift(part)
+      if (part.length <= left) {
+        left -= part.length
+        fits.push(part)
       } else {
         parts += 1
-        characters += length
+        characters += part.length
       }
     }
-    if (fits.length > 0) kept.unshift({ role, parts: fits })
+    if (fits.length > 0) keep(role, fits)
   }
-  if (parts > 0)
-    kept.unshift({ role: 'system', parts: [{ type: 'text', content: omitted(parts, characters) }] })
-  return JSON.stringify(kept)
+  if (parts > 0) keep('system', [JSON.stringify({ type: 'text', content: omitted(parts, characters) })])
+  return `[${kept.toReversed().join(',')}]`
 }
 
 function omitted(parts: number, characters: number): string {

@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import { scrub } from '../../guards/lib/evidence.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { tokensOf } from '../../guards/budget.js'
 import type { Announcement } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
@@ -78,12 +78,14 @@ export function eventOf(
     }
     case 'guardrail': {
       const { guard, action, rule, evidence, message } = announcement
-      const content = captureContent ? { evidence: scrub(evidence), message: scrub(message) } : {}
+      const content = captureContent
+        ? { evidence: scrubSecrets(evidence), message: scrubSecrets(message) }
+        : {}
       return named('guardrail', { guard, action, ...(rule !== undefined && { rule }), ...content })
     }
     case 'retry': {
       const { attempt, delayMs, code, message, model } = announcement
-      const content = captureContent ? { message: scrub(message) } : {}
+      const content = captureContent ? { message: scrubSecrets(message) } : {}
       return named('retry', {
         attempt,
         delay_ms: delayMs,

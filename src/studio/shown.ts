@@ -1,5 +1,5 @@
 import { cut } from '../../guards/lib/cut.js'
-import { scrub } from '../../guards/lib/evidence.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { BatchCall } from '../../machines/agent/results.js'
@@ -16,7 +16,7 @@ const longestText = 20_000
 
 /** A text as it may be shown: without secrets, and cut. */
 export function shownText(text: string, length = longestText): string {
-  return scrub(cut(text, length))
+  return scrubSecrets(cut(text, length))
 }
 
 /**

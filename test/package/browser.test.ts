@@ -83,7 +83,7 @@ describe('the core entry', () => {
     const { packages } = await bundle("export * from './src/index.ts'", { packages: 'external' })
     expect(packages).toEqual({
       first: ['rxjs/internal/Observable', 'xstate'],
-      later: ['@cfworker/json-schema', '@pydantic/genai-prices', 'openai', 'zod'],
+      later: ['@cfworker/json-schema', '@pydantic/genai-prices', 'openai', 're2js', 'zod'],
     })
   })
 

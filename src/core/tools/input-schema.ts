@@ -43,7 +43,7 @@ const plain = lazily(() => import('./plain-validator.js'))
 /** Loaded with the first tool that has such a schema: in time for its first call, or the call waits. */
 function plainSchemaValidator(schema: JsonObject): Validate {
   let validate: ((value: unknown) => Validation) | undefined
-  const load = async () => (validate ??= (await plain()).plainValidator(schema))
+  const load = async () => (validate ??= await (await plain()).plainValidator(schema))
   // Whoever checks with it hears of a failure, and tries again.
   load().catch(() => undefined)
   return (value) => (validate ? validate(value) : load().then((check) => check(value)))

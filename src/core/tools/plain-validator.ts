@@ -1,5 +1,7 @@
-import { type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import { format, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
 import type { JsonObject } from '../../../machines/agent/json.js'
+import { asList } from '../models/as-json.js'
+import { lazily } from '../base/load.js'
 import type { Issue, Validation } from './standard-schema.js'
 
 /**
@@ -7,20 +9,27 @@ import type { Issue, Validation } from './standard-schema.js'
  * What cannot be checked passes: keywords that nobody knows, a pattern that is none here, a reference to elsewhere. The
  * schema was made for somebody who can, an MCP server for example, and that one will check. No code is generated, so
  * pages that forbid `eval` can use it.
+ *
+ * The schema can come from a stranger: its patterns run in linear time, by RE2.
  */
-export function plainValidator(schema: JsonObject): (value: unknown) => Validation {
+export async function plainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
+  const { checks, schema: safe } = await withLinearPatterns(schema)
   let validator: Validator | null = null
   try {
-    validator = new Validator(withoutBadPatterns(schema) as Schema, draftOf(schema), false)
+    validator = new Validator(safe as Schema, draftOf(schema), false)
   } catch {
     // A schema that contradicts itself: two parts with one `$id`, for example.
   }
   return (value) => {
+    // The validator knows formats by their names alone. It answers at once, so that nobody else sees these.
+    Object.assign(format, checks)
     try {
       const { valid, errors } = validator?.validate(value) ?? { valid: true, errors: [] }
       return valid ? { value } : { issues: issuesOf(errors) }
     } catch {
       return { value }
+    } finally {
+      for (const name of Object.keys(checks)) delete format[name]
     }
   }
 }
@@ -37,28 +46,88 @@ function draftOf({ $schema }: JsonObject): SchemaDraft {
   return drafts.find(([part]) => named.includes(part))?.[1] ?? '2020-12'
 }
 
-/** A copy without patterns that other languages can read and this one cannot: one of them would stop every check. */
-function withoutBadPatterns(schema: unknown): unknown {
-  if (typeof schema !== 'object' || schema === null) return schema
-  if (Array.isArray(schema)) return schema.map(withoutBadPatterns)
-  return Object.fromEntries(
-    Object.entries(schema)
-      .filter(([key, value]) => key !== 'pattern' || typeof value !== 'string' || isPattern(value))
-      .map(([key, value]: [string, unknown]) => [
-        key,
-        key === 'patternProperties' && typeof value === 'object' && value !== null
-          ? withoutBadPatterns(Object.fromEntries(Object.entries(value).filter(([name]) => isPattern(name))))
-          : withoutBadPatterns(value),
-      ]),
+type Checks = Record<string, (text: string) => boolean>
+
+/** What a pattern's check is called among the formats. */
+const patternName = 'statewright pattern '
+
+const linear = lazily(() => import('re2js'))
+
+/**
+ * A copy whose patterns are formats, each with a check that takes linear time. RE2 knows neither lookaheads nor back
+ * references: a pattern that has them is left out, and so is one of another language.
+ */
+async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown; checks: Checks }> {
+  const checks: Checks = {}
+  const text = JSON.stringify(schema)
+  const engine = text.includes('"pattern"') ? (await linear()).RE2JS : null
+  // Keys that a pattern may allow are not refused where that pattern cannot be checked.
+  const isOpen = text.includes('"patternProperties"') && hasUnsafeKeys(schema)
+
+  const named = (pattern: string): string | null => {
+    const name = `${patternName}${pattern}`
+    if (Object.hasOwn(checks, name)) return name
+    try {
+      const compiled = engine?.compile(engine.translateRegExp(pattern))
+      if (compiled === undefined) return null
+      checks[name] = (given) => compiled.matcher(given).find()
+      return name
+    } catch {
+      return null
+    }
+  }
+
+  const copy = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(copy)
+    if (typeof part !== 'object' || part === null) return part
+    const { pattern, ...rest } = part as JsonObject
+    const copied: Record<string, unknown> = {}
+    for (const [key, value] of Object.entries(rest)) {
+      if (isOpen && (key === 'additionalProperties' || key === 'unevaluatedProperties') && value === false)
+        continue
+      copied[key] =
+        key === 'enum' && Array.isArray(value)
+          ? value
+          : key === 'patternProperties' && isObject(value)
+            ? copy(Object.fromEntries(Object.entries(value).filter(([name]) => isSafe(name))))
+            : copy(value)
+    }
+    // The validator's own pattern for this one takes exponential time.
+    if (copied['format'] === 'url') copied['format'] = 'uri'
+    if (typeof pattern !== 'string')
+      return pattern === undefined ? copied : { ...copied, pattern: copy(pattern) }
+    const name = named(pattern)
+    if (name === null) return copied
+    if (copied['format'] === undefined) return { ...copied, format: name }
+    return { ...copied, allOf: [...asList(copied['allOf']), { format: name }] }
+  }
+  return { schema: copy(schema), checks }
+}
+
+function hasUnsafeKeys(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null) return false
+  return Object.entries(schema).some(
+    ([key, value]: [string, unknown]) =>
+      (key === 'patternProperties' && isObject(value) && !Object.keys(value).every(isSafe)) ||
+      hasUnsafeKeys(value),
   )
 }
 
-function isPattern(text: string): boolean {
+/** Whether the engine of the platform runs it in linear time for sure: nothing repeats in it, or one character from its start. */
+function isSafe(pattern: string): boolean {
   try {
-    return new RegExp(text, 'u') instanceof RegExp
+    new RegExp(pattern, 'u').test('')
   } catch {
     return false
   }
+  const bare = pattern.replace(/\\[^]/gu, 'x').replace(/\[[^\]]*\]/gu, 'x')
+  const repeats = bare.match(/[*+?{]/g)?.length ?? 0
+  if (/\\[1-9k]/.test(pattern)) return false
+  return repeats === 0 || bare === '.*' || (repeats === 1 && /^\^[^|()]*$/.test(bare))
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Of these it is told that nothing fits, not why each of their parts does not. */
@@ -88,6 +157,8 @@ function issuesOf(errors: readonly OutputUnit[]): Issue[] {
 function issueOf({ keyword, instanceLocation, error }: OutputUnit): Issue {
   const path = keysIn(instanceLocation)
   if (keyword === 'false') return { path, message: 'There must be no such field.' }
+  if (keyword === 'format' && error.includes(`"${patternName}`))
+    return { path, message: 'String does not match pattern.' }
   const missing = keyword === 'required' ? /"(.*)"/s.exec(error)?.[1] : undefined
   if (missing !== undefined) return { path: [...path, missing], message: 'Missing.' }
   return { path, message: error.replace(/^Instance type/, 'Type').replace(/^Instance\b/, 'This') }

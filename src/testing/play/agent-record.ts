@@ -1,4 +1,4 @@
-import { scrub } from '../../../guards/lib/evidence.js'
+import { scrubSecrets } from '../../core/shields/scrub-secrets.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { AgentParts } from '../../core/live/parts.js'
@@ -35,7 +35,7 @@ function plain<Value>(value: Value): Value {
 
 function scrubbed(value: Json): JsonObject {
   const clean = (one: Json): Json => {
-    if (typeof one === 'string') return scrub(one)
+    if (typeof one === 'string') return scrubSecrets(one)
     if (Array.isArray(one)) return one.map(clean)
     if (typeof one !== 'object' || one === null) return one
     return Object.fromEntries(Object.entries(one).map(([key, inner]) => [key, clean(inner)]))

@@ -5,6 +5,10 @@ import {
   secretsShield,
   type SecretsShieldOptions,
 } from '../../../src/core/shields/index.js'
+import type { ModelRequest } from '../../../src/index.js'
+import { redact } from '../../../src/inspect/index.js'
+import { inputMessages, systemInstructions } from '../../../src/otel/content.js'
+import { shownText } from '../../../src/studio/shown.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
 
 // Put together here, so that no scanner takes them for real ones.
@@ -73,6 +77,32 @@ const examples: [kind: SecretKind, secret: string, text?: string][] = [
   ['assigned', 'correct7horse', '{"password":"correct7horse"}'],
   ['assigned', 'correct7horse', JSON.stringify({ body: '{"password":"correct7horse"}' })],
 ]
+
+describe('what leaves the process', () => {
+  const told = (text: string): ModelRequest => ({
+    instructions: text,
+    messages: [{ role: 'user', id: 'm1', createdAt: 0, content: text }],
+    nudges: [text],
+    tools: [],
+    sampling: {},
+    extraBody: {},
+    stream: false,
+  })
+
+  it.each(examples)('has no %s, %j', (_, secret, text = `It is ${secret} and no other.`) => {
+    const shown = [
+      shownText(text),
+      redact({ event: { text } }, { maxText: 4_000 }).event.text,
+      inputMessages(told(text)),
+      systemInstructions(told(text)) ?? '',
+    ]
+    for (const one of shown) {
+      expect(one).not.toContain(JSON.stringify(secret).slice(1, -1))
+      expect(one).not.toContain(secret)
+      expect(one).toContain('[redacted]')
+    }
+  })
+})
 
 describe('secretsShield', () => {
   it('has an example of every kind here', () => {

@@ -139,3 +139,41 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     )
   })
 })
+
+describe('patterns of a stranger take linear time', () => {
+  const long = `${'a'.repeat(20_000)}!`
+  const text = (rules: JsonObject): JsonObject => ({ properties: { at: { type: 'string', ...rules } } })
+
+  it.each(['^(a+)+$', '^(a|aa)+$'])('%s', async (pattern) => {
+    expect(await refusal(text({ pattern }), { at: long })).toContain('does not match pattern')
+    expect(await refusal(text({ pattern }), { at: 'aaa' })).toBeNull()
+  })
+
+  it('beside a format and other rules', async () => {
+    const both = text({ pattern: '^a', format: 'email', allOf: [{ minLength: 3 }] })
+    expect(await refusal(both, { at: 'ann@example.com' })).toBeNull()
+    expect(await refusal(both, { at: 'ben@example.com' })).toContain('does not match pattern')
+    expect(await refusal(both, { at: 'ann' })).toContain('format')
+  })
+
+  it('and one that RE2 does not know is not checked', async () => {
+    expect(await refusal(text({ pattern: '^(?=a)(a+)+$' }), { at: long })).toBeNull()
+    expect(await refusal(text({ pattern: String.raw`^(a+)\1$` }), { at: long })).toBeNull()
+  })
+
+  it('keys are checked where nothing can go wrong, and otherwise let through', async () => {
+    const keys = (pattern: string): JsonObject => ({
+      patternProperties: { [pattern]: { type: 'number' } },
+      additionalProperties: false,
+    })
+    expect(await refusal(keys('^x-'), { 'x-a': 1 })).toBeNull()
+    expect(await refusal(keys('^x-'), { 'x-a': 'one' })).not.toBeNull()
+    expect(await refusal(keys('^x-'), { a: 1 })).not.toBeNull()
+    expect(await refusal(keys('^(a+)+$'), { [long]: 1 })).toBeNull()
+  })
+
+  it('nor does a url', async () => {
+    expect(await refusal(text({ format: 'url' }), { at: `http://${long}` })).toBeNull()
+    expect(await refusal(text({ format: 'url' }), { at: 'no url' })).not.toBeNull()
+  })
+})

@@ -115,7 +115,7 @@ export const recordRows: readonly Row[] = [
   }),
   row({
     name: 'reading an inbox',
-    covers: ['inbox read', 'inbox put'],
+    covers: ['inbox read', 'inbox put', 'inbox unheard'],
     from: 500,
     atMost: 8_000,
     prepare: letters,

@@ -1,5 +1,9 @@
 import { evidence, scrub } from '../../../guards/lib/evidence.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { parseArguments } from '../../../src/core/tools/parse-arguments.js'
+import type { Tool } from '../../../src/core/tools/tool.js'
 import {
+  defineTool,
   patternShield,
   piiShield,
   retrievedText,
@@ -8,6 +12,7 @@ import {
   type Shield,
 } from '../../../src/index.js'
 import { jsonProblem } from '../../../src/core/base/json-problem.js'
+import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
 import { printable, shorten } from '../../../src/core/format/words.js'
 import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
 import { piiKinds } from '../../../src/core/shields/pii.js'
@@ -148,6 +153,63 @@ const alone = [
   'timed out ',
 ] as const
 
+/** A call of a tool whose schema comes from a stranger. */
+const checkedAgainst = (schema: JsonObject) => {
+  const tool = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    input: { type: 'object', ...schema },
+    execute: () => 'ok',
+  }) as Tool
+  return (text: string) => parseArguments(tool, JSON.stringify({ at: text, [text]: 1 }))
+}
+
+/** Characters that patterns of such schemas like to repeat, and an end that fits none. */
+const almost = (n: number, unit = 'a') => `${unit.repeat(n)}!\u0000`
+
+const strangers: readonly [name: string, schema: JsonObject][] = [
+  ...['^(a+)+$', '(a*)*b', '^(a|aa)+$', '(?=a)(a+)+$', '\\s*$', '(.*)*x'].map(
+    (pattern): [string, JsonObject] => [
+      `the pattern ${pattern}`,
+      { properties: { at: { type: 'string', pattern } } },
+    ],
+  ),
+  ...['^(a+)+$', '^[a-z]+$', 'a+$'].map((pattern): [string, JsonObject] => [
+    `the keys ${pattern}`,
+    { patternProperties: { [pattern]: { type: 'number' } } },
+  ]),
+  ...[
+    'url',
+    'uri',
+    'uri-reference',
+    'uri-template',
+    'email',
+    'hostname',
+    'regex',
+    'date-time',
+    'duration',
+    'json-pointer',
+  ].map((format): [string, JsonObject] => [
+    `the format ${format}`,
+    { properties: { at: { type: 'string', format } } },
+  ]),
+]
+
+const strangerRows: readonly Row[] = strangers.map(([name, schema]) =>
+  row({
+    name: `arguments against ${name}`,
+    covers: [],
+    oneOf: 3,
+    from: 1_000,
+    atMost: 64_000,
+    prepare: (n) => [almost(n), almost(n, ' '), `http://${almost(n)}`, `a@${almost(n)}`],
+    run: async (texts) => {
+      const check = checkedAgainst(schema)
+      for (const text of texts) await check(text)
+    },
+  }),
+)
+
 export const textRows: readonly Row[] = [
   ...ofShield(
     'secretsShield',
@@ -159,6 +221,7 @@ export const textRows: readonly Row[] = [
     ['statewright piiShield', ...piiKinds.map((kind) => `personal data ${kind}`)],
     piiShield(),
   ),
+  ...strangerRows,
   ...ofText('patternShield', ['statewright patternShield'], checkedBy(patterns), ['a', 'project ', 'AAA-']),
   ...ofText(
     'runShields',
@@ -167,6 +230,7 @@ export const textRows: readonly Row[] = [
     ['a', 'eyJ', 'sk-\n'],
   ),
   ...ofText('scrub', [], scrub),
+  ...ofText('scrubSecrets', [], scrubSecrets, ['eyJ', '\\neyJ', 'a', 'sk-\n', '://a:', 'password=']),
   ...ofText('evidence', [], evidence, ['eyJ', 'a']),
   ...ofText(
     'redact',

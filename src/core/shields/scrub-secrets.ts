@@ -1,0 +1,16 @@
+import { scrub } from '../../../guards/lib/evidence.js'
+import { redactAll } from './finder.js'
+import { secretFinders, secretKinds } from './secrets.js'
+
+const finders = secretFinders(secretKinds)
+
+/**
+ * A text as it may leave the process: without anything that `secretsShield` finds, and without what the evidence of guards
+ * leaves out. What cannot be taken out piece by piece is left out as a whole.
+ */
+export function scrubSecrets(text: string): string {
+  const { text: rest, clean } = redactAll(finders, scrub(text), () => redacted)
+  return clean ? rest : redacted
+}
+
+const redacted = '[redacted]'
