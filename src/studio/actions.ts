@@ -3,8 +3,9 @@ import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { messageText } from '../core/format/message-text.js'
 import { madeOf } from '../core/agent/made-of.js'
-import { acceptsDefinition } from '../core/sessions/definition.js'
+import { acceptsDefinition, type AgentLabel } from '../core/sessions/definition.js'
 import { stranded } from '../core/sessions/refusals.js'
+import type { Standing } from '../core/sessions/standing.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { awaitedCall } from '../core/run/awaited-call.js'
 import type { SessionMessage } from '../core/sessions/inbox/message.js'
@@ -14,7 +15,7 @@ import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
 import type { AnyRun, AttachedRuns } from './attached.js'
 import type { Library } from './library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
-import { hasGaps } from './shown.js'
+import { gapIn } from './shown.js'
 
 /** An agent of any output, tools and context. */
 export type AnyAgent = Pick<Agent, 'config' | 'fork'> & {
@@ -54,10 +55,14 @@ export class Actions {
 
   /** What a person may do about a run that stands so; `isHeld`: some process works on it. */
   possible(
-    context: AgentContext | null,
+    { run, definition }: Pick<Standing, 'run' | 'definition'>,
     { id, isHeld }: { id: string; isHeld: boolean },
   ): MomentView['actions'] {
+    const context = run?.context ?? null
     if (context === null || (!this.#agent && !this.#runs.has(id))) return []
+    // Another agent than the one that began it ends it at most.
+    const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
+    if (isStranded) return isOver(context) || !this.#canTell ? [] : ['cancel']
     switch (context.state) {
       case 'WAITING_FOR_INPUT':
         if (context.reason === 'message') return ['reply', 'cancel']
@@ -99,6 +104,11 @@ export class Actions {
     // It is heard first by whoever brings the run back.
     await this.#resumed(id)
     return true
+  }
+
+  /** How `defineAgents` calls the agent. */
+  get #label(): AgentLabel | undefined {
+    return this.#agent && madeOf.get(this.#agent)?.label
   }
 
   get #canTell(): boolean {
@@ -174,8 +184,8 @@ export class Actions {
   async #checkRun(id: string, at: number): Promise<void> {
     const { run, definition } = (await this.#library.fold(id)).at(at)?.after.standing ?? {}
     if (run === undefined) return
-    const label = this.#agent && madeOf.get(this.#agent)?.label
-    if (!acceptsDefinition(label, definition ?? null)) throw stranded(id, definition ?? null, [label])
+    if (!acceptsDefinition(this.#label, definition ?? null))
+      throw stranded(id, definition ?? null, [this.#label])
     if (run?.status === 'active') return
     const text = `No run is under way at record ${at}, so a fork from there has none to go on with. Fork without running it, or from a record before the end.`
     throw new UsageError('nothing_to_resume', text, id)
@@ -211,16 +221,11 @@ function resultIn(messages: readonly Message[], callId: string): string {
   return result ? messageText(result) : ''
 }
 
-/** @throws {UsageError} `invalid_input` for what was edited as it is shown, without all that is there */
+/** @throws {UsageError} `invalid_input` for an edit of what is shown without all that is there */
 function checkGaps(given: unknown, before: string, subject: string): void {
   const text = typeof given === 'string' ? given : (JSON.stringify(given) ?? '')
-  if (!hasGaps(text, before)) return
-  throw new UsageError(
-    'invalid_input',
-    'A part of what is there is not shown here: a secret, or the end of a long text. What stands in its place ' +
-      "('[redacted]', '…') would be taken for what you mean: write that part out, or leave all as it is.",
-    subject,
-  )
+  const gap = gapIn(text, before)
+  if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
 /** The same for a run that another process has. */

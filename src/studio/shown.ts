@@ -20,13 +20,23 @@ export function shownText(text: string, length = longestText): string {
 }
 
 /**
- * Whether somebody has edited `before` as it was shown, without its secrets or its end: what is in their place would be
- * taken for what is meant.
+ * Why an edit of `before` cannot be taken, in a sentence; null where it can. The person saw it as it is shown, without its
+ * secrets and its end: what is missing would be lost, and what stands in its place would be taken for what is meant.
  */
-export function hasGaps(given: string, before: string): boolean {
-  if (shownText(before) === before) return false
+export function gapIn(given: string, before: string): string | null {
+  if (before.length > longestText) {
+    const [whole, shown] = [before.length, longestText].map((count) => count.toLocaleString('en-US'))
+    return (
+      `This text has ${whole} characters, and the studio shows the first ${shown}: an edit here would lose the others. ` +
+      'Edit it with agent.fork(session, record, { edit }).'
+    )
+  }
   const gaps = (text: string): number => text.split('[redacted]').length
-  return gaps(given) > gaps(before) || (before.length > longestText && /…"?\s*$/.test(given))
+  if (shownText(before) === before || gaps(given) <= gaps(before)) return null
+  return (
+    "A secret is not shown here. '[redacted]' in its place would be taken for what you mean: write that part out, or " +
+    'leave all as it is.'
+  )
 }
 
 /** Any value as it may be shown: plain JSON, without secrets, its texts and lists cut. */

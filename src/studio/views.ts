@@ -131,7 +131,7 @@ export class Views {
     const sight: Sight = { tools: this.#actions.tools, edit: origin?.edit, durations, actions: [] }
     if (seq === fold.head && !fold.problem) {
       const isHeld = (await this.#library.row(id, fold))?.holder != null
-      sight.actions = this.#actions.possible(step.after.standing.run?.context ?? null, { id, isHeld })
+      sight.actions = this.#actions.possible(step.after.standing, { id, isHeld })
     }
     return momentView(step, sight)
   }

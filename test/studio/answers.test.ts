@@ -1,4 +1,4 @@
-import { defineTool, memoryStore } from '../../src/index.js'
+import { defineAgents, defineTool, memoryStore } from '../../src/index.js'
 import type { EndView, MomentView, SessionsView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
@@ -169,6 +169,12 @@ test('what is not shown is not lost in an edit: a secret, and the end of a long 
 test.each<[string, string, object]>([
   ['a secret', 'It is sk-abcdefghijklmnopqrstuvwx.', { text: 'It was [redacted].' }],
   ['its end', 'long '.repeat(9_000), { text: `short ${'long '.repeat(3_999)}…` }],
+  ['its end, without a mark of it,', 'long '.repeat(9_000), { text: `short ${'long '.repeat(3_999)}` }],
+  [
+    'its end, with something said after it,',
+    'long '.repeat(9_000),
+    { text: `${'long '.repeat(3_999)}… Thanks.` },
+  ],
 ])('a message of which %s is not shown keeps it in a fork', async (_, said, edit) => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
@@ -178,6 +184,31 @@ test.each<[string, string, object]>([
   expect(forked).toMatchObject({ status: 400, error: { code: 'invalid_input', key: 'm1' } })
   expect(store.list()).toHaveLength(1)
   await close()
+})
+
+test('a session that another agent began may be looked at and cancelled, and not run, also not as a fork', async () => {
+  const store = memoryStore()
+  const first = await rehearsedAgent(store, eventful)
+  defineAgents({ payer: first.agent })
+  await first.agent.run('Pay.', { session: 's' }).result
+  const other = await rehearsedAgent(store, eventful)
+  defineAgents({ support: other.agent })
+  const visitor = await visit({ store, agent: other.agent })
+  const head = store.get('s')?.head ?? 0
+  const sessions = store.list().length
+  const moment = await visitor.get<MomentView>(paths.moment('s', head))
+  expect([moment.pending.length, moment.actions]).toEqual([1, ['cancel']])
+  const stranded = { status: 409, error: { code: 'stranded' } }
+  const [call] = moment.pending
+  expect(await visitor.post(paths.answers('s'), { type: 'approve', ...call })).toMatchObject({ status: 400 })
+  const approve = { type: 'approve', callId: call?.callId, fingerprint: call?.fingerprint }
+  expect(await visitor.post(paths.answers('s'), approve)).toMatchObject(stranded)
+  expect(await visitor.post(paths.fork('s'), { at: head, run: true })).toMatchObject(stranded)
+  expect([store.list().length, store.get('s')?.head]).toEqual([sessions, head])
+  expect(await visitor.post(paths.answers('s'), { type: 'cancel' })).toMatchObject({ status: 200 })
+  expect(store.get('s')?.summary?.state).toBe('CANCELLED')
+  await first.close()
+  await other.close()
 })
 
 test('a fork with no run to go on with is made only by who does not want it run', async () => {
