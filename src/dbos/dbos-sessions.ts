@@ -127,8 +127,8 @@ export function dbosSessions(
     if ('later' in outcome) {
       const { later, refused } = outcome
       await put({ ...queued, attempt: queued.attempt + 1, refused }, later)
-    } else if (outcome.waitUntil !== undefined) {
-      await put(afterWait(queued, outcome), Math.max(0, outcome.waitUntil - Date.now()))
+    } else if (outcome.waitMs !== undefined) {
+      await put(afterWait(queued, outcome), outcome.waitMs)
     } else if (outcome.stopped) await put({ ...begun(queued, outcome), attempt: queued.attempt + 1 })
     else if (patienceMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome

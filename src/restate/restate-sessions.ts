@@ -86,7 +86,7 @@ export function restateSessions(
     try {
       const rest = await own.drive({ longWaitMs, ...options })
       // Another process goes on with it.
-      if (rest.stopped && rest.waitUntil === undefined)
+      if (rest.stopped && rest.waitMs === undefined)
         throw new UsageError('draining', 'This process is about to end: drive elsewhere.', 'drive')
       return rest
     } catch (error) {
@@ -110,8 +110,8 @@ export function restateSessions(
     let patience: { head: number; until: number } | undefined
     /* oxlint-disable no-await-in-loop -- one rest after the other */
     for (;;) {
-      if (rest.waitUntil !== undefined) {
-        await context.sleep(await leftUntil(context, rest.waitUntil))
+      if (rest.waitMs !== undefined) {
+        await context.sleep(rest.waitMs)
         rest = await step('drive', { session })
         continue
       }
@@ -127,7 +127,10 @@ export function restateSessions(
       // Whoever told it something right before has seen nobody waiting.
       rest = await step('look', { session })
       if (rest.head === head) {
-        const isAnswered = await settledBy(promise, patience && (await leftUntil(context, patience.until)))
+        const isAnswered = await settledBy(
+          promise,
+          patience && (await leftUntil(context, patience.until, patienceMs)),
+        )
         // What was said in the very moment comes first: then the session goes on.
         rest = await step('drive', isAnswered ? { session } : { session, answers: [late], at: head })
       }
@@ -194,9 +197,9 @@ function checked(given: unknown, { TerminalError }: RestateLike): RestateTurn {
   )
 }
 
-/** By Restate's own clock, as it was when it was first asked. */
-function leftUntil(context: RestateContext, at: number): Promise<number> {
-  return context.run('left', () => Promise.resolve(Math.max(0, at - Date.now())))
+/** What is left until then; by another clock than the one that has set it, at most the whole. */
+function leftUntil(context: RestateContext, at: number, most = Infinity): Promise<number> {
+  return context.run('left', () => Promise.resolve(Math.min(most, Math.max(0, at - Date.now()))))
 }
 
 /** Whether this settles in so many milliseconds; without them, whenever it does. */

@@ -240,6 +240,7 @@ const rowOfRest: Rows<keyof DriveRest> = {
   stopped: 'no words',
   unsaid: 'no words',
   waitUntil: 'no words',
+  waitMs: 'no words',
   output: 'exit: driven',
   outputLength: 'no words',
   pending: 'exit: driven',

@@ -9,6 +9,11 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
+  /**
+   * Milliseconds since any one moment, which pass steadily while the clock is set. What passes within one process
+   * is measured by it. Default: `now()`.
+   */
+  elapsed?(): number
   /** Calls back once after `ms` milliseconds; returns what `clearTimeout` takes. */
   setTimeout(fn: () => void, ms: number): unknown
   /** Forgets a timer; one that is over is no error. */
@@ -26,8 +31,14 @@ export const longestTimer = 2_147_483_647
  */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   setTimeout: (fn, ms) => setTimeout(fn, Math.min(ms, longestTimer)),
   clearTimeout: (id) => {
     clearTimeout(id as Parameters<typeof clearTimeout>[0])
   },
+}
+
+/** What has passed on a clock, in milliseconds: of two moments in one process. */
+export function elapsedOn(clock: Clock): number {
+  return clock.elapsed ? clock.elapsed() : clock.now()
 }

@@ -5,6 +5,7 @@ import { resultOf } from '../../../machines/agent/result-of.js'
 import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
 import { beginIn, reviveIn, type StoredRuns, takeSession } from '../agent/stored-runs.js'
 import { onceAborted } from '../base/abort.js'
+import { RunTime } from '../base/run-time.js'
 import { UsageError } from '../base/errors.js'
 import { newId } from '../base/new-id.js'
 import { handOver } from '../live/hand-over.js'
@@ -108,11 +109,15 @@ class Choice {
   }
 }
 
+type Wait = { waitUntil: number; waitMs: number }
+
 /** One drive of one session, which is ours until it rests. */
 class Driving {
   readonly #choice: Choice
   readonly #taken: TakenSession
   readonly #options: DriveOptions
+  /** The time of its run. */
+  readonly #time: RunTime
   #turn: number
 
   constructor(choice: Choice, taken: TakenSession, options: DriveOptions) {
@@ -120,6 +125,7 @@ class Driving {
     this.#taken = taken
     this.#options = options
     this.#turn = taken.standing.runs
+    this.#time = new RunTime(choice.stored.parts.clock, taken.log.resumesAt)
   }
 
   async toRest(): Promise<DriveRest> {
@@ -152,10 +158,10 @@ class Driving {
     if (run.status !== 'active') return this.#asItStands(run.context)
     this.#choice.goOnWith(standing, this.#options.session)
     refuseInteractive(run.context.config)
-    const waitUntil = this.#longWait(run.context)
-    if (waitUntil === undefined) return null
+    const wait = this.#longWait(run.context)
+    if (wait === undefined) return null
     const unsaid = answers.length > 0 && this.#isMeant() && { unsaid: true as const }
-    return this.#asItStands(run.context, { stopped: true, waitUntil, ...unsaid })
+    return this.#asItStands(run.context, { stopped: true, ...wait, ...unsaid })
   }
 
   get #stored(): StoredRuns {
@@ -252,28 +258,29 @@ class Driving {
     const context = this.#contextOf(run)
     const isAtWork = isWorkState(context.state)
     const unsaid = isUnsaid && this.#isMeant() && (isAtWork || resultOf(context).resumable)
-    const waitUntil = this.#longWait(context)
+    const wait = this.#longWait(context)
     return restOf(context, {
       ...this.#around,
       ...((isAtWork || unsaid) && { stopped: true }),
       ...(unsaid && { unsaid }),
-      ...(waitUntil !== undefined && { waitUntil }),
+      ...wait,
     })
   }
 
   async #asItStands(
     context: AgentContext,
-    more: Pick<DriveRest, 'stopped' | 'unsaid' | 'waitUntil'> = {},
+    more: Pick<DriveRest, 'stopped' | 'unsaid' | keyof Wait> = {},
   ): Promise<DriveRest> {
     await this.#taken.log.close()
     return restOf(context, { ...this.#around, ...more })
   }
 
-  /** When a wait ends that is too long for a process to sit through; undefined for any other. */
-  #longWait({ attempt, backOffUntil, state }: AgentContext): number | undefined {
+  /** A wait that is too long for a process to sit through; undefined for any other. */
+  #longWait({ attempt, backOffUntil, state }: AgentContext): Wait | undefined {
     const { longWaitMs = Infinity } = this.#options
     const isWaiting = state === 'RUNNING' && attempt > 1
-    return isWaiting && backOffUntil - this.#stored.parts.clock.now() > longWaitMs ? backOffUntil : undefined
+    const waitMs = backOffUntil - this.#time.now()
+    return isWaiting && waitMs > longWaitMs ? { waitUntil: backOffUntil, waitMs } : undefined
   }
 
   #onLongWait(run: Run, leave: () => void, stops: (() => void)[]): void {

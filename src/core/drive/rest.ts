@@ -26,6 +26,8 @@ export interface DriveRest {
   unsaid?: true
   /** Nothing can be done before then, in milliseconds since the epoch: the model's provider has asked for a long wait. */
   waitUntil?: number
+  /** What was left of that wait when the drive settled, in milliseconds: it holds on a machine with another clock, too. */
+  waitMs?: number
   /** The answer, if it is short. */
   output?: string
   /** Characters of the answer that was too long: it is in `(await agent.replay(session)).run.output`. */
@@ -46,7 +48,7 @@ const most = 1000
 const bytesOf = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
 
 /** What is known besides the run itself. */
-export type Around = Pick<DriveRest, 'turn' | 'head' | 'stopped' | 'unsaid' | 'waitUntil'>
+export type Around = Pick<DriveRest, 'turn' | 'head' | 'stopped' | 'unsaid' | 'waitUntil' | 'waitMs'>
 
 /** How a run stands, in few words. */
 export function restOf(context: AgentContext, { turn, head, ...more }: Around): DriveRest {

@@ -4,10 +4,10 @@ import { agentOf } from '../live/live.js'
 
 /** Waits until an absolute time, or until it is stopped. */
 export const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) => {
-  const { clock } = agentOf(self).live
+  const { clock, time } = agentOf(self).live
   return new Promise((resolve) => {
     // A run that is restored may come after the time.
-    const timer = clock.setTimeout(resolve, Math.max(0, input.until - clock.now()))
+    const timer = clock.setTimeout(resolve, Math.max(0, input.until - time.now()))
     signal.addEventListener('abort', () => {
       clock.clearTimeout(timer)
     })
@@ -16,10 +16,10 @@ export const backOff = fromPromise<void, { until: number }>(({ input, signal, se
 
 /** Sends DEADLINE once the absolute time has come; stopped, it never does. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(({ input, sendBack, self }) => {
-  const { clock } = agentOf(self).live
+  const { clock, time } = agentOf(self).live
   let timer: unknown
   const wait = (): void => {
-    const left = input.at - clock.now()
+    const left = input.at - time.now()
     // Timers of the platform have a longest delay; a later deadline takes several.
     if (left <= 0) sendBack({ type: 'DEADLINE' })
     else timer = clock.setTimeout(wait, left)

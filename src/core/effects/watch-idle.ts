@@ -2,7 +2,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import { defaultConfig } from '../config/defaults.js'
 import { ModelError, type ModelRequestOptions } from '../models/provider.js'
 import { CallAbort } from '../base/abort.js'
-import type { Clock } from '../base/clock.js'
+import { type Clock, elapsedOn } from '../base/clock.js'
 
 export interface IdleWatch {
   /** Aborts when the outer one does, or after too long a silence. */
@@ -28,7 +28,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   }
   const abort = new CallAbort()
   let begun = stream
-  let lastBytes = clock.now()
+  let lastBytes = elapsedOn(clock)
   let lastContent = lastBytes
   let timer = startTimer()
 
@@ -39,12 +39,12 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
     ]
   }
   function startTimer(): unknown {
-    const left = Math.min(...deadlines()) - clock.now()
+    const left = Math.min(...deadlines()) - elapsedOn(clock)
     return left === Infinity ? undefined : clock.setTimeout(check, left)
   }
   function check(): void {
     const [silence, content] = deadlines()
-    const now = clock.now()
+    const now = elapsedOn(clock)
     if (silence <= now) abort.abort(idle(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
     else if (content <= now) abort.abort(idle(whatCame(begun, contentIdleMs)))
     else timer = startTimer()
@@ -55,7 +55,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   return {
     abort,
     onActivity: (kind = 'content') => {
-      lastBytes = clock.now()
+      lastBytes = elapsedOn(clock)
       if (kind !== 'content') return
       lastContent = lastBytes
       if (begun) return

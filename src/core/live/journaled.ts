@@ -75,7 +75,6 @@ export interface JournaledOptions extends Surroundings {
  * cause. It works embedded in other machines, where an inspector does not.
  */
 export function journaled(plain: AgentMachine, options: JournaledOptions): AgentMachine {
-  const { clock } = options
   const machine = plain.provide({})
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
   const { transition, getInitialSnapshot, restoreSnapshot, start, provide } = machine
@@ -129,7 +128,9 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       const cut = stopsRequest.has(event.type)
         ? cutOff(live, snapshot.context.held === null ? text : '')
         : null
-      const sealed = seal(event, snapshot.context.features, clock.now(), cut)
+      // At a rest the run's clock stands still: what it waits for begins anew.
+      if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) live.time.set()
+      const sealed = seal(event, snapshot.context.features, live.time.now(), cut)
       const link =
         live.telemetry && goesOn(sealed, snapshot.context, () => look(plain, snapshot, sealed)[0].context)
           ? live.telemetry.link()

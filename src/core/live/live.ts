@@ -12,6 +12,7 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { Child } from './child.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
+import { RunTime } from '../base/run-time.js'
 import { OpenSteps } from './open-steps.js'
 import { type Journal, linked, storeFailed } from '../sessions/journal.js'
 import { frozen } from '../base/freeze.js'
@@ -64,6 +65,8 @@ export class Live {
   /** The scope that the machine runs in: what it emits gets its stamp here. */
   readonly scope: Scope
   readonly clock: Clock
+  /** What the machine is told the time by. */
+  readonly time: RunTime
   readonly binding: Binding
   /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
   readonly prices: PriceBook
@@ -105,6 +108,7 @@ export class Live {
     this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
     binding.journal?.counting?.(() => this.#seq)
     this.clock = clock
+    this.time = new RunTime(clock, binding.journal?.resumesAt)
     this.binding = binding
     this.prices = binding.prices ?? prices
     this.scope = {

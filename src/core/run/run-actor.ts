@@ -57,7 +57,7 @@ export class RunActor {
   get ahead(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
-    const now = liveOf(actor)?.clock.now() ?? 0
+    const now = liveOf(actor)?.time.now() ?? 0
     this.#foresight ??= new Foresight()
     return this.#foresight.after(actor.getSnapshot(), this.#gate.ahead, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,

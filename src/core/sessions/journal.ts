@@ -46,6 +46,8 @@ export interface Journal {
   held?(): Promise<void> | undefined
   /** Given a way to ask for the number of the run's last event. */
   counting?(told: () => number): void
+  /** The time at which a run goes on that another process has left. Default: by the clock. */
+  readonly resumesAt?: number | undefined
   /** Told the state that the last entry has led to. */
   reached?(snapshot: SnapshotFrom<typeof agentMachine>): void
 }

@@ -7,6 +7,7 @@ import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, releaseLease } from './log/lease.js'
 import { leaseMs } from './log/heartbeat.js'
 import { SessionLog } from './log/session-log.js'
+import { resumedTime } from './resumed-time.js'
 import { type Standing, standingAfter } from './standing.js'
 
 export interface OpenSessionOptions {
@@ -40,7 +41,9 @@ export async function openSession(
     // Nobody else writes to it from here on: what was not there then is not there now.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const standing = standingAfter(records, sessionId)
-    return { log: new SessionLog({ store, lease, standing, clock, holder, name, definition }), standing }
+    const resumesAt = await resumedTime(store, lease, standing, clock)
+    const log = new SessionLog({ store, lease, standing, clock, holder, name, definition, resumesAt })
+    return { log, standing }
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)
     throw error instanceof StatewrightError ? error : unexpected(error, sessionId)

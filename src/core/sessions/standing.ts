@@ -23,6 +23,8 @@ export interface Standing {
   head: number
   /** The checksum of that record; empty before the first. */
   check: string
+  /** When that record was written, by the time of the run; milliseconds since the epoch. */
+  at: number
   name: string | undefined
   runs: number
   /** What the next run starts from. */
@@ -77,6 +79,7 @@ export function before(records: readonly LogRecord[]): Standing {
     // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
     head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
     check: '',
+    at: 0,
     name: undefined,
     runs: 0,
     state: emptySession(),
@@ -142,6 +145,7 @@ export function applyOpened(
   }
   standing.head = record.seq
   standing.check = record.check
+  standing.at = record.at
 }
 
 function take(

@@ -9,7 +9,7 @@ import { machineStateOf, toldBefore } from '../sessions/standing.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import type { Clock } from '../base/clock.js'
+import { type Clock, elapsedOn } from '../base/clock.js'
 import { toMessages } from '../sessions/input.js'
 import type { Binding } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
@@ -92,14 +92,14 @@ function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 
 async function openWhenFree(store: SessionStore, host: ChildHost, { name, sessionId, isUnwanted }: Errand) {
   const { clock } = host
   const definition = () => host.definitionAs(subAgentLabel(name))
-  const giveUpAt = clock.now() + leaseMs
+  const giveUpAt = elapsedOn(clock) + leaseMs
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name, definition })
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
-      if (!isBusy || isUnwanted() || clock.now() >= giveUpAt) throw error
+      if (!isBusy || isUnwanted() || elapsedOn(clock) >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- and some time in between
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_000))

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.js'
+import { type Clock, elapsedOn } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
 import type { Inboxed } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
@@ -37,7 +37,7 @@ class Leaving {
     return this.#under.get(sessionId)
   }
 
-  keep(lease: Lease, until = this.#clock.now() + leaseMs): void {
+  keep(lease: Lease, until = elapsedOn(this.#clock) + leaseMs): void {
     this.#kept.set(lease.token, { lease, until })
     this.#plan()
   }
@@ -88,7 +88,7 @@ class Leaving {
 
   /** With one first: while the store is away, it is not asked for each of many. */
   async #retryAll(): Promise<void> {
-    const now = this.#clock.now()
+    const now = elapsedOn(this.#clock)
     for (const [token, { until }] of this.#kept) if (until <= now) this.#kept.delete(token)
     const [first, ...others] = this.#kept.values()
     if (first) {

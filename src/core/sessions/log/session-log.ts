@@ -1,5 +1,5 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
-import type { Clock } from '../../base/clock.js'
+import { type Clock, elapsedOn } from '../../base/clock.js'
 import { type Journal, type JournalEntry, linked } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
@@ -31,6 +31,8 @@ export interface SessionLogParts {
   name: string | undefined
   /** The agent that begins what runs here. */
   definition?: (() => AgentDefinition) | undefined
+  /** See `resumedTime`. */
+  resumesAt?: number | undefined
 }
 
 /**
@@ -43,6 +45,10 @@ export class SessionLog implements Journal {
   /** What people and programs have left for the session, wherever they are. */
   readonly inbox: InboxReader
   readonly store: SessionStore
+  /** The time at which a run goes on that another process has left, by the clock of that process. */
+  readonly resumesAt: number | undefined
+  /** The time of the last record. */
+  #at: number
   readonly #clock: Clock
   readonly #holder: string
   readonly #name: string | undefined
@@ -88,12 +94,14 @@ export class SessionLog implements Journal {
   #told = (): number | undefined => undefined
   #link: string | null
 
-  constructor({ store, lease, standing, clock, holder, name, definition }: SessionLogParts) {
+  constructor({ store, lease, standing, clock, holder, name, definition, resumesAt }: SessionLogParts) {
+    this.resumesAt = resumesAt
+    this.#at = standing.at
     this.sessionId = lease.sessionId
     this.store = store
     this.#clock = clock
     this.#lease = lease
-    this.#renewedAt = clock.now()
+    this.#renewedAt = elapsedOn(clock)
     this.#heartbeat = heartbeats.of(store, clock)
     this.#beats = {
       lease: () => this.#lease,
@@ -196,12 +204,13 @@ export class SessionLog implements Journal {
     if (entry.type === 'snapshot') this.#definition = entry.definition ?? null
     let record: Draft
     try {
-      record = draftRecord(this.#head + 1, this.#clock.now(), entry)
+      record = draftRecord(this.#head + 1, this.#timeOf(entry), entry)
     } catch (error) {
       this.#fail(error)
       return
     }
     this.#head = record.seq
+    this.#at = record.at
     this.#tailSize += record.data.length
     this.#pending.push(record)
     this.#mayRelease = false
@@ -210,6 +219,12 @@ export class SessionLog implements Journal {
     queueMicrotask(() => {
       this.flushed()?.catch(() => undefined)
     })
+  }
+
+  /** By the time of the run, where the entry is of a run. */
+  #timeOf(entry: RecordContent): number {
+    if (entry.type === 'snapshot') return this.#at
+    return (entry.type === 'event' ? entry.event.now : undefined) ?? this.#clock.now()
   }
 
   /** Keeps the state that the last entry led to, where that saves enough reading. */
@@ -377,7 +392,7 @@ export class SessionLog implements Journal {
 
   /** A process that has slept for long may still be the only one that wants the session. */
   #isLeaseOld(): boolean {
-    return this.#clock.now() - this.#renewedAt > leaseMs / 2
+    return elapsedOn(this.#clock) - this.#renewedAt > leaseMs / 2
   }
 
   /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
@@ -409,7 +424,7 @@ export class SessionLog implements Journal {
 
   #hold(lease: Lease): void {
     this.#lease = lease
-    this.#renewedAt = this.#clock.now()
+    this.#renewedAt = elapsedOn(this.#clock)
     if (!this.#isHeld) this.#presence.held()
     this.#isHeld = true
     this.inbox.hold()
@@ -423,7 +438,7 @@ export class SessionLog implements Journal {
 
   #notRenewed({ token }: Lease, error: unknown): void {
     if (!this.#isHeld || this.#isLeaving || this.#lease.token !== token) return
-    const isOver = this.#clock.now() - this.#renewedAt >= leaseMs
+    const isOver = elapsedOn(this.#clock) - this.#renewedAt >= leaseMs
     const isLost = error instanceof StoreError && error.code === 'lease_lost'
     // While the lease lasts, a store that is away for a moment costs nothing.
     if (isLost || isOver) this.#fail(error)

@@ -1,0 +1,164 @@
+import fc from 'fast-check'
+import { type Clock, createAgent, drive } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+const [hour, start] = [3_600_000, 1_790_000_000_000]
+
+/** True time, and hosts whose clocks tell another one. */
+class Machines {
+  now = start
+  readonly #timers = new Map<number, { at: number; fire: () => void }>()
+  #id = 0
+
+  /** A clock that is ahead, or behind, by what the function says. */
+  host(skew: () => number): Clock {
+    return {
+      now: () => this.now + skew(),
+      elapsed: () => this.now - start,
+      setTimeout: (fire, ms) => {
+        this.#timers.set(++this.#id, { at: this.now + Math.max(0, ms), fire })
+        return this.#id
+      },
+      clearTimeout: (id) => void this.#timers.delete(id as number),
+    }
+  }
+
+  /** Lets true time pass, timer by timer. */
+  async pass(ms: number): Promise<void> {
+    const end = this.now + ms
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- whatever is ready first
+      await settled()
+      const next = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0]
+      if (!next || next[1].at > end) break
+      this.#timers.delete(next[0])
+      this.now = Math.max(this.now, next[1].at)
+      next[1].fire()
+    }
+    this.now = end
+    await settled()
+  }
+}
+
+async function asked(model: ManualModel, requests: number) {
+  // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+  for (let i = 0; i < 1000 && model.attempts.length < requests; i += 1) await settled()
+  return model.attempts.length
+}
+
+/** Until a host has taken up the run, and waits as it should. */
+async function takenUp(store: SyncSessionStore) {
+  const isBack = () => store.read('s').some(({ data }) => data.includes('"RESUMED"'))
+  // oxlint-disable-next-line no-await-in-loop -- as above
+  for (let i = 0; i < 100_000 && !isBack(); i += 1) await settled()
+  // oxlint-disable-next-line no-await-in-loop -- as above
+  for (let i = 0; i < 20; i += 1) await settled()
+}
+
+const outage = { kind: 'rate_limit', code: 'http_429', status: 429, retryAfterMs: 8000 } as const
+
+const skews = fc.array(fc.integer({ min: -12 * hour, max: 12 * hour }), { minLength: 3, maxLength: 3 })
+
+it('hosts with any clocks wait for a retry as long as it was said, and keep the time limit of the run', async () => {
+  await fc.assert(
+    fc.asyncProperty(skews, fc.integer({ min: 0, max: 7000 }), async (ahead, killedAfter) => {
+      const machines = new Machines()
+      const store = memoryStore({ now: () => machines.now })
+      const process = (i: number) => {
+        const model = new ManualModel()
+        const clock = machines.host(() => ahead[i] ?? 0)
+        return { model, agent: createAgent({ model, store, clock, limits: { timeoutMs: 60_000 } }) }
+      }
+      const first = process(0)
+      const stop = new AbortController()
+      const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+      await asked(first.model, 1)
+      first.model.pending?.fail(outage)
+      await machines.pass(killedAfter)
+      stop.abort()
+      expect(await driving).toMatchObject({ stopped: true, state: 'RUNNING' })
+      // The next host sits through what is left of the wait.
+      const second = process(1)
+      const [rest, went] = [drive(second.agent, { session: 's' }), machines.now]
+      await takenUp(store)
+      await machines.pass(8000 - killedAfter - 1)
+      expect(second.model.attempts).toHaveLength(0)
+      await machines.pass(2)
+      expect(await asked(second.model, 1)).toBe(1)
+      expect(machines.now - went).toBeLessThanOrEqual(8001)
+      // And ends it by its own time limit, whichever clock it goes by.
+      await machines.pass(60_000 - (machines.now - start) - 1)
+      expect(store.get('s')?.summary?.state).toBe('RUNNING')
+      await machines.pass(2)
+      expect(await rest).toMatchObject({ state: 'TIMED_OUT' })
+    }),
+    { numRuns: 12 },
+  )
+}, 60_000)
+
+it('a wait that is not sat through is told by how long it is, and no host is in for an hour', async () => {
+  await fc.assert(
+    fc.asyncProperty(skews, async (ahead) => {
+      const machines = new Machines()
+      const store = memoryStore({ now: () => machines.now })
+      const models = ahead.map(() => new ManualModel())
+      const driven = (i: number) => {
+        const clock = machines.host(() => ahead[i] ?? 0)
+        const model = models[i] ?? new ManualModel()
+        return drive(createAgent({ model, store, clock }), { session: 's', input: 'Go.', longWaitMs: 1000 })
+      }
+      const begun = driven(0)
+      await asked(models[0] ?? new ManualModel(), 1)
+      models[0]?.pending?.fail(outage)
+      expect(await begun).toMatchObject({ stopped: true, waitMs: 8000 })
+      await machines.pass(3000)
+      const next = await driven(1)
+      expect(next.waitMs).toBe(5000)
+      await machines.pass(5000)
+      const last = driven(2)
+      await takenUp(store)
+      await machines.pass(0)
+      expect(await asked(models[2] ?? new ManualModel(), 1)).toBe(1)
+      models[2]?.pending?.answer({ text: 'Done.' })
+      expect(await last).toMatchObject({ state: 'COMPLETED' })
+    }),
+    { numRuns: 12 },
+  )
+}, 60_000)
+
+it('a clock that is set while a run works changes none of its waits', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: -12 * hour, max: 12 * hour }), async (jump) => {
+      const machines = new Machines()
+      const store = memoryStore({ now: () => machines.now })
+      let skew = 0
+      const model = new ManualModel()
+      const agent = createAgent({
+        model,
+        store,
+        clock: machines.host(() => skew),
+        tools: [tool('look')],
+        limits: { timeoutMs: 60_000 },
+        streamIdleMs: 5000,
+        contentIdleMs: 0,
+        retry: { maxAttempts: 1 },
+      })
+      const run = agent.run('Go.', { session: 's' })
+      await asked(model, 1)
+      skew = jump
+      model.pending?.answer({ toolCalls: [call('a', 'look')], finishReason: 'tool_calls' })
+      expect(await asked(model, 2)).toBe(2)
+      // The provider falls silent while the clock is set.
+      model.pending?.delta('Wo')
+      skew = -jump
+      await machines.pass(4998)
+      expect(run.state).toBe('RUNNING')
+      await machines.pass(3)
+      expect(await run.result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
+    }),
+    { numRuns: 12 },
+  )
+}, 60_000)
