@@ -1,0 +1,48 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { BatchCall } from '../../../machines/agent/results.js'
+import { answerableCalls } from '../../../machines/agent/result-of.js'
+import { isRestState } from '../../../machines/agent/outcome.js'
+import { UsageError } from '../base/errors.js'
+import { childSessionId } from './child-session.js'
+import { apply, before, type Standing } from './standing.js'
+import type { SessionStore } from './store/store.js'
+
+/** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. */
+export function waitsForChild({ questions, result, started }: BatchCall): boolean {
+  return questions !== undefined && result === undefined && !started
+}
+
+/**
+ * Where the sub-agent of a call stood when it asked what the call waits for: at the last such record that is not later than
+ * `at`, in milliseconds since the epoch.
+ * @throws {UsageError} `nothing_to_resume` where its log has no such record
+ */
+export async function standingAtQuestion(
+  store: SessionStore,
+  context: AgentContext,
+  { id, name, questions = [] }: BatchCall,
+  at: number,
+): Promise<Standing> {
+  const sessionId = childSessionId(context, id)
+  const records = await store.read(sessionId)
+  const standing = before(records)
+  const wanted = questions.map(keyOf).toSorted().join()
+  let found: Standing | null = null
+  for (const record of records) {
+    apply(standing, record, sessionId)
+    const child = standing.run?.context
+    const isResting = child !== undefined && isRestState(child.state)
+    if (isResting && record.at <= at && answerableCalls(child).map(keyOf).toSorted().join() === wanted)
+      found = { ...standing }
+  }
+  if (found) return found
+  throw new UsageError(
+    'nothing_to_resume',
+    `Call '${id}' waits for its sub-agent '${name}', whose session '${sessionId}' does not stand at that question. Fork at a ` +
+      'record before that call began, or after it has ended.',
+    id,
+  )
+}
+
+const keyOf = ({ callId, fingerprint }: { callId: string; fingerprint?: string | undefined }): string =>
+  `${callId} ${fingerprint ?? ''}`

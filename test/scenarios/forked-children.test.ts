@@ -1,0 +1,75 @@
+import { createAgent, memoryStore, type Run } from '../../src/index.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+async function until(holds: () => unknown): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
+  if (!holds()) throw new Error('It did not come to pass.')
+}
+
+/** A run whose sub-agent asks whether it may pay. */
+async function asking() {
+  const store = memoryStore()
+  const paid: string[] = []
+  const pay = tool('pay', ({ text }) => String(paid.push(String(text))), { needsApproval: true })
+  const [below, above] = [new ManualModel(), new ManualModel()]
+  const payer = createAgent({ model: below, tools: [pay] })
+  const tools = [payer.asTool({ name: 'payer', description: 'Pays.' })]
+  const agent = createAgent({ model: above, store, tools })
+  const run = agent.run('Pay.', { session: 's' })
+  await until(() => above.pending)
+  const ask = (name: string, input: object) => ({
+    finishReason: 'tool_calls' as const,
+    toolCalls: [call('c', name, input)],
+  })
+  above.pending?.answer(ask('payer', { task: 'Pay.' }))
+  await until(() => below.pending)
+  below.pending?.answer(ask('pay', { text: 'May' }))
+  await run.result
+  const approve = async (waiting: Run) => {
+    const [question] = (await waiting.result).pending ?? []
+    if (question) waiting.approve(question)
+    await until(() => below.pending)
+    below.pending?.answer({ text: 'It is paid.' })
+    await until(() => above.pending)
+    above.pending?.answer({ text: 'Done.' })
+    return waiting.result
+  }
+  return { store, agent, run: run as Run, paid, approve }
+}
+
+test('a fork has the question of a sub-agent for itself: approved there, the call runs there, and once in its origin', async () => {
+  const { store, agent, run, paid, approve } = await asking()
+  const before = store.list().map(({ id, head }) => [id, head])
+  const fork = await agent.fork('s')
+  expect(
+    store
+      .list()
+      .filter(({ id }) => before.some(([known]) => known === id))
+      .map(({ id, head }) => [id, head]),
+  ).toEqual(before)
+  const ended = await approve((await agent.resume(fork)) as Run)
+  expect(ended).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(ended.messages.find(({ role }) => role === 'tool')?.content).toBe('It is paid.')
+  expect(paid).toEqual(['May'])
+  expect(await approve(run)).toMatchObject({ state: 'COMPLETED' })
+  expect(paid).toEqual(['May', 'May'])
+})
+
+test('a fork from before the answer asks it anew, also when its origin has gone on', async () => {
+  const { store, agent, run, paid, approve } = await asking()
+  const { head } = store.get('s') ?? { head: 0 }
+  await approve(run)
+  const fork = await agent.fork('s', head)
+  expect(await approve((await agent.resume(fork)) as Run)).toMatchObject({ state: 'COMPLETED' })
+  expect(paid).toEqual(['May', 'May'])
+})
+
+test('a fork whose sub-agent has no log any more is refused, and leaves nothing', async () => {
+  const { store, agent } = await asking()
+  const child = store.list().find(({ id }) => id !== 's')?.id ?? ''
+  store.delete(child)
+  await expect(agent.fork('s')).rejects.toMatchObject({ code: 'nothing_to_resume', subject: 'c' })
+  expect(store.list().map(({ id }) => id)).toEqual(['s'])
+})
