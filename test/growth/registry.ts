@@ -5,8 +5,7 @@ import { type ModelProvider, createAgent, memoryStore } from '../../src/index.js
 import { Run } from '../../src/core/run/run.js'
 import { piiKinds } from '../../src/core/shields/pii.js'
 import { secretKinds } from '../../src/core/shields/secrets.js'
-import type { Route as StudioRoute } from '../../src/studio/routes.js'
-import type { Route as ChatRoute } from '../../src/web/routed.js'
+import { pageRoutes, studioRoutes } from '../support/routes.js'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -32,23 +31,6 @@ async function exportedFunctions(): Promise<string[]> {
   return found
 }
 
-/** A new address without an entry does not compile. */
-const studioRoutes: Record<StudioRoute['to'], true> = {
-  chart: true,
-  visits: true,
-  sessions: true,
-  session: true,
-  end: true,
-  moment: true,
-  moments: true,
-  compare: true,
-  live: true,
-  answers: true,
-  fork: true,
-}
-
-const chatRoutes: Record<ChatRoute['to'], true> = { say: true, read: true, stream: true, stop: true }
-
 const model: ModelProvider = {
   provider: 'none',
   model: 'none',
@@ -72,7 +54,7 @@ export async function subjects(): Promise<string[]> {
     ...named('agent', functionsOf(createAgent({ model, store }))),
     ...named('run', methodsOf(Run)),
     ...named('studio', Object.keys(studioRoutes)),
-    ...named('chat', Object.keys(chatRoutes)),
+    ...named('chat', Object.keys(pageRoutes)),
   ]
 }
 

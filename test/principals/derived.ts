@@ -2,31 +2,13 @@ import { readFileSync } from 'node:fs'
 import type { Agent } from '../../src/index.js'
 import { createAgent, defineAgents, memoryStore } from '../../src/index.js'
 import type { DbosSessions } from '../../src/dbos/index.js'
-import type { SessionMessage } from '../../src/index.js'
 import type { Answer } from '../../src/studio/protocol.js'
-import type { Route as StudioRoute } from '../../src/studio/routes.js'
 import type { Studio } from '../../src/studio/index.js'
-import type { Route as PageRoute } from '../../src/web/routed.js'
 import { cli } from '../cli/support.js'
+import { pageRoutes, studioRoutes } from '../support/routes.js'
 import { restateHandlers } from './surfaces/hosts.js'
 
 // Where a list can only be written down, its type says what has to be in it: whoever adds a route is told by the compiler.
-
-const pageRoutes: Record<PageRoute['to'], true> = { say: true, read: true, stream: true, stop: true }
-
-const studioRoutes: Record<StudioRoute['to'], true> = {
-  chart: true,
-  visits: true,
-  sessions: true,
-  session: true,
-  end: true,
-  moment: true,
-  moments: true,
-  compare: true,
-  live: true,
-  answers: true,
-  fork: true,
-}
 
 /** What a page of the studio can say; each has a row of `studio.answers`. */
 export const studioAnswers: Record<Answer['type'], true> = {
@@ -48,18 +30,6 @@ const dbosMethods: Record<keyof DbosSessions, true> = {
 }
 
 const studioMethods: Record<keyof Studio, true> = { url: true, attach: true, close: true }
-
-/** What may be told: an answer to a call and a cancel stand for the others. */
-export const messages: Record<SessionMessage['type'], true> = {
-  cancel: true,
-  pause: true,
-  resume: true,
-  steer: true,
-  reply: true,
-  approve: true,
-  reject: true,
-  toolOutput: true,
-}
 
 /** Every place from which work could be started, continued or answered, by name. */
 export async function found(): Promise<string[]> {

@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
 import { removeFolders } from '../cli/support.js'
-import { exempt, found } from './derived.js'
+import { exempt, found, studioAnswers } from './derived.js'
 import { type Cell, nameOf, play, question } from './play.js'
 import { ruleOf, rules } from './rules.js'
 import { people, type Surface } from './surface.js'
@@ -42,6 +42,8 @@ test('each surface that can start, continue or answer work has rows, or a reason
   const known = await found()
   expect(known.filter((name) => !rows.has(name) && !exempt[name])).toEqual([])
   expect(known.filter((name) => rows.has(name) && exempt[name])).toEqual([])
+  const answers = surfaces.flatMap(({ of, as }) => (of === 'studio.answers' ? [as] : []))
+  expect(new Set(answers)).toEqual(new Set(Object.keys(studioAnswers)))
   // What is not there any more has no row, and needs no reason.
   expect([...rows, ...Object.keys(exempt)].filter((name) => !known.includes(name))).toEqual([])
 })

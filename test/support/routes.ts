@@ -1,0 +1,21 @@
+import type { Route as StudioRoute } from '../../src/studio/routes.js'
+import type { Route as PageRoute } from '../../src/web/routed.js'
+
+// What is served, for tests that need a row for each address: a new one without an entry does not compile.
+
+/** Of the handlers of chats and of AG-UI. */
+export const pageRoutes: Record<PageRoute['to'], true> = { say: true, read: true, stream: true, stop: true }
+
+export const studioRoutes: Record<StudioRoute['to'], true> = {
+  chart: true,
+  visits: true,
+  sessions: true,
+  session: true,
+  end: true,
+  moment: true,
+  moments: true,
+  compare: true,
+  live: true,
+  answers: true,
+  fork: true,
+}
