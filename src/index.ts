@@ -173,7 +173,7 @@ export type {
   UserGuard,
 } from './core/user-guards/guard.js'
 export { presets } from './core/config/presets.js'
-export { ToolError } from './core/tools/tool-error.js'
+export { ToolError, type ToolErrorOptions } from './core/tools/tool-error.js'
 export type { Inspector } from './core/run/safe-inspector.js'
 export type {
   MeasuredRequest,

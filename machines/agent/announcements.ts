@@ -40,6 +40,8 @@ export type Announcement<Tools = AnyTools> =
       content: string
       durationMs: number
       truncated?: true
+      /** What its `ToolError` says to pages, in place of `content`. */
+      publicMessage?: string
       /** The pictures, sounds and documents that it returned; `content` has a line in words for each. */
       media?: MediaPart[]
     } & ToolOutcome<Tools>)
@@ -191,8 +193,12 @@ export type StepCompleted = {
    * rests.
    */
   outcome: 'ok' | 'error' | 'cancelled'
-  /** Why the outcome is `error`; of a call, `toolResponse` says it. */
-  error?: { code: string; message: string }
+  /**
+   * Why the outcome is `error`. Of a call it is there when its tool threw; `toolResponse` says what the model reads.
+   * `cause` is what was thrown, with its `stack`: told live in the process where it was thrown, never logged, and left out
+   * of JSON.
+   */
+  error?: { code: string; message: string; cause?: unknown }
 } & (
   | (StepOf<'inference'> & { payload: { modelResponse: ModelStepResponse | null } })
   | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })

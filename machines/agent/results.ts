@@ -50,6 +50,8 @@ export interface ToolResult {
   status: ResultStatus
   /** What the model reads. */
   content: string
+  /** What a page is shown in place of `content`: the `publicMessage` of a `ToolError`. */
+  publicMessage?: string
   /** What it looks at besides: pictures, sounds, documents. */
   media?: MediaPart[]
   /** A model that is not known to take the media reads `content` alone. */

@@ -1,7 +1,7 @@
 import { newId } from '../core/base/new-id.js'
 import { UsageError } from '../core/base/errors.js'
 import { type Granted, sessionIdOf } from '../web/authorize.js'
-import type { Chats } from '../web/chats.js'
+import type { PageChats } from '../web/page-chats.js'
 import type { Joined } from '../web/joined.js'
 import { type Chat, type HandlerOptions, served } from '../web/served.js'
 import { readAnswers } from './answers.js'
@@ -41,22 +41,17 @@ export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => 
   return served(options, { path: '/api/agui', say, read, stream })
 }
 
-async function say(chats: Chats, grant: Granted, body: Record<string, unknown>): Promise<Response> {
+async function say(chats: PageChats, grant: Granted, body: Record<string, unknown>): Promise<Response> {
   const input = readInput(body)
   const { threadId, runId, shown, state } = input
   const sessionId = sessionIdOf(grant, threadId)
-  const joined = await joinedBy(chats, sessionId, input, grant.context)
+  const joined = await joinedBy(chats, sessionId, input)
   return aguiResponse(joined, { threadId, runId, shown, state }, () => chats.read(sessionId))
 }
 
-async function joinedBy(
-  chats: Chats,
-  sessionId: string,
-  input: ReadInput,
-  context: unknown,
-): Promise<Joined> {
+async function joinedBy(chats: PageChats, sessionId: string, input: ReadInput): Promise<Joined> {
   const { said, resume, outputs } = input
-  if (said && resume.length === 0) return chats.say(sessionId, said, context)
+  if (said && resume.length === 0) return chats.say(sessionId, said)
   const stood = await chats.read(sessionId)
   if (!stood)
     throw new UsageError('unknown_session', 'There is no such thread: say something first.', 'threadId')
@@ -71,19 +66,19 @@ async function joinedBy(
     )
   }
   const answered = readAnswers(stood, { ...input, outputs })
-  if (answered.type === 'goOn') return chats.goOn(sessionId, answered, context)
-  const joined = await chats.answer(sessionId, answered.answers, context)
+  if (answered.type === 'goOn') return chats.goOn(sessionId, answered)
+  const joined = await chats.answer(sessionId, answered.answers)
   // From its beginning: what a page has of it, and what not, is seen by its messages.
-  return (await chats.attach(sessionId, { context, mayContinue: true })) ?? joined
+  return (await chats.attach(sessionId, { hasAnswered: true })) ?? joined
 }
 
-async function stream(chats: Chats, { chatId, sessionId, caller }: Chat): Promise<Response | null> {
-  const joined = (await chats.attach(sessionId, caller)) ?? (await chats.standing(sessionId))
+async function stream(chats: PageChats, { chatId, sessionId }: Chat): Promise<Response | null> {
+  const joined = (await chats.attach(sessionId)) ?? (await chats.standing(sessionId))
   const page = { threadId: chatId, runId: newId(), shown: null, state: undefined }
   return joined && aguiResponse(joined, page, () => chats.read(sessionId))
 }
 
-async function read(chats: Chats, sessionId: string): Promise<Response> {
+async function read(chats: PageChats, sessionId: string): Promise<Response> {
   const stood = await chats.read(sessionId)
   const body = stood
     ? { messages: toAGUIMessages(stood.messages), interrupts: interruptsOf(stood) }

@@ -1,4 +1,5 @@
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
+import { shownResult } from '../web/turn.js'
 import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 
 /**
@@ -117,7 +118,8 @@ export function reasoningId(messageId: string): string {
 }
 
 function toolMessage(message: ToolMessage, names: CallNames): AGUIMessage {
-  const { id, content, media, data } = message
+  const { id, media, data } = message
+  const content = shownResult(message)
   const status = data?.['status']
   return {
     id,

@@ -1,4 +1,4 @@
-import { type Attributes, type Context, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { StepCompleted } from '../../machines/agent/announcements.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import type { MeasuredRequest } from '../core/telemetry/telemetry.js'
@@ -6,6 +6,7 @@ import { inputMessages, outputMessages, systemInstructions } from './content.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import type { Metrics } from './metrics.js'
 import { providerName } from './names.js'
+import { noteFailure } from './note-failure.js'
 
 type Completed = Extract<StepCompleted, { stepType: 'inference' }>
 type Hosted = Extract<StepCompleted, { stepType: 'hosted' }>
@@ -153,7 +154,7 @@ export class Requests {
     const error = failure?.code ?? completed?.error?.code
     if (error !== undefined) {
       ended['error.type'] = error
-      span.setStatus({ code: SpanStatusCode.ERROR })
+      noteFailure(span, completed?.error, captureContent)
     } else if (!isAccepted) ended['statewright.cancelled'] = true
     span.setAttributes(ended)
     span.end(endedAt ?? undefined)

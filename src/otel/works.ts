@@ -1,7 +1,8 @@
-import { type Attributes, type Context, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { StepCompleted, StepStarted } from '../../machines/agent/announcements.js'
 import type { MeasuredRun, MeasuredStep } from '../core/telemetry/telemetry.js'
 import { limited } from './content.js'
+import { noteFailure } from './note-failure.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import type { Metrics } from './metrics.js'
 
@@ -72,7 +73,7 @@ export class Works {
     } else ended['statewright.retrieval.documents'] = step.payload.retrievedContext?.length ?? 0
     if (failure !== undefined) {
       ended['error.type'] = failure
-      span.setStatus({ code: SpanStatusCode.ERROR })
+      noteFailure(span, error, this.#kit.captureContent && !this.#isWithheld)
     }
     span.setAttributes(ended)
     span.end()
@@ -81,6 +82,11 @@ export class Works {
     const counted: Attributes = { 'gen_ai.tool.name': name, 'gen_ai.tool.type': 'function' }
     if (failure !== undefined) counted['error.type'] = failure
     this.#metrics.tool((moment() - startedAt) / 1000, counted)
+  }
+
+  /** Whether shields of this run, or of one above it, look at what its tools bring. */
+  get #isWithheld(): boolean {
+    return this.#run.above?.isWithheld === true || this.#run.context().features.resultShields
   }
 
   /** Nobody tells any more how they end. */

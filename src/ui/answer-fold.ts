@@ -3,7 +3,7 @@ import type { AssistantMessage, MediaPart, Message } from '../../machines/agent/
 import type { AgentState, CallInQuestion, Reason } from '../../machines/agent/outcome.js'
 import type { ResultStatus } from '../../machines/agent/results.js'
 import { approvalIdOf } from '../web/approval-id.js'
-import { answerIdOf, isSteering, type Turn } from '../web/turn.js'
+import { answerIdOf, isSteering, shownResult, type Turn } from '../web/turn.js'
 import { ChildFold } from './child-fold.js'
 import type { Protocol, UIMessageChunk } from './chunks.js'
 import {
@@ -15,7 +15,6 @@ import {
   outputOf,
   sourcesOf,
   userParts,
-  withoutNote,
 } from './parts.js'
 import { WordsFold } from './words-fold.js'
 
@@ -279,7 +278,7 @@ export class AnswerFold {
         return
       case 'tool': {
         const status = (message.data?.['status'] ?? 'ok') as ResultStatus
-        this.#result(message.tool_call_id, { ...message, content: withoutNote(message.content), status })
+        this.#result(message.tool_call_id, { ...message, content: shownResult(message), status })
         return
       }
       case 'user':

@@ -1,7 +1,7 @@
 import { isWorkState } from '../../machines/agent/outcome.js'
 import { ConfigError } from '../core/base/errors.js'
 import { type Granted, sessionIdOf } from '../web/authorize.js'
-import type { Chats } from '../web/chats.js'
+import type { PageChats } from '../web/page-chats.js'
 import { type HandlerOptions, served } from '../web/served.js'
 import { opensTurn } from '../web/turn.js'
 import type { Protocol } from './chunks.js'
@@ -46,33 +46,30 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
     path: '/api/chat',
     say: (chats, grant, body) => say(chats, grant, body, protocol),
     read: (chats, sessionId) => read(chats, sessionId, protocol),
-    stream: async (chats, { sessionId, caller }) => {
-      const joined = await chats.attach(sessionId, caller)
+    stream: async (chats, { sessionId }) => {
+      const joined = await chats.attach(sessionId)
       return joined && chatResponse(joined, { protocol })
     },
   })
 }
 
 async function say(
-  chats: Chats,
+  chats: PageChats,
   grant: Granted,
   body: Record<string, unknown>,
   protocol: Protocol,
 ): Promise<Response> {
   const asked = readRequest(body)
   const sessionId = sessionIdOf(grant, asked.chatId)
-  const { context } = grant
   const joined =
-    'said' in asked
-      ? await chats.say(sessionId, asked.said, context)
-      : await chats.answer(sessionId, asked.answers, context)
+    'said' in asked ? await chats.say(sessionId, asked.said) : await chats.answer(sessionId, asked.answers)
   return chatResponse(joined, { protocol })
 }
 
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
 /** Of an answer that is under way the stream tells, from its beginning. */
-async function read(chats: Chats, sessionId: string, protocol: Protocol): Promise<Response> {
+async function read(chats: PageChats, sessionId: string, protocol: Protocol): Promise<Response> {
   const stood = await chats.read(sessionId)
   if (stood === null) return Response.json([], noStore)
   const { messages, pending, approved, state } = stood

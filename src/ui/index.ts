@@ -1,7 +1,8 @@
 /** Agents behind pages: the server's side of the AI SDK's `useChat`, and events for pages of one's own. */
 export type { Authorize, Grant } from '../web/authorize.js'
 export type { ChatAgent } from '../web/chats.js'
-export type { OnError } from '../web/refused.js'
+export type { ErrorWords, Expose } from '../web/exposure.js'
+export type { ErrorPlace, OnError } from '../web/refused.js'
 export { chatHandler, type ChatHandlerOptions } from './chat-handler.js'
 export type {
   FinishReason,

@@ -19,11 +19,6 @@ export function outputOf(content: string): unknown {
   return isJson ? input : content
 }
 
-/** The model is told that a person has changed its call; the person knows. */
-export function withoutNote(content: string): string {
-  return content.replace(/^The user changed the arguments to .* before approving\.\n\n/s, '')
-}
-
 /** How a call ended, as pages show it: a person has said no, it has failed, or it has an output. */
 export function endingOf(status: ResultStatus): 'available' | 'denied' | 'error' {
   if (status === 'ok') return 'available'

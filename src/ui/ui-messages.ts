@@ -2,9 +2,9 @@ import type { AssistantMessage, Message, ToolMessage } from '../../machines/agen
 import type { PendingCall } from '../../machines/agent/outcome.js'
 import type { ResultStatus } from '../../machines/agent/results.js'
 import { approvalIdOf } from '../web/approval-id.js'
-import { answerIdOf, clientIdOf, isSteering } from '../web/turn.js'
+import { answerIdOf, clientIdOf, isSteering, shownResult } from '../web/turn.js'
 import type { Protocol, UIMessage, UIMessagePart } from './chunks.js'
-import { endingOf, filesOf, inputOf, outputOf, sourcesOf, userParts, withoutNote } from './parts.js'
+import { endingOf, filesOf, inputOf, outputOf, sourcesOf, userParts } from './parts.js'
 import { wordsOf } from './words-fold.js'
 
 /**
@@ -78,7 +78,7 @@ function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
 
 function addResult(parts: UIMessagePart[], message: ToolMessage): void {
   const { tool_call_id: id, media, data } = message
-  const content = withoutNote(message.content)
+  const content = shownResult(message)
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
   const asked = parts[at]
   if (!asked || !('toolCallId' in asked)) return

@@ -29,15 +29,11 @@ export type Grant = string | { prefix: string; context?: unknown; mayContinue?: 
 export type Authorize = 'none' | ((request: Request) => Grant | Promise<Grant>)
 
 /** What a request may do: with the sessions whose ids begin with the prefix. */
-export interface Granted extends Caller {
+export interface Granted {
   prefix: string
-}
-
-/** Who asks for a session to be worked on. */
-export interface Caller {
   /** What tools get. */
   context: unknown
-  /** Whether the caller may continue a run that another request has started. */
+  /** Whether opening a stream may continue a run that another request has started. */
   mayContinue: boolean
 }
 

@@ -9,13 +9,12 @@ import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.j
 import type { SessionStore } from '../core/sessions/store/store.js'
 import type { RunInput } from '../core/sessions/history.js'
 import type { UserInputMessage } from '../core/sessions/input.js'
-import type { Caller } from './authorize.js'
 import { answerAll, type CallAnswer, checkAnswers } from './call-answers.js'
-import { type Elsewhere, joinedElsewhere, type Stood } from './elsewhere.js'
+import { joinedElsewhere, type Stood } from './elsewhere.js'
 import { mostTries, nextTry } from './next-try.js'
 import { finished, type Joined, joinedNow, joinedWhole } from './joined.js'
 import { alreadySaid, inProgress, messageChanged, waitsForAnswers } from './not-now.js'
-import { type AnyRun, LiveRuns } from './live-runs.js'
+import { type AnyRun, type Caller, LiveRuns } from './live-runs.js'
 import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
 
 /**
@@ -96,8 +95,8 @@ export class Chats {
    *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
    */
-  say(sessionId: string, said: Said, context: unknown): Promise<Joined> {
-    return this.#inTurn(sessionId, () => this.#say(sessionId, said, context))
+  say(sessionId: string, said: Said, caller: Caller): Promise<Joined> {
+    return this.#inTurn(sessionId, () => this.#say(sessionId, said, caller))
   }
 
   /**
@@ -105,23 +104,25 @@ export class Chats {
    *
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
-  answer(sessionId: string, answers: readonly CallAnswer[], context: unknown): Promise<Joined> {
-    return this.#inTurn(sessionId, () => this.#answer(sessionId, answers, context))
+  answer(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Joined> {
+    return this.#inTurn(sessionId, () => this.#answer(sessionId, answers, caller))
   }
 
   /**
    * The answer that is under way, from its beginning; null where none is. Of one that another process gives it is what the
-   * log says. One whose process has died goes on here if the caller may continue it; otherwise it is watched, and waits.
+   * log says. One whose process has died goes on here with `mayContinue`; otherwise it is watched, and waits.
    */
-  attach(sessionId: string, caller: Caller): Promise<Joined | null> {
+  attach(
+    sessionId: string,
+    caller: Caller,
+    { mayContinue }: { mayContinue: boolean },
+  ): Promise<Joined | null> {
     return this.#inTurn(sessionId, async () => {
       const live = this.#live.get(sessionId)
       if (live) return joinedWhole(live)
       const stood = await this.#standAt(sessionId)
       if (stood === null || !isAtWork(stood.context.state)) return null
-      return caller.mayContinue
-        ? this.#goOn(sessionId, caller.context)
-        : joinedElsewhere(stood, this.#watching(sessionId))
+      return mayContinue ? this.#goOn(sessionId, caller) : this.#look(sessionId, stood, null)
     })
   }
 
@@ -133,7 +134,7 @@ export class Chats {
   goOn(
     sessionId: string,
     { messages, steer }: { messages: number; steer?: string | undefined },
-    context: unknown,
+    caller: Caller,
   ): Promise<Joined> {
     return this.#inTurn(sessionId, async () => {
       const stood = this.#live.get(sessionId) ? null : await this.#stand(sessionId)
@@ -144,7 +145,7 @@ export class Chats {
           sessionId,
         )
       }
-      return this.#continue(sessionId, context, { clientId: undefined }, (run) => {
+      return this.#continue(sessionId, caller, { clientId: undefined }, (run) => {
         if (steer === undefined) run.resume()
         else run.steer(steer)
       })
@@ -158,7 +159,7 @@ export class Chats {
   }
 
   /** Cancels the run of a session that has not ended. */
-  stop(sessionId: string, context: unknown): Promise<void> {
+  stop(sessionId: string, caller: Caller): Promise<void> {
     return this.#inTurn(sessionId, async () => {
       const why = 'The user has stopped it.'
       const live = this.#live.get(sessionId)
@@ -169,7 +170,7 @@ export class Chats {
         if (isCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return
         if (!isCode(error, 'no_inbox')) throw error
         // A store of one's own, in which nobody can be told anything: the run is taken up, and ended.
-        const run = await this.#resume(sessionId, context)
+        const run = await this.#resume(sessionId, caller)
         run.cancel(why)
         await run.result
       }
@@ -189,12 +190,12 @@ export class Chats {
     }
   }
 
-  async #say(sessionId: string, said: Said, context: unknown, tries = 1): Promise<Joined> {
+  async #say(sessionId: string, said: Said, caller: Caller, tries = 1): Promise<Joined> {
     const { clientId } = said
     const live = this.#live.get(sessionId)
     if (live && clientId !== undefined && live.clientIds.has(clientId)) return joinedWhole(live)
     const stood = await this.#stand(sessionId)
-    const again = stood && (await this.#saidBefore(sessionId, stood, said, context))
+    const again = stood && (await this.#saidBefore(sessionId, stood, said, caller))
     if (again) return again
     if (live) throw inProgress(sessionId)
     switch (stood?.state) {
@@ -203,21 +204,21 @@ export class Chats {
         throw inProgress(sessionId)
       case 'WAITING_FOR_INPUT':
         if (stood.reason !== 'message') throw waitsForAnswers(answerableCalls(stood))
-        return this.#continue(sessionId, context, said, (run) => {
+        return this.#continue(sessionId, caller, said, (run) => {
           run.reply([messageOf(said)])
         })
       case 'PAUSED':
-        return this.#continue(sessionId, context, said, (run) => {
+        return this.#continue(sessionId, caller, said, (run) => {
           run.steer(textOf(said))
         })
       default:
-        return this.#begin(sessionId, said, context, tries)
+        return this.#begin(sessionId, said, caller, tries)
     }
   }
 
-  async #begin(sessionId: string, said: Said, context: unknown, tries: number): Promise<Joined> {
-    const run = this.#agent.run([messageOf(said)], { session: sessionId, context } as never)
-    const live = this.#live.follow(run, null, said.clientId)
+  async #begin(sessionId: string, said: Said, caller: Caller, tries: number): Promise<Joined> {
+    const run = this.#agent.run([messageOf(said)], { session: sessionId, context: caller.context } as never)
+    const live = this.#live.follow(run, null, caller, said.clientId)
     this.#live.untilRest(live)
     try {
       await run.started
@@ -225,7 +226,7 @@ export class Chats {
       // Another process may have been told the same a moment ago, or has just ended what it did there.
       if (!isTaken(error) || tries >= mostTries) throw error
       await nextTry(this.#made.clock)
-      return this.#say(sessionId, said, context, tries + 1)
+      return this.#say(sessionId, said, caller, tries + 1)
     }
     return joinedWhole(live)
   }
@@ -234,7 +235,7 @@ export class Chats {
     sessionId: string,
     stood: AgentContext,
     { clientId, content }: Said,
-    context: unknown,
+    caller: Caller,
   ): Promise<Joined | null> {
     if (clientId === undefined) return null
     const opening = stood.messages.filter(opensTurn)
@@ -248,18 +249,18 @@ export class Chats {
     }
     const live = this.#live.get(sessionId)
     if (live) return joinedWhole(live)
-    return isAtWork(stood.state) ? this.#goOn(sessionId, context) : finished(turnOf(stood))
+    return isAtWork(stood.state) ? this.#goOn(sessionId, caller) : finished(turnOf(stood))
   }
 
-  async #answer(sessionId: string, answers: readonly CallAnswer[], context: unknown): Promise<Joined> {
+  async #answer(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Joined> {
     const live = this.#live.get(sessionId)
     if (live) {
       answerAll(live.run, checkAnswers(contextOf(live.run), answers))
       return joinedNow(live)
     }
     const given = checkAnswers((await this.#stand(sessionId)) ?? undefined, answers)
-    const run = await this.#resume(sessionId, context)
-    const resumed = this.#live.follow(run, turnHere(run))
+    const run = await this.#resume(sessionId, caller)
+    const resumed = this.#live.follow(run, turnHere(run), caller)
     try {
       answerAll(run, given)
     } finally {
@@ -270,65 +271,62 @@ export class Chats {
 
   async #continue(
     sessionId: string,
-    context: unknown,
+    caller: Caller,
     { clientId }: Pick<Said, 'clientId'>,
     say: (run: AnyRun) => void,
   ): Promise<Joined> {
-    const run = await this.#resume(sessionId, context)
+    const run = await this.#resume(sessionId, caller)
     const turn = run.state === 'PAUSED' ? turnHere(run) : null
     say(run)
-    const live = this.#live.follow(run, turn, clientId)
+    const live = this.#live.follow(run, turn, caller, clientId)
     this.#live.untilRest(live)
     return turn === null ? joinedWhole(live) : joinedNow(live, { isContinued: true })
   }
 
   /** A run that is at work: it goes on here, unless another process has it, or it is another agent's: then it is watched. */
-  async #goOn(sessionId: string, context: unknown): Promise<Joined> {
+  async #goOn(sessionId: string, caller: Caller): Promise<Joined> {
     try {
-      return await this.#bringBack(sessionId, context)
+      return await this.#bringBack(sessionId, caller)
     } catch (error) {
       const isStranded = isCode(error, 'stranded')
       const stood = isStranded || isCode(error, 'session_busy') ? await this.#standAt(sessionId) : null
       if (stood === null) throw error
       return isAtWork(stood.context.state)
-        ? this.#look(sessionId, stood, isStranded ? null : { context })
+        ? this.#look(sessionId, stood, isStranded ? null : caller)
         : finished(turnOf(stood.context))
     }
   }
 
-  /** `taking`: with what the run goes on here once no process has it; null: it never does. */
-  #look(sessionId: string, stood: Stood, taking: { context: unknown } | null): Joined {
+  /** `caller`: who continues it once no process has it; null: it is only watched. */
+  #look(sessionId: string, stood: Stood, caller: Caller | null): Joined {
+    const takeUp = (by: Caller): Promise<void> =>
+      this.#inTurn(sessionId, async () => {
+        if (this.#live.get(sessionId) || (await this.#made.store.get(sessionId))?.holder !== null) return
+        const stood = await this.#stand(sessionId)
+        if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, by)
+      })
     return joinedElsewhere(stood, {
-      ...this.#watching(sessionId),
-      takeUp: () =>
-        this.#inTurn(sessionId, async () => {
-          if (taking === null || this.#live.get(sessionId)) return
-          if ((await this.#made.store.get(sessionId))?.holder !== null) return
-          const stood = await this.#stand(sessionId)
-          if (stood && isAtWork(stood.state)) await this.#bringBack(sessionId, taking.context)
-        }),
+      clock: this.#made.clock,
+      watch: (options) => this.#agent.watch(sessionId, options),
+      ...(caller && { takeUp: () => takeUp(caller) }),
     })
   }
 
-  #watching(sessionId: string): Pick<Elsewhere, 'clock' | 'watch'> {
-    return { clock: this.#made.clock, watch: (options) => this.#agent.watch(sessionId, options) }
-  }
-
   /** Brings back a run that was at work when its process ended. */
-  async #bringBack(sessionId: string, context: unknown): Promise<Joined> {
-    const run = await this.#resume(sessionId, context)
+  async #bringBack(sessionId: string, caller: Caller): Promise<Joined> {
+    const run = await this.#resume(sessionId, caller)
     const turn = turnHere(run)
     if (turn && !isAtWork(turn.state)) return finished(turn)
-    const live = this.#live.follow(run, turn, turn?.clientId)
+    const live = this.#live.follow(run, turn, caller, turn?.clientId)
     this.#live.untilRest(live)
     return joinedWhole(live)
   }
 
   /** At a rest, whoever has written it may have the session a moment longer. */
-  async #resume(sessionId: string, context: unknown): Promise<AnyRun> {
+  async #resume(sessionId: string, caller: Caller): Promise<AnyRun> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#agent.resume(sessionId, { context } as never)
+        return await this.#agent.resume(sessionId, { context: caller.context } as never)
       } catch (error) {
         if (!isCode(error, 'session_busy') || tries >= mostTries) throw error
         const stood = await this.#stand(sessionId)

@@ -3,7 +3,7 @@ import type { Message } from '../../machines/agent/messages.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import { approvalIdOf } from './approval-id.js'
 import type { LiveRun } from './live-runs.js'
-import { type FeedReader, RunFeed } from './run-feed.js'
+import { type EventReader, RunFeed } from './run-feed.js'
 import { type Turn, turnOf } from './turn.js'
 
 /** An answer that somebody looks at. */
@@ -17,7 +17,7 @@ export interface Joined {
   /** Questions (by `approvalIdOf`) that were asked and have been answered since. */
   answered: ReadonlySet<string>
   /** What is told from here on; its end is the run's next rest. */
-  reader: FeedReader
+  reader: EventReader
   /** Nobody looks any more. Absent where that makes no difference. */
   leave?(): void
 }

@@ -1,4 +1,5 @@
 import type { Run } from '../core/run/run.js'
+import { EventFailures, type Failure } from './failures.js'
 import { RunFeed } from './run-feed.js'
 import type { Turn } from './turn.js'
 
@@ -21,6 +22,14 @@ export type AnyRun = Pick<
   | 'snapshot'
 >
 
+/** Who makes a run work. */
+export interface Caller {
+  /** What tools get. */
+  context: unknown
+  /** Told each failure of the run up to its next rest. Never throws. */
+  report(failure: Failure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
+}
+
 /** A run at work in this process. */
 export interface LiveRun {
   run: AnyRun
@@ -41,12 +50,18 @@ export class LiveRuns {
   }
 
   /** Listens to a run that goes on. Whoever makes it go on calls `untilRest` then. */
-  follow(run: AnyRun, turn: Turn | null, clientId?: string): LiveRun {
+  follow(run: AnyRun, turn: Turn | null, caller: Caller, clientId?: string): LiveRun {
     const feed = new RunFeed()
+    const failures = new EventFailures()
     const live: LiveRun = { run, feed, turn, clientIds: new Set(clientId === undefined ? [] : [clientId]) }
     this.#runs.set(run.sessionId, live)
+    let hasBegun = false
     run.events$.subscribe({
       next: (event) => {
+        hasBegun ||= event.type === 'state_changed'
+        const failure = failures.hear(event)
+        // One that was refused before it began is told to whoever has asked for it.
+        if (failure && hasBegun && !feed.isOver) caller.report(failure, run)
         feed.push(event)
       },
       // Whoever started the run is told why it was refused.

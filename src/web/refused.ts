@@ -1,5 +1,6 @@
-import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import { describeError } from '../core/base/describe-error.js'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import type { Expose } from './exposure.js'
 
 /** What is not said by 409: that the session does not stand so that the request can be done. */
 const statuses: Readonly<Record<string, number>> = {
@@ -24,36 +25,120 @@ const statuses: Readonly<Record<string, number>> = {
   disk_full: 503,
 }
 
-/**
- * Told what went wrong on the server's side, which a page is not told.
- *
- * @example
- * const onError: OnError = (error) => console.error(error)
- */
-export type OnError = (error: unknown) => void
+/** About the request alone: the message helps its sender, and tells nothing of the server. */
+const aboutRequests: ReadonlySet<string> = new Set([
+  'invalid_input',
+  'invalid_option',
+  'invalid_session',
+  'unauthorized',
+  'forbidden',
+  'not_found',
+  'unknown_session',
+  'method_not_allowed',
+  'too_large',
+  'wrong_content_type',
+  'stale_answer',
+  'unknown_call',
+  'already_answered',
+  'not_waiting',
+  'run_in_progress',
+  'waiting_for_answers',
+  'message_changed',
+  'already_said',
+  'nothing_to_resume',
+  'run_ended',
+])
 
 /**
- * What a request is told that cannot be done: `{ error: { code, message, key } }`, with the status that fits. What is the
- * server's own fault goes to `onError`, and of it the page is told the code alone.
+ * Where an error comes from that a page is not shown as it is.
+ *
+ * - `where`: `request` (it could not be done), `run` (a run has failed), `tool` (a call has), `retry` (a request to a model
+ *   failed and is made again), `warning`
+ * - `session`: its id, null where a request names none; `callId`: of a sub-agent's call, with slashes in between
+ *
+ * @example
+ * const words = ({ where, session, callId }: ErrorPlace) => `${where} of ${session}${callId === null ? '' : `, ${callId}`}`
  */
-export function refused(error: unknown, onError: OnError = warn): Response {
+export interface ErrorPlace {
+  where: 'request' | 'run' | 'tool' | 'retry' | 'warning'
+  session: string | null
+  runId: string | null
+  callId: string | null
+}
+
+/**
+ * Told each error that a page is not shown as it is: as it was thrown, with its `stack` and `cause`. What it throws itself is
+ * a warning of the process.
+ *
+ * @example
+ * const onError: OnError = (error, { where, session }) => console.error(where, session, error)
+ */
+export type OnError = (error: unknown, at: ErrorPlace) => void
+
+/** Who has sent a request that is refused, and what of the reason may be told. */
+export interface RefusedRequest {
+  /** What the ids of the sessions begin with; the page does not know it. */
+  prefix: string
+  session: string | null
+  expose: Expose
+  onError: OnError | undefined
+}
+
+/**
+ * What a request is told that cannot be done: `{ error: { code, message, key } }`, with the status that fits. What is not
+ * about the request itself goes to `onError`, and of it the page is told the code alone.
+ */
+export function refused(error: unknown, { prefix, session, expose, onError }: RefusedRequest): Response {
   if (error instanceof Response) return error
   const isTyped = error instanceof StatewrightError
   const status = !isTyped || error instanceof ConfigError ? 500 : (statuses[error.code] ?? 409)
   const code = isTyped ? error.code : 'internal'
-  if (status >= 500) onError(error)
-  const told =
-    isTyped && status < 500
-      ? { code, message: error.message, ...(error.subject !== undefined && { key: error.subject }) }
-      : { code, message: 'The server has failed; its own log says why. Try again later.' }
-  return Response.json({ error: told }, { status, headers: { 'cache-control': 'no-store' } })
+  const isPlain = (isTyped && status < 500 && aboutRequests.has(code)) || expose.errors === true
+  if (!isPlain || status >= 500)
+    reportError(onError, error, { where: 'request', session, runId: null, callId: null })
+  const own = (text: string): string => (prefix === '' ? text : text.replaceAll(`${prefix}:`, ''))
+  const { errors } = expose
+  const told = isPlain
+    ? {
+        message: own(describeError(error)),
+        ...(isTyped && error.subject !== undefined && { key: own(error.subject) }),
+      }
+    : { message: typeof errors === 'function' ? errors(error, { session: session ?? '' }) : generic(status) }
+  const body = { error: { code, ...told } }
+  return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
+}
+
+function generic(status: number): string {
+  return status < 500
+    ? 'This cannot be done now: ask for the chat as it stands, and try again.'
+    : 'The server has failed; its own log says why. Try again later.'
+}
+
+/** Tells `onError`, or warns. Never throws: whoever is told has no say in what happens. */
+export function reportError(onError: OnError | undefined, error: unknown, at: ErrorPlace): void {
+  if (onError === undefined) return warn(error, at)
+  try {
+    const told = onError(error, at) as unknown
+    if (told instanceof Promise) told.catch((thrown: unknown) => warn(thrown, at))
+  } catch (thrown) {
+    warn(thrown, at)
+  }
+}
+
+const whats: Record<ErrorPlace['where'], string> = {
+  request: 'A request to the chat has failed',
+  run: 'A run of the chat has failed',
+  tool: 'A call of the chat has failed',
+  retry: 'A request to the model has failed and is made again',
+  warning: 'A run of the chat warns',
 }
 
 /** Where nobody has said where errors go: the platform's own warnings. */
-function warn(error: unknown): void {
+function warn(error: unknown, { where, session, callId }: ErrorPlace): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const cause = error instanceof Error && error.cause !== undefined ? ` (${describeError(error.cause)})` : ''
-  const sentence = `A request to the chat has failed: ${describeError(error)}${cause}`
+  const place = [session, callId].filter((part) => part !== null).join(', ')
+  const sentence = `${whats[where]}${place === '' ? '' : ` (${place})`}: ${describeError(error)}${cause}`
   if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning' })
   // oxlint-disable-next-line no-console -- other runtimes have no other place
   else console.warn(sentence)

@@ -131,8 +131,16 @@ export class RunFeed {
   }
 }
 
+/** Events as they come. */
+export interface EventReader {
+  /** What has come since; null once there is nothing more to come. */
+  take(): AgentEvent[] | null
+  /** Settles when there may be more to take. */
+  news(): Promise<void>
+}
+
 /** Reads a feed at its own pace. */
-export class FeedReader {
+export class FeedReader implements EventReader {
   readonly #feed: RunFeed
   #at = 0
   /** Of the entry at hand, if it is a text: how many pieces and characters were read. */

@@ -1,8 +1,10 @@
 import { ConfigError } from '../core/base/errors.js'
-import { type Authorize, type Caller, granted, type Granted, sessionIdOf } from './authorize.js'
-import { type ChatAgent, type Chats, chatsOf } from './chats.js'
+import { type Authorize, granted, type Granted, sessionIdOf } from './authorize.js'
+import { type ChatAgent, chatsOf } from './chats.js'
+import { checkExpose, type Expose, isHidden } from './exposure.js'
+import { PageChats, type PageRights } from './page-chats.js'
 import { readJson, refuseForms } from './read-json.js'
-import { type OnError, refused } from './refused.js'
+import { type OnError, refused, type RefusedRequest, reportError } from './refused.js'
 import { routed } from './routed.js'
 
 /** What every handler is told. */
@@ -15,7 +17,9 @@ export interface HandlerOptions {
   path?: string
   /** The longest body of a request, in bytes. Default: 10,000,000. */
   maxBodyBytes?: number
-  /** Told what fails on the server's side. Default: a warning of the process. */
+  /** What a page may see of errors, retries, usage and models. Default: codes of errors, and nothing of the others. */
+  expose?: Expose
+  /** Told each error that a page is not shown as it is, as it was thrown. Default: a warning of the process. */
   onError?: OnError
 }
 
@@ -23,7 +27,6 @@ export interface HandlerOptions {
 export interface Chat {
   chatId: string
   sessionId: string
-  caller: Caller
 }
 
 /** What is particular to a protocol. */
@@ -31,11 +34,11 @@ export interface ServedProtocol {
   /** Where it is mounted unless the options say otherwise. */
   path: string
   /** `POST`: the last message, or answers. */
-  say(chats: Chats, grant: Granted, body: Record<string, unknown>): Promise<Response>
+  say(chats: PageChats, grant: Granted, body: Record<string, unknown>): Promise<Response>
   /** `GET :id`: the chat as it stands. */
-  read(chats: Chats, sessionId: string): Promise<Response>
+  read(chats: PageChats, sessionId: string): Promise<Response>
   /** `GET :id/stream`: what there is to look at; null where there is nothing. */
-  stream(chats: Chats, chat: Chat): Promise<Response | null>
+  stream(chats: PageChats, chat: Chat): Promise<Response | null>
 }
 
 /**
@@ -49,30 +52,43 @@ export function served(
   protocol: ServedProtocol,
 ): (request: Request) => Promise<Response> {
   const { agent, authorize, path = protocol.path, maxBodyBytes, onError } = checked(options, protocol)
-  const chats = chatsOf(agent)
+  const expose = checkExpose(options.expose)
+  const all = chatsOf(agent)
+  const report: PageRights['report'] = (failure, { id: runId, sessionId: session }) => {
+    const { where, error, callId } = failure
+    if (isHidden(expose, failure)) reportError(onError, error, { where, session, runId, callId })
+  }
 
-  async function answer(request: Request): Promise<Response> {
+  async function answer(
+    request: Request,
+    from: Pick<RefusedRequest, 'prefix' | 'session'>,
+  ): Promise<Response> {
     const route = routed(request, path)
     const grant = await granted(authorize, request)
+    const { prefix, context, mayContinue } = grant
+    from.prefix = prefix
+    const chats = new PageChats(all, { context, mayContinue, expose, report })
     if (request.method === 'POST') refuseForms(request)
     if (route.to === 'say') return protocol.say(chats, grant, await readJson(request, maxBodyBytes))
     const sessionId = sessionIdOf(grant, route.chatId)
+    from.session = sessionId
     switch (route.to) {
       case 'read':
         return protocol.read(chats, sessionId)
       case 'stream':
-        return (await protocol.stream(chats, { chatId: route.chatId, sessionId, caller: grant })) ?? nothing()
+        return (await protocol.stream(chats, { chatId: route.chatId, sessionId })) ?? nothing()
       default:
-        await chats.stop(sessionId, grant.context)
+        await chats.stop(sessionId)
         return nothing()
     }
   }
 
   return async (request) => {
+    const from = { prefix: '', session: null }
     try {
-      return await answer(request)
+      return await answer(request, from)
     } catch (error) {
-      return refused(error, onError)
+      return refused(error, { ...from, expose, onError })
     }
   }
 }

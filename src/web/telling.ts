@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { FeedReader } from './run-feed.js'
+import type { EventReader } from './run-feed.js'
 import { type Frames, sseFrame } from './sse.js'
 
 /** What a protocol makes of an answer's events. */
@@ -15,7 +15,7 @@ export interface Telling<Told> {
 
 /** An answer as its page is told it, `first` before anything is heard. */
 export function tellingOf<Told>(
-  reader: FeedReader,
+  reader: EventReader,
   fold: TellingFold<Told>,
   first: readonly Told[] = [],
 ): Telling<Told> {

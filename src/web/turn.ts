@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { MediaPart, Message, UserMessage } from '../../machines/agent/messages.js'
+import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/outcome.js'
 import { answerableCalls } from '../../machines/agent/result-of.js'
 import type { ResultStatus } from '../../machines/agent/results.js'
@@ -12,6 +12,7 @@ export interface Settled {
   status: ResultStatus
   content: string
   media?: MediaPart[]
+  publicMessage?: string
 }
 
 /** What a session says in answer to its last user message, as far as its log knows. */
@@ -60,6 +61,12 @@ export function clientIdOf({ data }: Pick<Message, 'data'>): string | undefined 
   return typeof id === 'string' ? id : undefined
 }
 
+/** What a person is shown of a result: without the note to the model that a person has changed the call. */
+export function shownResult({ content, data }: Pick<ToolMessage, 'content' | 'data'>): string {
+  const length = data?.['noteLength']
+  return typeof length === 'number' ? content.slice(length) : content
+}
+
 /** Whether an answer of its own follows: steering is heard in the middle of one. */
 export function opensTurn(message: Message): message is UserMessage {
   return message.role === 'user' && !message.internal && !isSteering(message)
@@ -71,7 +78,8 @@ function settledOf({ calls }: AgentContext, messages: readonly Message[]): Settl
   const told = new Set(messages.map((message) => (message.role === 'tool' ? message.tool_call_id : '')))
   return calls.flatMap(({ id: callId, name, result, unscreened, unchecked }) => {
     if (!result || unscreened || unchecked || told.has(callId)) return []
-    const { status, content, media } = result
-    return [{ callId, name, status, content, ...(media && { media }) }]
+    const { status, content, media, publicMessage } = result
+    const toPages = publicMessage === undefined ? {} : { publicMessage }
+    return [{ callId, name, status, content, ...toPages, ...(media && { media }) }]
   })
 }

@@ -111,10 +111,11 @@ export function settled(call: BatchCall, result: ToolResult, now: number, tell: 
 }
 
 export function tellResult({ id: callId, name }: BatchCall, result: ToolResult, tell: Tell): void {
-  const { status, content, durationMs } = result
+  const { status, content, durationMs, publicMessage } = result
   const truncated = result.truncated ? { truncated: true as const } : {}
   const media = result.media ? { media: result.media } : {}
-  tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated, ...media })
+  const toPages = publicMessage === undefined ? {} : { publicMessage }
+  tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated, ...toPages, ...media })
 }
 
 function closing(call: BatchCall, notExecuted: string): ToolResult {
@@ -132,18 +133,19 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
     const { status, content, media }: Pick<ToolResult, 'status' | 'content' | 'media'> = call.unscreened
       ? withheld
       : call.result
+    const note =
+      call.edited && !call.unchecked
+        ? `The user changed the arguments to ${call.arguments} before approving.\n\n`
+        : ''
     return [
       {
         role: 'tool',
         id: messageId(context.batchNumber + 1 + i),
         createdAt: call.settledAt ?? 0,
         tool_call_id: call.id,
-        content:
-          call.edited && !call.unchecked
-            ? `The user changed the arguments to ${call.arguments} before approving.\n\n${content}`
-            : content,
+        content: note + content,
         ...(media && { media }),
-        ...notes(call, status),
+        ...notes(call, status, note),
       },
     ]
   })
@@ -151,9 +153,16 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
 }
 
 /** What a provider asked is answered by its note: words alone never let anything run. */
-function notes({ hosted, result }: BatchCall, status: ResultStatus): Pick<ToolMessage, 'data'> {
+function notes(
+  { hosted, result, unscreened }: BatchCall,
+  status: ResultStatus,
+  note: string,
+): Pick<ToolMessage, 'data'> {
   const data = {
     ...(status !== 'ok' && { status }),
+    ...(!unscreened && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
+    // So many characters at the beginning are a note to the model, which people are not shown.
+    ...(note !== '' && { noteLength: note.length }),
     ...(status === 'ok' && hosted && { approved: true }),
     ...(result?.media && result.orWords && { orWords: true }),
   }

@@ -1,4 +1,5 @@
 import { describeError } from './describe-error.js'
+import { keepThrown } from './thrown.js'
 import { type ModelActorError, modelFailure } from '../../../machines/agent/response.js'
 
 /**
@@ -7,11 +8,8 @@ import { type ModelActorError, modelFailure } from '../../../machines/agent/resp
  */
 export function plainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error
-  return {
-    ...modelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) }),
-    usage: null,
-    jitter: 1,
-  }
+  const failure = modelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) })
+  return keepThrown({ ...failure, usage: null, jitter: 1 }, error)
 }
 
 function isPlainFailure(error: unknown): error is ModelActorError {

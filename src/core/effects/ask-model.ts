@@ -8,6 +8,7 @@ import { stepIdOf } from '../../../machines/agent/step-id.js'
 import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { type CallAbort, withSignal } from '../base/abort.js'
+import { keepThrown } from '../base/thrown.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
 import type { MeasuredRequest } from '../telemetry/telemetry.js'
@@ -136,7 +137,8 @@ export async function askModel<Output>(
     const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
     const told = { ...failure, partialText: heard(failure.partialText) }
     const usage = await bill.ofFailure(failure)
-    throw { ...told, usage, jitter: jitterFrom(Math.random()) } satisfies ModelActorError
+    const plain: ModelActorError = { ...told, usage, jitter: jitterFrom(Math.random()) }
+    throw keepThrown(plain, reason)
   } finally {
     idle.stop()
     if (live.asking === bill) live.asking = null

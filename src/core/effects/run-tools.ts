@@ -138,8 +138,9 @@ class ToolBatch implements RunBatchOptions {
     if (call) live.steps.start(self, new ToolExecution(context, call))
   }
 
-  onResult(callId: string, result: ToolResult): void {
+  onResult(callId: string, given: ToolResult): void {
     const { live, context, sendBack } = this.#scope
+    const result = context.features.resultShields ? withoutPublicMessage(given) : given
     this.#ended += 1
     const usage = live.hasChildren ? this.#helpers.settle(callId, result) : null
     if (haltsBatch(context, result)) {
@@ -163,6 +164,12 @@ class ToolBatch implements RunBatchOptions {
   get #limits(): AgentConfig['toolCalls'] {
     return this.#scope.context.config.toolCalls
   }
+}
+
+/** Shields look at `content` alone: what they have not seen is shown to no page. */
+function withoutPublicMessage(result: ToolResult): ToolResult {
+  delete result.publicMessage
+  return result
 }
 
 function isStarted({ started, result }: BatchCall): boolean {

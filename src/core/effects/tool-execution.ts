@@ -1,6 +1,7 @@
 import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/results.js'
+import { failureWithCause, wasThrown } from '../base/thrown.js'
 import { callStepId } from './call-step-id.js'
 import type { Work } from '../live/open-steps.js'
 
@@ -30,11 +31,15 @@ export class ToolExecution implements ToolWork {
   ending(result: ToolResult | null): ReturnType<ToolWork['ending']> {
     const { id, name, arguments: text } = this.#call
     const toolCall = { id, type: 'function' as const, function: { name, arguments: text } }
+    const { resultShields } = this.#context.features
+    const threw = result !== null && wasThrown(result)
+    const message = resultShields ? 'The tool threw; shields look at what.' : (result?.content ?? '')
     return {
       outcome: result?.status === 'ok' ? 'ok' : 'error',
+      ...(threw && { error: failureWithCause({ code: result.status, message }, result) }),
       payload: {
         toolCall,
-        toolResponse: result && responseOf(result, this.#context.features.resultShields),
+        toolResponse: result && responseOf(result, resultShields),
       },
     }
   }

@@ -4,6 +4,7 @@ import type { Step, StepCompleted, StepType } from '../../../machines/agent/anno
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { Defer, Teller } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
+import { failureWithCause } from '../base/thrown.js'
 import { plainError } from '../base/plain-error.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
@@ -91,8 +92,9 @@ function endingBy(event: AgentMachineEvent, open: OpenStep): Ending<StepType> | 
   }
   if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event) return work.ending(event.output)
   if (event.type === `xstate.error.actor.${owner.id}` && 'error' in event) {
-    const { code, message } = plainError(event.error)
-    return { outcome: 'error', error: { code, message }, ...work.ending(null) }
+    const failure = plainError(event.error)
+    const { code, message } = failure
+    return { outcome: 'error', error: failureWithCause({ code, message }, failure), ...work.ending(null) }
   }
   return null
 }

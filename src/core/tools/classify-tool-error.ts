@@ -41,6 +41,12 @@ export function classifyToolError(error: unknown): { kind: ToolErrorKind; messag
   return { kind, message }
 }
 
+/** What a ToolError says to pages. */
+export function publicMessageOf(error: unknown): string | undefined {
+  const message = peek(error, 'name') === 'ToolError' ? peek(error, 'publicMessage') : undefined
+  return typeof message === 'string' ? message : undefined
+}
+
 /** By its name, not its class: a second copy of this package may be installed. */
 function kindThatItNames(error: unknown): ToolErrorKind | undefined {
   if (peek(error, 'name') !== 'ToolError') return undefined

@@ -4,7 +4,8 @@ import type { BatchCall, ResultStatus, ToolErrorKind, ToolResult } from '../../.
 import type { Clock } from '../base/clock.js'
 import type { Delegate, Tool, ToolExecution } from './tool.js'
 import { CallAbort, withSignal } from '../base/abort.js'
-import { classifyToolError } from './classify-tool-error.js'
+import { classifyToolError, publicMessageOf } from './classify-tool-error.js'
+import { keepThrown } from '../base/thrown.js'
 import { limit } from '../base/format-value.js'
 import { nearestFirst } from '../base/nearest.js'
 import type { ParsedArguments } from './fit-arguments.js'
@@ -167,7 +168,11 @@ export class RunningCall {
     if (this.#isOver) return
     const { kind, message } = classifyToolError(error)
     const status = kind === 'policy_denied' ? 'denied' : 'error'
-    this.#end(this.#failure(status, explanations[kind](tool.name, message), kind))
+    const said = publicMessageOf(error)
+    const toPages =
+      said === undefined ? {} : { publicMessage: limit(said, this.#options.maxResultChars).content }
+    const failure = { ...this.#failure(status, explanations[kind](tool.name, message), kind), ...toPages }
+    this.#end(keepThrown(failure, error))
   }
 
   /** Before the abort: a tool that heeds it must not get its say first. */

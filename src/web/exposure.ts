@@ -1,0 +1,267 @@
+import { guards } from '../../guards/roster.js'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { Message } from '../../machines/agent/messages.js'
+import type { Reason, RunFailure } from '../../machines/agent/outcome.js'
+import type { ResultStatus } from '../../machines/agent/results.js'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { EventFailures, type Failure } from './failures.js'
+
+/**
+ * Writes what a page is shown of an error.
+ *
+ * `error`: what was thrown, where it was thrown in this process; after a reload, and in another process, a
+ * `StatewrightError` with the code and message that the log has. `session`: its id; `callId`: of a tool's error.
+ *
+ * @example
+ * const words: ErrorWords = (error, { session }) => `Something failed (${session}). Our people know.`
+ */
+export type ErrorWords = (error: unknown, at: { session: string; callId?: string }) => string
+
+/**
+ * What a page may see beside the answer. Everything that is masked stays readable for the model and in the log.
+ *
+ * @example
+ * const expose: Expose = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
+ */
+export interface Expose {
+  /** Why a run failed. `true`: the message as it is; `'code'`, `false`: a sentence with a stable code. Default: `'code'`. */
+  errors?: boolean | 'code' | ErrorWords
+  /** What a failed call says. A `ToolError`'s `publicMessage` is shown in any case. Default: `'code'`. */
+  toolErrors?: boolean | 'code' | ErrorWords
+  /** Whether a page hears that a request is made again. `'code'`: with a code and without words. Default: false. */
+  retries?: boolean | 'code' | ErrorWords
+  /** Tokens, cost in USD, and what is left of budgets. Default: false. */
+  usage?: boolean
+  /** Names of models. Default: false. */
+  models?: boolean
+}
+
+const keys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
+
+/** @throws {ConfigError} `invalid_config` for an unknown key or value */
+export function checkExpose(expose: Expose = {}): Expose {
+  const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
+  if (typeof expose !== 'object' || expose === null)
+    throw wrong(`expose must be an object with some of ${keys.join(', ')}.`, 'expose')
+  for (const [key, value] of Object.entries(expose)) {
+    const isKnown = (keys as readonly string[]).includes(key)
+    if (!isKnown) throw wrong(`expose.${key} is unknown: it has ${keys.join(', ')}.`, `expose.${key}`)
+    if (value === undefined || typeof value === 'boolean') continue
+    const hasWords = key !== 'usage' && key !== 'models'
+    if (hasWords && (value === 'code' || typeof value === 'function')) continue
+    const allowed = hasWords ? "true, false, 'code' or a function" : 'true or false'
+    throw wrong(`expose.${key} must be ${allowed}.`, `expose.${key}`)
+  }
+  return expose
+}
+
+/** What one page may see of one session: events and messages as it is shown them. */
+export class PageView {
+  readonly #expose: Expose
+  readonly #session: string
+  readonly #failures = new EventFailures()
+
+  constructor(expose: Expose, session: string) {
+    this.#expose = expose
+    this.#session = session
+  }
+
+  /** The event as the page is told it; null where it is not told at all. */
+  event(event: AgentEvent): AgentEvent | null {
+    const failed = this.#failures.hear(event)
+    return this.#shown(event, failed?.error)
+  }
+
+  #shown(event: AgentEvent, error: unknown): AgentEvent | null {
+    const { errors, usage, models } = this.#expose
+    switch (event.type) {
+      case 'tool_result':
+        return { ...event, ...this.#toolResult(event, event.callId, error) }
+      case 'error':
+        return { ...event, ...this.failure(event, error) }
+      case 'retry':
+        return this.#retry(event, error)
+      case 'child_event': {
+        const shown = this.#shown(event.event, error)
+        return shown && { ...event, event: shown }
+      }
+      case 'usage':
+        return usage === true ? event : null
+      case 'budget_warning':
+        return usage === true
+          ? event
+          : { ...event, message: nearBudget, remainingTokens: null, remainingCost: null }
+      case 'warning':
+        return errors === true && models === true
+          ? event
+          : { ...event, message: `A warning (${event.code}).` }
+      case 'guardrail':
+        return errors === true && this.#expose.toolErrors === true
+          ? event
+          : { ...event, evidence: '', message: sentenceOf(event.guard) }
+      case 'step_completed':
+        return withoutPayload(event)
+      default:
+        return event
+    }
+  }
+
+  /** Messages of a transcript. */
+  messages(messages: readonly Message[]): Message[] {
+    return messages.map((message) => {
+      if (message.role !== 'tool') return message
+      const { status, publicMessage } = (message.data ?? {}) as Record<string, string | undefined>
+      if (status === undefined) return message
+      const result = { status: status as ResultStatus, content: message.content, publicMessage }
+      const { content } = this.#toolResult(result, message.tool_call_id)
+      if (content === message.content) return message
+      const { noteLength: _, ...data } = message.data ?? {}
+      return { ...message, content, data }
+    })
+  }
+
+  /** A result of a call that is in no message yet. */
+  result<Result extends { callId: string; status: ResultStatus; content: string }>(result: Result): Result {
+    return { ...result, ...this.#toolResult(result, result.callId) }
+  }
+
+  /** Why a run failed, or rests. */
+  failure<Failure extends { code: string; message: string }>(failure: Failure, error?: unknown): Failure {
+    const { errors = 'code' } = this.#expose
+    // A shield's words are meant for people.
+    if (errors === true || failure.code === 'shield') return failure
+    if (typeof errors === 'function') {
+      const original = error ?? new StatewrightError(failure.code, failure.message)
+      return {
+        ...failure,
+        code: pageCode(failure.code),
+        message: errors(original, { session: this.#session }),
+      }
+    }
+    const code = pageCode(failure.code)
+    return { ...failure, code, message: `${sentenceOf(code)} (${code})` }
+  }
+
+  runFailure(failure: RunFailure | null): RunFailure | null {
+    return failure && this.failure(failure)
+  }
+
+  #toolResult(
+    result: { status: ResultStatus; content: string; publicMessage?: string | undefined },
+    callId: string,
+    error?: unknown,
+  ): { content: string } {
+    const { status, content, publicMessage } = result
+    const { toolErrors = 'code' } = this.#expose
+    if (!isMasked(status)) return { content }
+    if (publicMessage !== undefined) return { content: publicMessage }
+    if (toolErrors === true) return { content }
+    if (typeof toolErrors === 'function') {
+      const original = error ?? new StatewrightError(status, content)
+      return { content: toolErrors(original, { session: this.#session, callId }) }
+    }
+    return { content: `${ofStatus[status] ?? ofStatus.error} (${status})` }
+  }
+
+  #retry(event: Extract<AgentEvent, { type: 'retry' }>, error: unknown): AgentEvent | null {
+    const { retries = false, models } = this.#expose
+    if (retries === false) return null
+    const { model, ...rest } = event
+    const named = models === true && model !== undefined ? { model } : {}
+    if (retries === true) {
+      const isOther = model !== undefined && models !== true
+      return { ...rest, ...named, ...(isOther && { message: 'The model failed, and another is asked.' }) }
+    }
+    const code = pageCode(event.code)
+    const original = error ?? new StatewrightError(event.code, event.message)
+    const message =
+      retries === 'code'
+        ? `The model is asked again. (${code})`
+        : retries(original, { session: this.#session })
+    return { ...rest, ...named, code, message }
+  }
+}
+
+const isMasked = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
+
+/** A step's payload is for programs that run beside the agent. */
+function withoutPayload(event: Extract<AgentEvent, { type: 'step_completed' }>): AgentEvent {
+  const { error: _, ...rest } = event
+  return { ...rest, payload: emptyPayload } as AgentEvent
+}
+
+const emptyPayload = {
+  modelResponse: null,
+  toolCall: { id: '', type: 'function', function: { name: '', arguments: '' } },
+  toolResponse: null,
+  violation: null,
+  retrievedContext: null,
+  item: null,
+}
+
+const nearBudget = 'The budget for this answer is nearly used up.'
+
+const ofStatus: Partial<Record<ResultStatus, string>> & { error: string } = {
+  error: 'The tool failed.',
+  timeout: 'The tool took too long.',
+  denied: 'The tool refused this call.',
+  unknown_tool: 'There is no such tool.',
+  invalid_arguments: 'The tool was called with arguments that do not fit.',
+  blocked: 'A guardrail or a shield refused this call.',
+  not_executed: 'The call was not executed.',
+  interrupted: 'The run stopped while this call was running. Its outcome is unknown.',
+}
+
+/** What a page is told of each code. What is not in here is the provider's word, or comes from inside the server. */
+const sentences: Partial<Record<Reason | 'session_busy' | 'provider_error' | 'internal', string>> = {
+  end_turn: 'The answer is complete.',
+  max_tokens: 'The answer is too long.',
+  refusal: 'The model declined to answer.',
+  content_filter: 'A content filter stopped the answer.',
+  cancelled: 'The answer was cancelled.',
+  timeout: 'The answer took too long.',
+  max_steps: 'The answer took more steps than it may.',
+  token_budget: 'The budget for this answer is used up.',
+  output_tokens: 'The budget for this answer is used up.',
+  cost_limit: 'The budget for this answer is used up.',
+  context_overflow: 'The conversation has become too long.',
+  user_guard: 'A guardrail stopped the answer.',
+  provider_error: 'The model could not answer. Try again later.',
+  incomplete_response: 'The answer broke off. Try again.',
+  empty_response: 'The model gave no answer. Try again.',
+  invalid_output: 'The model gave an answer that does not fit.',
+  store_error: 'The conversation could not be stored. Try again later.',
+  internal: 'The server has failed. Try again later.',
+  paused: 'The run is paused.',
+  session_busy: 'Another request works on this chat. Try again.',
+}
+
+function sentenceOf(code: string): string {
+  return (sentences as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
+}
+
+/** One word of a closed list. */
+function pageCode(code: string): string {
+  return Object.hasOwn(sentences, code) || isGuard(code) ? code : 'provider_error'
+}
+
+function isGuard(code: string): boolean {
+  return guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
+}
+
+/** Whether a page is shown something else than a failure says. */
+export function isHidden(
+  { errors, toolErrors, retries, models }: Expose,
+  { where, error }: Failure,
+): boolean {
+  switch (where) {
+    case 'tool':
+      return toolErrors !== true
+    case 'retry':
+      return retries !== true
+    case 'warning':
+      return errors !== true || models !== true
+    default:
+      return errors !== true && !(error instanceof StatewrightError && error.code === 'shield')
+  }
+}
