@@ -1,6 +1,7 @@
 import type { GuardrailsConfig } from './roster.js'
 import { batchFingerprint, digest, identify, shown } from './lib/fingerprint.js'
-import { outcomeDigest } from './lib/outcome-digest.js'
+import { readAnswer } from './lib/answers.js'
+import { digestOutcome, type OutcomeDigests } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
 
 /** A call as the guards see it. This is where its arguments are hashed: make it once a call and keep it. */
@@ -9,9 +10,9 @@ export function callFact(
   argumentsText: string,
   traits: { polling: boolean; readOnly: boolean },
 ): CallFact {
-  const { fingerprint, key } = identify(name, argumentsText)
+  const { fingerprint, key, alike } = identify(name, argumentsText)
   const { polling, readOnly } = traits
-  return { name, fingerprint, key, shown: shown(argumentsText), polling, readOnly }
+  return { name, fingerprint, key, alike, shown: shown(argumentsText), polling, readOnly }
 }
 
 /** How a call ended. */
@@ -31,11 +32,14 @@ export interface Ending {
 export function resultFact(call: CallFact, ending: Ending, config: GuardrailsConfig): ResultFact {
   const { content, child } = ending
   const { repeatedOutput, progress } = config
+  const isCompared = progress !== null && !ending.refused
+  const { digest: outcome, words, numbers } = isCompared ? digestOutcome(content) : notCompared
   // Key by key: it is made for each result, and to spread two objects into a third takes longer than to compare results.
   const fact: ResultFact = {
     name: call.name,
     fingerprint: call.fingerprint,
     key: call.key,
+    alike: call.alike,
     shown: call.shown,
     polling: call.polling,
     readOnly: call.readOnly,
@@ -44,13 +48,18 @@ export function resultFact(call: CallFact, ending: Ending, config: GuardrailsCon
     refused: ending.refused,
     refusedBy: ending.refusedBy,
     digest: comparesBatches(config) || repeatedOutput ? digest(content) : '',
-    outcome: progress && !ending.refused ? outcomeDigest(content) : '',
+    outcome,
+    words,
+    numbers,
+    says: isCompared ? readAnswer(call, ending) : null,
     size: content.length,
     durationMs: ending.durationMs,
   }
   if (child) fact.child = child
   return fact
 }
+
+const notCompared: OutcomeDigests = { digest: '', words: '', numbers: '' }
 
 export function callsFact(calls: CallFact[], config: GuardrailsConfig): Fact {
   return { type: 'calls', batch: batchOf(calls, config), calls }

@@ -30,7 +30,7 @@ function endingOf({ ok, refused, errorKind, outcome }: ResultFact): string {
 }
 
 /**
- * The pairs of a batch, remembered: the latest last, those longest not seen are forgotten.
+ * The pairs of a batch, remembered: the latest last. And those that are forgotten for it: the ones longest not seen.
  * @param again those of `pairs` that `fresh` replaces
  */
 export function remember(
@@ -38,9 +38,11 @@ export function remember(
   again: readonly Pair[],
   fresh: readonly Pair[],
   most: number,
-): Pair[] {
+): [remembered: Pair[], forgotten: Pair[]] {
   const others = again.length === 0 ? pairs : pairs.filter((pair) => !again.includes(pair))
-  return [...others, ...fresh].slice(-Math.min(most, mostPairs))
+  const all = [...others, ...fresh]
+  const many = all.length - Math.min(most, mostPairs)
+  return many > 0 ? [all.slice(many), all.slice(0, many)] : [all, []]
 }
 
 /** Results that no request shows any more may be asked for again: what went with the messages of the gap is forgotten. */

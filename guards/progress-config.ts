@@ -41,6 +41,17 @@ export interface ProgressConfig {
    * because it may matter then: tests after each edit may fail the same way nineteen times before they are refused.
    */
   recurring: StepsWithBlock | null
+  /**
+   * The same calls, whose results differ in numbers, references and the order of their words alone, batches in a row.
+   * Default: 12, 40. It counts for a third when numbers differ, or when a tool may change things. Numbers of a tool that may
+   * change things are news.
+   */
+  similar: Steps | null
+  /**
+   * Rounds that are longer than `memory`, such as reading seventy files again and again: how often all of it was repeated
+   * with nothing new between. Default: 1, 2; so a nudge comes when the second round ends, and the halt at the end of the third.
+   */
+  tour: Steps | null
   /** Other arguments, the same output, from one tool: calls in a row. */
   sameOutput: SameOutputConfig | null
   /** Batches in a row of which every call failed. Default: 7, 11; sessions that ended well had up to 8. */
@@ -75,15 +86,21 @@ export interface MostlyConfig extends Steps {
   of: number
 }
 
-/** Other arguments, the same output. Nobody makes five hundred equal characters by chance, but many a tool says `ok`. */
+/**
+ * Other arguments, the same output. A call with new arguments that succeeds is honest work as far as can be told: a
+ * hundred rows may be updated, and a hundred names may not be found. So only a nudge comes by default, but for `long`.
+ */
 export interface SameOutputConfig {
   /** Characters from which an output is long. Default 500. */
   longChars: number
-  /** A long output, from any tool. Default: 5, 10; sessions that ended well had two. */
+  /**
+   * A long output, from any tool. Default: 5, 30. Only `readOnly` calls whose arguments differ in numbers alone count toward
+   * the halt: pages after the last one.
+   */
   long: Steps
-  /** A shorter one, from a `readOnly` tool: searches that find nothing. Default: 6, 16; up to 13 empty days ended well. */
+  /** A shorter one, from a `readOnly` tool: searches that find nothing. Default: 6, never. */
   short: Steps
-  /** A shorter one, from a tool that may change things. Default: 12, 25; up to 22 equal edits ended well. */
+  /** A shorter one, from a tool that may change things, which often says no more than `ok`. Default: 12, never. */
   shortWrites: Steps
   /** What such a call counts for when its arguments differ by more than numbers: then it is other work. Default 1/3. */
   varied: number
@@ -94,7 +111,7 @@ export interface DuplicatesConfig {
   blockAt: number
 }
 
-/** A successful call that ran this long and said no more than this waits for something. */
+/** A successful call that says no more than `chars` waits when it ran for `ms`, or says that something goes on. */
 export interface WaitingConfig {
   /** Milliseconds. Default 3000. */
   ms: number
@@ -102,6 +119,11 @@ export interface WaitingConfig {
   chars: number
   /** What it counts for. Default 1/3; it is never refused. */
   weight: number
+  /**
+   * What it counts for when it says that something goes on (`running`, `queued`, `in progress`, `eta 4 min`), or is named
+   * `sleep` or `wait`, however long it ran. Default 1/10. A tool whose name says that it acts (`send_mail`) does not wait.
+   */
+  underWay: number
 }
 
 const step: Setting = { from: 1, isNever: true }
@@ -116,6 +138,8 @@ export const progressSettings: Settings<ProgressConfig> = {
   mostly: { has: { of: { from: 2, to: 64 }, nudgeAt: step, haltAt: step }, canBeOff: true },
   beside: detectorWithBlock,
   recurring: detectorWithBlock,
+  similar: detector,
+  tour: detector,
   sameOutput: {
     has: { longChars: { from: 1 }, long: steps, short: steps, shortWrites: steps, varied: share },
     canBeOff: true,
@@ -129,7 +153,7 @@ export const progressSettings: Settings<ProgressConfig> = {
   transient: detector,
   duplicates: { has: { blockAt: { from: 2 } }, canBeOff: true },
   waiting: {
-    has: { ms: { from: 0, of: 'milliseconds' }, chars: { from: 0 }, weight: share },
+    has: { ms: { from: 0, of: 'milliseconds' }, chars: { from: 0 }, weight: share, underWay: share },
     canBeOff: true,
   },
   memory: { from: 1, to: 64 },
@@ -143,11 +167,13 @@ export const progressDefaults: ProgressConfig = {
   mostly: { of: 20, nudgeAt: 11, haltAt: 16 },
   beside: { nudgeAt: 3, blockAt: 5, haltAt: 7 },
   recurring: { nudgeAt: 6, blockAt: 7, haltAt: 14 },
+  similar: { nudgeAt: 12, haltAt: 40 },
+  tour: { nudgeAt: 1, haltAt: 2 },
   sameOutput: {
     longChars: 500,
-    long: { nudgeAt: 5, haltAt: 10 },
-    short: { nudgeAt: 6, haltAt: 16 },
-    shortWrites: { nudgeAt: 12, haltAt: 25 },
+    long: { nudgeAt: 5, haltAt: 30 },
+    short: { nudgeAt: 6, haltAt: null },
+    shortWrites: { nudgeAt: 12, haltAt: null },
     varied: 1 / 3,
   },
   failing: { nudgeAt: 7, haltAt: 11 },
@@ -158,7 +184,7 @@ export const progressDefaults: ProgressConfig = {
   policyDenied: { nudgeAt: 1, haltAt: 2 },
   transient: { nudgeAt: 6, haltAt: 10 },
   duplicates: { blockAt: 5 },
-  waiting: { ms: 3000, chars: 300, weight: 1 / 3 },
+  waiting: { ms: 3000, chars: 300, weight: 1 / 3, underWay: 1 / 10 },
   memory: 64,
   onHalt: 'pause',
   lastWords: true,

@@ -73,6 +73,24 @@ const words: Record<ProgressRule, Words> = {
     ],
     remedy: markPolling,
   },
+  tour: {
+    done: (tools, count) =>
+      `gone through a long round of calls again ${times(count)}, with the same results; the latest was ${tools}`,
+    advice: [
+      'Write down what you have found, and leave out what you have seen.',
+      'You have seen all of it: decide with what you know, or ask the user.',
+    ],
+    remedy: 'a transcript that keeps what was found needs no second look',
+  },
+  similar: {
+    done: (tools, count) =>
+      `called ${tools} with the same arguments in ${count} rounds, and only numbers, references or the order changed`,
+    advice: [
+      'If you wait for something, wait longer between two calls; if not, look somewhere else.',
+      'Say which change you wait for, and whether it can still come.',
+    ],
+    remedy: markPolling,
+  },
   sameOutput: {
     done: (tools, count) =>
       `called ${tools} ${times(count)} with other arguments, and the output was the same`,

@@ -1,4 +1,5 @@
 import { type ProgressConfig, progressDefaults, progressSettings } from './progress-config.js'
+import { noLikeness } from './likeness.js'
 import { forget } from './news.js'
 import {
   haltMessage,
@@ -13,12 +14,14 @@ import {
   countStaleness,
   foreseen,
   isStaleness,
+  looksAtChanges,
   noStaleness,
   type Staleness,
 } from './staleness.js'
 import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './lib/stored.js'
 import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
 import { actionOf, type ProgressRule, type Tally } from './tally.js'
+import { forgetLandmarks, noTour } from './tour.js'
 import { type CallFact, type Fact, type Guard, ok } from './types.js'
 import { named } from './lib/words.js'
 
@@ -43,7 +46,8 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
   isOn: true,
   initial: { ...noStaleness, ...noStreaks, said: null, due: null },
 
-  observe(state, fact, config) {
+  observe(given, fact, config) {
+    const state = completed(given)
     switch (fact.type) {
       case 'calls':
         return observeCalls(state, fact.calls, config)
@@ -69,18 +73,29 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
   },
 
   restore(stored) {
-    if (!isRecord(stored) || !isStaleness(stored) || !isStreaks(stored)) return null
-    const { said, due } = stored
+    if (!isRecord(stored)) return null
+    const state = completed(stored)
+    if (!isStaleness(state) || !isStreaks(state)) return null
+    const { said, due } = state
     if (!isTextOrNull(said) || !isDue(due)) return null
-    return stored as unknown as ProgressState
+    return state as unknown as ProgressState
   },
 
   // What was learned from them may be asked for again.
   forget(state, head, from) {
-    const pairs = forget(state.pairs, head, from)
-    return pairs.length === state.pairs.length ? state : { ...state, pairs }
+    const { pairs, landmarks } = completed(state)
+    const [left, leftLandmarks] = [forget(pairs, head, from), forgetLandmarks(landmarks, head, from)]
+    if (left.length === pairs.length && leftLandmarks.length === landmarks.length) return state
+    return { ...state, pairs: left, landmarks: leftLandmarks }
   },
 }
+
+/** What an older version of this guard has stored lacks what this one counts besides. */
+function completed<State extends object>(state: State): State & typeof unknownBefore {
+  return 'likes' in state ? (state as State & typeof unknownBefore) : { ...unknownBefore, ...state }
+}
+
+const unknownBefore = { ...noLikeness, ...noTour, changedAt: -1 }
 
 function observeCalls(state: ProgressState, all: readonly CallFact[], config: ProgressConfig): ProgressState {
   const calls = all.filter((call) => !call.polling)
@@ -112,13 +127,14 @@ function observeResults(
   if (results.length === 0) {
     return ended.length > 0 ? { ...state, ...afterWaiting(state), due: null } : { ...state, due: null }
   }
-  const [streaks, broken] = countStreaks(state, results, config)
+  const [streaks, broken] = countStreaks(state, results, looksAtChanges(state, results, fact.at), config)
   const refusing = state.due?.action === 'block' ? state.due.rule : null
   const [staleness, stale] = countStaleness(state, { results, at: fact.at, refusing }, config)
   const due = dueOf([...stale, ...broken], state.said)
   const said = due?.action === 'nudge' ? saying(due) : state.said
   // One by one: to spread two objects into a third costs as much as all the rest.
-  const { pairs, stale: row, batch, waits, recent, beside, newsAt } = staleness
+  const { pairs, stale: row, batch, waits, recent, beside, newsAt, changedAt } = staleness
+  const { similar, likes, landmarks, every, tour } = staleness
   const { failing, unknownTools, refused, transient, tools } = streaks
   return {
     pairs,
@@ -128,6 +144,12 @@ function observeResults(
     recent,
     beside,
     newsAt,
+    changedAt,
+    similar,
+    likes,
+    landmarks,
+    every,
+    tour,
     failing,
     unknownTools,
     refused,
@@ -153,6 +175,8 @@ const order: readonly ProgressRule[] = [
   'sameOutput',
   'recurring',
   'mostly',
+  'tour',
+  'similar',
 ]
 
 function dueOf(tallies: readonly Tally[], said: string | null): ProgressDue | null {

@@ -1,12 +1,14 @@
 import type { ProgressConfig } from './progress-config.js'
 import { batchFingerprint } from './lib/fingerprint.js'
+import { countLikeness, isLikeness, type Likeness, noLikeness } from './likeness.js'
 import { isAmount, isPair, keyOf, mostPairs, type Pair, pairOf, remember } from './news.js'
 import { isListOf, isRecord, isText, isTextOrNull } from './lib/stored.js'
-import { plus, type ProgressRule, reaches, type Tally, weightOf } from './tally.js'
+import { plus, plusUpTo, saysUnderWay, type ProgressRule, reaches, type Tally, weightOf } from './tally.js'
+import { countTour, isTour, keepLandmarks, noTour, type Tour } from './tour.js'
 import type { CallFact, ResultFact } from './types.js'
 
 /** How long the turn has brought nothing new, and what it has brought. */
-export interface Staleness {
+export interface Staleness extends Likeness, Tour {
   pairs: Pair[]
   /** Batches in a row without news. */
   stale: number
@@ -20,6 +22,8 @@ export interface Staleness {
   beside: Beside[]
   /** Where in the transcript the last news was. */
   newsAt: number
+  /** Where the last news was that may have changed something: after it, the same call is another question. */
+  changedAt: number
 }
 
 /** A call of the last batch that was no longer new, or will be next time. */
@@ -30,6 +34,8 @@ interface Beside {
 }
 
 export const noStaleness: Staleness = {
+  ...noLikeness,
+  ...noTour,
   pairs: [],
   stale: 0,
   batch: null,
@@ -37,6 +43,7 @@ export const noStaleness: Staleness = {
   recent: '',
   beside: [],
   newsAt: -1,
+  changedAt: -1,
 }
 
 /** How many calls of a batch are watched for being repeated beside others. */
@@ -65,17 +72,31 @@ export function countStaleness(
   }
   const again = seen.map(({ pair }) => pair).filter((pair) => pair !== null)
   const isStale = again.length === seen.length
-  const fresh = seen.map((one) => rememberedAs(one, isStale && before.newsAt, refusing, at))
-  const pairs = remember(before.pairs, again, fresh, config.memory)
+  const changedAt = changedAtOf(before, results, at)
+  const fresh = seen.map((one) => rememberedAs(one, { before, isStale, changedAt, refusing, at }, config))
+  const [pairs, forgotten] = remember(before.pairs, again, fresh, config.memory)
   const tallies = countRecurring(seen, fresh, config)
+  const calls = seen.map(({ result }) => result)
+  const weight = Math.max(copies, ...seen.map((one) => one.part))
+  const [likeness, similar] = countLikeness(before, calls, weight, config)
+  const [tour, tours] = countTour(before, seen, config)
+  tallies.push(...similar, ...tours)
+  const { similar: alike, likes } = likeness
+  const { landmarks, every } = keepLandmarks(before, forgotten)
+  const wider = { similar: alike, likes, landmarks, every, tour, changedAt }
   if (!isStale) {
     const beside = countBeside(before.beside, seen, config, tallies)
     const recent = keep(`${before.recent}0`, config)
-    return [{ pairs, stale: 0, batch: null, waits: false, recent, beside, newsAt: at }, tallies]
+    return [{ pairs, stale: 0, batch: null, waits: false, recent, beside, newsAt: at, ...wider }, tallies]
   }
-  const calls = seen.map(({ result }) => result)
-  const part = Math.max(copies, ...seen.map((one) => one.part))
-  const stale = plus(before.stale, part)
+  const part = Math.max(
+    copies,
+    ...seen.map((one) => one.part * (isLookAtChange(one, changedAt) ? afterNews : 1)),
+  )
+  // That something goes on is heard at once; that the call waits keeps it from being refused, and puts the halt off.
+  const isUnheard = weight < 1 && before.stale < (config.stale?.nudgeAt ?? 0)
+  const says = isUnheard && calls.some((call) => saysUnderWay(call, config))
+  const stale = plus(before.stale, says ? 1 : part)
   const id = batchId(calls)
   const batch = before.stale === 0 || before.batch === id ? id : null
   // What was refused cost no call; only the counts in a row go on with it.
@@ -90,7 +111,8 @@ export function countStaleness(
       : { rule: 'stale', steps: config.stale, ...row },
     { rule: 'mostly', before: sum(before.recent), after: sum(recent), steps: config.mostly, calls },
   )
-  return [{ ...before, pairs, stale, batch, waits: part < 1, recent }, tallies]
+  const { beside, newsAt } = before
+  return [{ pairs, stale, batch, waits: weight < 1, recent, beside, newsAt, ...wider }, tallies]
 }
 
 /** A batch of polls alone is time passing: what follows may well be asked again. */
@@ -143,7 +165,10 @@ export function isStaleness(value: Record<string, unknown>): boolean {
     isText(value['recent']) &&
     value['recent'].length <= longestWindow &&
     isListOf(value['beside'], isBeside, mostBeside) &&
-    typeof value['newsAt'] === 'number'
+    typeof value['newsAt'] === 'number' &&
+    typeof value['changedAt'] === 'number' &&
+    isLikeness(value) &&
+    isTour(value)
   )
 }
 
@@ -198,18 +223,64 @@ function partOf(result: ResultFact, config: ProgressConfig): number {
 /** Something new has come since, or beside it: what is asked again may matter again. */
 const afterNews = 1 / 3
 
-function rememberedAs(
-  { id: fresh, pair, result, isOwn, part }: Seen,
-  newsAt: number | false,
-  refusing: ProgressRule | null,
+/** Where the last news was that may have changed something, this batch counted. */
+export function changedAtOf(before: Staleness, results: readonly ResultFact[], at: number): number {
+  const known = new Set(before.pairs.map(([id]) => id))
+  const changes = results.some((result) => result.ok && !result.readOnly && !known.has(pairOf(result)))
+  return changes ? at : before.changedAt
+}
+
+/** Something may have been changed since the call was carried out last: then it is how the change is looked at. */
+function isLookAtChange({ pair, result }: Pick<Seen, 'pair' | 'result'>, changedAt: number): boolean {
+  return pair !== null && !result.refused && result.errorKind !== 'policy_denied' && pair[2] < changedAt
+}
+
+/** Which results of a batch are looks at changes: where the last change was, and those that came of the same before it. */
+export function looksAtChanges(
+  before: Staleness,
+  results: readonly ResultFact[],
   at: number,
+): LooksAtChanges {
+  const changedAt = changedAtOf(before, results, at)
+  const pairs = new Map(before.pairs.map((pair) => [pair[0], pair]))
+  const looks = results.filter((result) => {
+    const pair = pairs.get(pairOf(result)) ?? null
+    return isLookAtChange({ pair, result }, changedAt)
+  })
+  return { at, changedAt, looks: new Set(looks) }
+}
+
+export interface LooksAtChanges {
+  at: number
+  changedAt: number
+  looks: ReadonlySet<ResultFact>
+}
+
+function rememberedAs(
+  one: Seen,
+  {
+    before,
+    isStale,
+    changedAt,
+    refusing,
+    at,
+  }: { before: Staleness; isStale: boolean; changedAt: number; refusing: ProgressRule | null; at: number },
+  config: ProgressConfig,
 ): Pair {
+  const { id: fresh, pair, result, isOwn, part } = one
   if (pair === null) return [fresh, 1, at]
   const [id, times, lastAt] = pair
   // Refused for another reason, it has not come back.
   if (isOwn && refusing !== 'recurring') return [id, times, at]
-  const isAgain = isOwn || result.errorKind === 'policy_denied' || (newsAt !== false && newsAt <= lastAt)
-  return [id, plus(times, isAgain ? Math.min(part, 1) : part * afterNews), at]
+  const isAgain = isOwn || result.errorKind === 'policy_denied' || (isStale && before.newsAt <= lastAt)
+  if (isAgain) return [id, plus(times, Math.min(part, 1)), at]
+  // However often a change is looked at: that alone leads to no more than a nudge.
+  const isLook = isLookAtChange(one, changedAt)
+  return [
+    id,
+    isLook ? plusUpTo(times, part * afterNews, config.recurring?.nudgeAt) : plus(times, part * afterNews),
+    at,
+  ]
 }
 
 function countRecurring(seen: readonly Seen[], fresh: readonly Pair[], config: ProgressConfig): Tally[] {
@@ -223,7 +294,7 @@ function countRecurring(seen: readonly Seen[], fresh: readonly Pair[], config: P
 }
 
 /** Beside a call that may have changed something, the repetition may be how the change is looked at. */
-const besideWrites = 1 / 3
+const besideWrites = 1 / 6
 
 function countBeside(
   before: readonly Beside[],
@@ -238,7 +309,11 @@ function countBeside(
     const count = before.find((one) => one.pair === id)?.times ?? 0
     if (count === 0 || pair === null) return { pair: id, times: 1 }
     const looks = writes && !isOwn && !(result.ok && result.readOnly)
-    const times = plus(count, Math.min(part, 1) * (looks ? besideWrites : 1))
+    const isTest = looks && (!result.ok || result.says === 'failing')
+    // A test that still fails after each change leads to no more than a nudge.
+    const times = isTest
+      ? plusUpTo(count, part * afterNews, config.beside?.nudgeAt)
+      : plus(count, Math.min(part, 1) * (looks ? besideWrites : 1))
     tallies.push({ rule: 'beside', before: count, after: times, steps: config.beside, calls: [result] })
     return { pair: id, times }
   })

@@ -1,8 +1,9 @@
 import type { ProgressConfig, Steps } from './progress-config.js'
 import { isAmount } from './news.js'
+import type { LooksAtChanges } from './staleness.js'
 import { sha256 } from './lib/sha256.js'
 import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
-import { plus, type Tally, weightOf } from './tally.js'
+import { failurePart, plus, plusUpTo, type Tally, weightOf } from './tally.js'
 import type { ResultFact } from './types.js'
 
 /** Batches in a row that came to nothing, and what each tool has come to. */
@@ -28,6 +29,8 @@ interface ToolStreaks {
   failed: number
   error: string
   errors: number
+  /** Where in the transcript it failed last. */
+  at?: number
 }
 
 export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, transient: 0, tools: [] }
@@ -39,6 +42,7 @@ const mostTools = 10
 export function countStreaks(
   before: Streaks,
   results: readonly ResultFact[],
+  changes: LooksAtChanges,
   config: ProgressConfig,
 ): [Streaks, Tally[]] {
   const ran = results.filter((result) => !result.refused)
@@ -50,7 +54,7 @@ export function countStreaks(
   )
   const own = results.every((result) => result.refusedBy === 'progress')
   const counts = {
-    failing: isOk ? 0 : before.failing + (lasting.length > 0 ? 1 : 0),
+    failing: isOk ? 0 : plus(before.failing, failingPart(lasting)),
     unknownTools: nextOf(before.unknownTools, some('unknown_tool').length > 0, isOk),
     transient: nextOf(before.transient, some('transient').length > 0 && !isOk, isOk),
     refused: own ? before.refused : othersRefused.length === results.length ? before.refused + 1 : 0,
@@ -67,10 +71,15 @@ export function countStreaks(
   tally('unknownTools', some('unknown_tool'))
   tally('transient', some('transient'))
   tally('refused', othersRefused)
-  const tools = countTools(before.tools, ran, config, tallies)
+  const tools = countTools(before.tools, ran, { config, changes }, tallies)
   tally('failing', lasting)
   const { failing, unknownTools, transient, refused } = counts
   return [{ failing, unknownTools, transient, refused, tools }, tallies]
+}
+
+/** The failure of a batch that counts most. */
+function failingPart(failures: readonly ResultFact[]): number {
+  return failures.reduce((most, failure) => Math.max(most, failurePart(failure, false)), 0)
 }
 
 function nextOf(count: number, happens: boolean, isOver: boolean): number {
@@ -78,17 +87,22 @@ function nextOf(count: number, happens: boolean, isOver: boolean): number {
   return isOver ? 0 : count
 }
 
+interface Told {
+  config: ProgressConfig
+  changes: LooksAtChanges
+}
+
 function countTools(
   before: readonly ToolStreaks[],
   ran: readonly ResultFact[],
-  config: ProgressConfig,
+  told: Told,
   tallies: Tally[],
 ): ToolStreaks[] {
   let tools = [...before]
   for (const [name, results] of byTool(ran)) {
     const tool = name.length <= 24 ? name : sha256(name).slice(0, 24)
     const known = before.find((one) => one.tool === tool) ?? { ...noToolStreaks, tool }
-    const [next, said] = countTool(known, results, config)
+    const [next, said] = countTool(known, results, told)
     tallies.push(...said)
     tools = [...tools.filter((one) => one.tool !== tool), next]
   }
@@ -106,26 +120,25 @@ const noToolStreaks = {
   errors: 0,
 }
 
-function countTool(
-  before: ToolStreaks,
-  results: readonly ResultFact[],
-  config: ProgressConfig,
-): [ToolStreaks, Tally[]] {
+function countTool(before: ToolStreaks, results: readonly ResultFact[], told: Told): [ToolStreaks, Tally[]] {
+  const { config } = told
   const oks = results.filter((result) => result.ok)
   const failures = results.filter((result) => !result.ok && result.errorKind !== 'transient')
   const last = oks.at(-1) ?? failures.at(-1)
   if (last === undefined) return [before, []]
-  if (!last.ok) return countFailure(before, last, config, failures)
+  if (!last.ok) return countFailure(before, last, told, failures)
   const isSame = oks.every((result) => result.outcome === oks[0]?.outcome) && last.outcome === before.output
   const { tool } = before
   const { outcome: output, key } = last
   if (!isSame) return [{ ...noToolStreaks, tool, output, outputs: 1, key }, []]
   const shape = shapeOf(last)
   const isOther = oks.some((result) => result.key !== before.key)
-  const part = isOther
-    ? weightOf(last, config) * (shape !== '' && shape === before.shape ? 1 : variedWeight(last, config))
-    : 0
-  const outputs = plus(before.outputs, part)
+  const isCounting = shape !== '' && shape === before.shape
+  const part = isOther ? weightOf(last, config) * (isCounting ? 1 : variedWeight(last, config)) : 0
+  const outputs =
+    isLong(last, config) && !(isCounting && last.readOnly)
+      ? plusUpTo(before.outputs, part, config.sameOutput?.long.nudgeAt)
+      : plus(before.outputs, part)
   const count = { before: before.outputs, after: outputs, calls: oks }
   const next = { ...noToolStreaks, tool, output, outputs, key, shape }
   return [next, [{ rule: 'sameOutput', ...stepsFor(last, config), ...count }]]
@@ -137,22 +150,32 @@ function shapeOf({ shown }: ResultFact): string {
 }
 
 /** Many a tool that changes something says no more than `ok`: other words in its arguments are other work. */
-function variedWeight(result: ResultFact, { sameOutput }: ProgressConfig): number {
-  const isShortWrite = sameOutput !== null && !result.readOnly && result.size < sameOutput.longChars
-  return isShortWrite ? sameOutput.varied : 1
+function variedWeight(result: ResultFact, config: ProgressConfig): number {
+  const { sameOutput } = config
+  return sameOutput !== null && !result.readOnly && !isLong(result, config) ? sameOutput.varied : 1
+}
+
+function isLong({ size }: ResultFact, { sameOutput }: ProgressConfig): boolean {
+  return sameOutput !== null && size >= sameOutput.longChars
 }
 
 function countFailure(
   before: ToolStreaks,
   failure: ResultFact,
-  config: ProgressConfig,
+  { config, changes: { at, changedAt, looks } }: Told,
   calls: readonly ResultFact[],
 ): [ToolStreaks, Tally[]] {
-  const isSame = failure.outcome === before.error
-  const errors = isSame ? before.errors + (failure.key === before.key ? 0 : 1) : 1
-  const failed = before.failed + 1
+  const { outcome: error, key } = failure
+  const isSame = error === before.error
+  const isOther = key !== before.key
+  // A test that fails after each change is how the changes are made: that alone leads to no more than a nudge.
+  const isTest = looks.has(failure) || changedAt > (before.at ?? at)
+  const add = (count: number, part: number, steps: Steps | null) =>
+    isTest ? plusUpTo(count, part, steps?.nudgeAt) : plus(count, part)
+  const errors = isSame ? add(before.errors, isOther ? failurePart(failure, true) : 0, config.sameError) : 1
+  const failed = add(before.failed, isOther ? failurePart(failure, false) : 1, config.failingTool)
   return [
-    { ...before, output: '', outputs: 0, key: failure.key, failed, error: failure.outcome, errors },
+    { ...before, output: '', outputs: 0, key, failed, error, errors, at },
     [
       {
         rule: 'sameError',
@@ -166,10 +189,10 @@ function countFailure(
   ]
 }
 
-function stepsFor(result: ResultFact, { sameOutput }: ProgressConfig): Pick<Tally, 'steps' | 'setting'> {
+function stepsFor(result: ResultFact, config: ProgressConfig): Pick<Tally, 'steps' | 'setting'> {
+  const { sameOutput } = config
   if (sameOutput === null) return { steps: null }
-  const isLong = result.size >= sameOutput.longChars
-  const kind = isLong ? 'long' : result.readOnly ? 'short' : 'shortWrites'
+  const kind = isLong(result, config) ? 'long' : result.readOnly ? 'short' : 'shortWrites'
   return { steps: sameOutput[kind], setting: `sameOutput.${kind}` }
 }
 
@@ -185,7 +208,8 @@ function byTool(results: readonly ResultFact[]): Map<string, ResultFact[]> {
 
 export function isStreaks(value: Record<string, unknown>): boolean {
   return (
-    ['failing', 'unknownTools', 'refused', 'transient'].every((name) => isCount(value[name])) &&
+    isAmount(value['failing']) &&
+    ['unknownTools', 'refused', 'transient'].every((name) => isCount(value[name])) &&
     isListOf(value['tools'], isToolStreaks, mostTools)
   )
 }
@@ -194,6 +218,7 @@ function isToolStreaks(value: unknown): value is ToolStreaks {
   return (
     isRecord(value) &&
     ['tool', 'output', 'key', 'shape', 'error'].every((name) => isText(value[name])) &&
-    ['outputs', 'failed', 'errors'].every((name) => isAmount(value[name]))
+    ['outputs', 'failed', 'errors'].every((name) => isAmount(value[name])) &&
+    (value['at'] === undefined || isAmount(value['at']))
   )
 }

@@ -8,6 +8,8 @@ export type ProgressRule =
   | 'mostly'
   | 'beside'
   | 'recurring'
+  | 'similar'
+  | 'tour'
   | 'sameOutput'
   | 'failing'
   | 'failingTool'
@@ -36,6 +38,11 @@ export function actionOf({ before, after, steps }: Tally): 'nudge' | 'halt' | nu
   return reaches(after, steps.nudgeAt) && !reaches(before, steps.nudgeAt) ? 'nudge' : null
 }
 
+/** Null where the configuration of an older log knows no such detector. */
+export function stepsOf(steps: Steps | null | undefined): Steps | null {
+  return steps ?? null
+}
+
 export function reaches(count: number, at: number | null | undefined): boolean {
   return at != null && count >= at - precision
 }
@@ -48,12 +55,43 @@ export function plus(count: number, part: number): number {
 /** Three thirds are one. */
 const precision = 0.001
 
-/** How much a result counts: less when its call waited for something. */
+/** A count that has gone on by a part, but no further than `most` by it: what such parts can never bring about. */
+export function plusUpTo(count: number, part: number, most: number | null | undefined): number {
+  return Math.max(count, Math.min(plus(count, part), most ?? count))
+}
+
+/** A wait of so many times `waiting.ms` was meant as one. */
+const longWait = 10
+
+/** How much a result counts: less when its call waited for something, or asked about something that goes on. */
 export function weightOf(
-  result: { ok: boolean; durationMs: number; size: number },
+  result: Pick<ResultFact, 'ok' | 'durationMs' | 'size' | 'says'>,
   config: ProgressConfig,
 ): number {
   const { waiting } = config
-  if (waiting === null || !result.ok) return 1
-  return result.durationMs >= waiting.ms && result.size <= waiting.chars ? waiting.weight : 1
+  if (waiting === null || !result.ok || result.size > waiting.chars) return 1
+  // The configuration of an older log does not say what this counts for.
+  const underWay: number | undefined = waiting.underWay
+  if (saysUnderWay(result, config)) return underWay ?? waiting.weight
+  return result.durationMs >= waiting.ms ? waiting.weight : 1
+}
+
+/** Whether a result says that something goes on, of a call that was quick or waited long. */
+export function saysUnderWay(
+  { says, durationMs }: Pick<ResultFact, 'durationMs' | 'says'>,
+  { waiting }: ProgressConfig,
+): boolean {
+  if (waiting === null || says !== 'under_way') return false
+  return durationMs < waiting.ms || durationMs >= waiting.ms * longWait
+}
+
+/** How much a failure counts that is an answer: a name that does not exist is no fault of the tool. */
+const absentPart = 1 / 16
+/** The error names a word of the arguments: that word may be what is wrong with all of them. */
+const absentNamedPart = 1 / 3
+
+/** How much a failure counts among other failures. With the same error as the one before, a named word is the fault. */
+export function failurePart({ says }: Pick<ResultFact, 'says'>, isSameError: boolean): number {
+  if (says === 'absent') return absentPart
+  return says === 'absent_named' && !isSameError ? absentNamedPart : 1
 }

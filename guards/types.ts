@@ -1,3 +1,4 @@
+import type { Saying } from './lib/answers.js'
 import type { OnHalt, Settings } from './lib/settings.js'
 import type { ProgressConfig } from './progress-config.js'
 
@@ -8,6 +9,8 @@ export interface CallFact {
   fingerprint: string
   /** Short, and equal also for calls that differ in blanks at the ends of texts and lines. See `identify`. */
   key: string
+  /** The same, and equal also for calls whose lists hold the same in another order. */
+  alike: string
   /** The arguments for people, cut. */
   shown: string
   polling: boolean
@@ -37,6 +40,13 @@ export interface ResultFact extends CallFact {
   digest: string
   /** The same without what changes by itself, and short: see outcome-digest.ts. Empty when no guard that is on asks. */
   outcome: string
+  /**
+   * Digests of the words and of the numbers that came back, in whatever order: see `OutcomeDigests`. Empty as `outcome` is.
+   */
+  words?: string
+  numbers?: string
+  /** What the words of the result say about the call: see `readAnswer`. */
+  says?: Saying
   /** Characters that came back. */
   size: number
   /** How long it ran, in milliseconds; 0 where nobody knows. */

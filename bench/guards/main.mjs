@@ -11,10 +11,12 @@ import { sessionsOf } from './corpus.mjs'
 import { written } from '../block.mjs'
 import { median } from '../statistics.mjs'
 import { others } from './others.mjs'
-import { honest, loops } from './scripts.mjs'
+import { honest, loops, slowLoops, undecided } from './scripts.mjs'
 
 /** How many responses a loop is given to be stopped. */
 const longest = 60
+/** The same for loops that differ a little each time. */
+const slowest = 400
 const classic = { progress: null, repeatedCall: {}, repeatedOutput: {}, cycle: {}, failing: {} }
 
 /** Everything that is compared, as a function of recorded steps and tools. */
@@ -55,22 +57,30 @@ const judges = {
 }
 
 const asStep = (calls) => (Array.isArray(calls) ? { calls } : calls)
-const stepsOf = (script) =>
-  (script.kind === 'loop' ? Array.from({ length: longest }, (_, n) => script.step(n)) : script.steps).map(
-    asStep,
-  )
+const stepsOf = (script, length = longest) =>
+  (script.kind === 'loop' ? Array.from({ length }, (_, n) => script.step(n)) : script.steps).map(asStep)
+
+function judgeLoop(judge, script, length) {
+  const steps = stepsOf(script, length)
+  const { halt, executed, rule, nudged } = judge(steps, script.tools)
+  const news = steps
+    .slice(0, (halt ?? steps.length) + 1)
+    .flatMap(({ calls }) => calls.filter((call) => call.news))
+  return {
+    name: script.name,
+    halt,
+    rule,
+    nudged,
+    wasted: Math.max(0, executed - news.length - script.useful),
+  }
+}
 
 function judgeScripts(judge) {
-  const stopped = loops.map((script) => {
-    const steps = stepsOf(script)
-    const { halt, executed, rule } = judge(steps, script.tools)
-    const news = steps
-      .slice(0, (halt ?? steps.length) + 1)
-      .flatMap(({ calls }) => calls.filter((call) => call.news))
-    return { name: script.name, halt, rule, wasted: Math.max(0, executed - news.length - script.useful) }
-  })
+  const stopped = loops.map((script) => judgeLoop(judge, script))
+  const slow = slowLoops.map((script) => judgeLoop(judge, script, slowest))
+  const open = undecided.map((script) => judgeLoop(judge, script, slowest))
   const worked = honest.map((script) => ({ name: script.name, ...judge(stepsOf(script), script.tools) }))
-  return { stopped, worked }
+  return { stopped, slow, open, worked }
 }
 
 const count = (list, is) => list.filter(is).length
@@ -79,12 +89,13 @@ const share = (part, whole) => (whole === 0 ? '–' : `${((100 * part) / whole).
 
 function scriptsTable() {
   const rows = Object.entries(judges).map(([name, judge]) => {
-    const { stopped, worked } = judgeScripts(judge)
+    const { stopped, slow, worked } = judgeScripts(judge)
     return [
       name,
       count(stopped, ({ halt }) => halt !== null),
       count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10),
       mean(stopped.map(({ wasted }) => wasted)),
+      count(slow, ({ halt }) => halt !== null),
       count(worked, ({ halt }) => halt !== null),
       count(worked, ({ blocked }) => blocked),
     ]
@@ -94,6 +105,7 @@ function scriptsTable() {
     `of ${loops.length} loops stopped`,
     '… within ten wasted calls',
     'wasted calls, mean',
+    `of ${slowLoops.length} slow ones`,
     `of ${honest.length} honest ones halted`,
     '… refused a call',
   ]
@@ -101,16 +113,19 @@ function scriptsTable() {
 }
 
 function loopsTable() {
-  const { stopped } = judgeScripts(judges['the default policy'])
-  return table(
-    ['loop', 'wasted calls', 'stopped after', 'by'],
-    stopped.map(({ name, wasted, halt, rule }) => [
-      name,
-      wasted,
-      halt === null ? 'never' : `${halt + 1} responses`,
-      halt === null ? '' : `\`${rule}\``,
-    ]),
-  )
+  const { stopped, slow, open } = judgeScripts(judges['the default policy'])
+  const row = ({ name, wasted, halt, rule, nudged }) => [
+    name,
+    wasted,
+    halt === null ? (nudged ? 'nudged' : 'never') : `${halt + 1} responses`,
+    halt === null ? '' : `\`${rule}\``,
+  ]
+  const head = ['wasted calls', 'stopped after', 'by']
+  return [
+    table(['loop', ...head], stopped.map(row)),
+    table(['slow loop', ...head], slow.map(row)),
+    table(['looks like honest work', ...head], open.map(row)),
+  ].join('\n\n')
 }
 
 function table(head, rows) {
@@ -120,14 +135,17 @@ function table(head, rows) {
 
 /** What must hold of the scripts; what does not. */
 function faults() {
-  const { stopped, worked } = judgeScripts(judges['the default policy'])
+  const { stopped, slow, open, worked } = judgeScripts(judges['the default policy'])
   const early = count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10)
   return [
-    ...stopped.filter(({ halt }) => halt === null).map(({ name }) => `never stopped: ${name}`),
+    ...[...stopped, ...slow].filter(({ halt }) => halt === null).map(({ name }) => `never stopped: ${name}`),
+    ...open
+      .filter(({ halt }) => halt !== null)
+      .map(({ name }) => `halted, though it looks like honest work: ${name}`),
     ...stopped
       .filter(({ wasted }) => wasted > 30)
       .map(({ name, wasted }) => `${wasted} wasted calls: ${name}`),
-    ...(early < 25 ? [`only ${early} loops are stopped within ten wasted calls`] : []),
+    ...(early < 23 ? [`only ${early} loops are stopped within ten wasted calls`] : []),
     ...worked
       .filter(({ halt }) => halt !== null)
       .map(({ name, rule }) => `honest, but halted (${rule}): ${name}`),

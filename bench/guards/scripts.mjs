@@ -42,10 +42,6 @@ export const loops = [
     ok('write', { path: '/etc' }, 'Not allowed.', { status: 'denied' }),
   ]),
   loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
-  loop('a counter in the arguments, the same short result', (n) => [ok('look', { page: n }, '[]')]),
-  loop('a counter in the arguments, the same short result of a tool that is not annotated', (n) => [
-    ok('work', { attempt: n }, 'ok'),
-  ]),
   loop('the same call with more and more blanks', (n) => [
     ok('grep', { pattern: `todo${' '.repeat(n)}` }, 'No matches.'),
   ]),
@@ -124,6 +120,81 @@ export const loops = [
   loop('fifty identical calls in one response', () =>
     Array.from({ length: 50 }, () => ok('mail', { to: 'a', text: 'Hi.' }, 'sent')),
   ),
+]
+
+/** A number that looks like chance, and is the same each time. */
+const chance = (n, below) => ((Math.imul(n + 1, 0x9e3779b1) ^ 0x5bd1) >>> 7) % below
+const shuffled = (items, n) =>
+  items
+    .map((item, at) => [chance(n * 31 + at * 7, 9973), item])
+    .sort(([a], [b]) => a - b)
+    .map(([, item]) => item)
+const reference = (n) => `${letters[chance(n, 7)]}${chance(n, 9973) + 1000}${letters[chance(n * 3, 7)]}x`
+const names = 'Ada Ben Cleo Dan Eve Finn Gus Hana Ivo Jun Kai Lea Mia Noa Ola'.split(' ')
+const name = (n) =>
+  `${names[n % names.length]} ${letters[chance(n, 7)].toUpperCase()}. ${names[chance(n, 15)]}`
+const word = (n) => [...n.toString(7).padStart(5, '0')].map((digit) => letters[digit]).join('')
+const filler = (n) => shuffled(names, n).slice(0, 6).join(' ')
+
+/** Loops that differ a little each time: 400 responses of each are judged. */
+export const slowLoops = [
+  loop('the same list, in another order each time', (n) => [
+    ok('look', { at: 'desk' }, shuffled(names, n).join('\n')),
+  ]),
+  loop('a list in the arguments, in another order each time', (n) => [
+    ok('search', { tags: shuffled(names.slice(0, 7), n) }, 'No matches.'),
+  ]),
+  loop('a new reference in each result', (n) => [
+    ok('search', { for: 'a seat' }, `No seats. Your reference: ${reference(n)}`),
+  ]),
+  loop('a new reference in each result of a tool that is not annotated', (n) => [
+    ok('work', { on: 'it' }, `Tried. Reference ${reference(n)}.`),
+  ]),
+  loop('a counter in each result of a tool that reads', (n) => [
+    ok('look', { at: 'a' }, `Look ${n}: nothing.`),
+  ]),
+  loop('two calls in turn, each with a counter in its result', (n) => [
+    ok('look', { at: n % 2 ? 'a' : 'b' }, `Look ${n}: nothing.`),
+  ]),
+  loop('an output that grows by the same line', (n) => [
+    ok('work', { on: 'it' }, 'Tried, without success.\n'.repeat(n + 1)),
+  ]),
+  loop('an output that grows by a numbered line, of a tool that reads', (n) => [
+    ok('read', { path: 'log' }, Array.from({ length: n + 1 }, (_, at) => `try ${at}: no`).join('\n')),
+  ]),
+  loop('an output that grows by lines of the same few words', (n) => [
+    ok('read', { path: 'log' }, Array.from({ length: n + 1 }, (_, at) => `${name(at)} came`).join('\n')),
+  ]),
+  loop(
+    'a tour of seventy files',
+    (n) => [ok('read', { path: `src/${n % 70}.ts` }, `${filler(n % 70)} ${n % 70}`)],
+    70,
+  ),
+  loop(
+    'a tour of a hundred and twenty files, by a tool that is not annotated',
+    (n) => [ok('run', { cmd: `cat ${n % 120}.ts` }, `${filler(n % 120)} ${n % 120}`)],
+    120,
+  ),
+  loop('the same failure, with a reference in its error', (n) => [
+    failed('work', { on: 'it' }, `Internal error, reference ${reference(n)}.`),
+  ]),
+]
+
+/** What cannot be told from honest work: nudged at most. An attempt looks like a row. */
+export const undecided = [
+  loop('a counter in the arguments, the same short result', (n) => [ok('look', { page: n }, '[]')]),
+  loop('a counter in the arguments, the same short result of a tool that is not annotated', (n) => [
+    ok('work', { attempt: n }, 'ok'),
+  ]),
+  loop('a random reference in the arguments', (n) => [
+    ok('look', { reference: reference(n) }, 'No such order.'),
+  ]),
+  loop('a counter in each result of a tool that is not annotated', (n) => [
+    ok('press', { key: 'Left' }, `Score ${n}`),
+  ]),
+  loop('an output that grows by new words', (n) => [
+    ok('read', { path: 'log' }, Array.from({ length: n + 1 }, (_, at) => `${word(at)} came`).join('\n')),
+  ]),
 ]
 
 /** Honest work: all of its responses. */
@@ -268,6 +339,117 @@ export const honest = [
       [ok('look', { at: 'board' }, `position ${n}`)],
       [ok('move', { to: `${letters[n % 7]}${(n % 8) + 1}` }, 'moved')],
     ]).flat(),
+  ),
+  work(
+    'a hundred links, of which many are gone',
+    each(100, (n) => [
+      n % 12 === 11
+        ? ok('check_link', { url: `https://example.com/page/${n}` }, '200 OK')
+        : failed('check_link', { url: `https://example.com/page/${n}` }, 'HTTP 404 Not Found'),
+    ]),
+    {},
+  ),
+  work(
+    'a hundred links that are all gone, each with an error of its own',
+    each(100, (n) => [
+      failed(
+        'check_link',
+        { url: `https://example.com/${name(n)}` },
+        `GET https://example.com/${name(n)}: 404`,
+      ),
+    ]),
+    {},
+  ),
+  work(
+    'a hundred names without a hit',
+    each(100, (n) => [ok('search', { name: name(n) }, '[]')]),
+  ),
+  work(
+    'a hundred names, none of which is found',
+    each(100, (n) => [failed('lookup', { name: name(n) }, 'Error: not found')]),
+    {},
+  ),
+  work(
+    'a build that is polled by a tool without an annotation',
+    each(120, (n) => [ok('build_status', { id: 7 }, n < 119 ? 'running' : 'passed')]),
+    {},
+  ),
+  work(
+    'a build with a falling eta',
+    each(120, (n) => [
+      ok(
+        'get_build',
+        { id: 7 },
+        n < 119 ? `{"status": "running", "eta": "${600 - n * 5} s"}` : '{"status": "passed"}',
+      ),
+    ]),
+    {},
+  ),
+  work(
+    'a build that is polled, with a sleep between',
+    each(60, (n) => [
+      [ok('sleep', { seconds: 1 }, 'ok')],
+      [ok('check', { job: 'build' }, n < 59 ? 'in_progress' : 'success')],
+    ]).flat(),
+    {},
+  ),
+  work(
+    'a download by its percentage',
+    each(101, (n) => [ok('look', { at: 'download' }, `${n} %`)]),
+  ),
+  work(
+    'a hundred rows that are updated',
+    each(100, (n) => [ok('update', { row: n, value: n * 7 }, 'ok')]),
+    {},
+  ),
+  work(
+    'a hundred edits, each followed by a test that fails the same way',
+    each(100, (n) => [
+      [ok('edit', { path: 'a.ts', line: n, text: `const x = ${n}` }, 'Edited.')],
+      [failed('test', {}, `1 failed, 12 passed in ${n % 10}.2s`)],
+    ]).flat(),
+  ),
+  work(
+    'a hundred edits and tests in a shell, of which each reports a failure',
+    each(100, (n) => [
+      [ok('run', { cmd: `sed -i s/a/${name(n)}/ a.ts` }, '')],
+      [ok('run', { cmd: 'npm test' }, '1 failed, 12 passed')],
+    ]).flat(),
+    {},
+  ),
+  work(
+    'forty edits and tests in one response each',
+    each(40, (n) => [
+      ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.'),
+      failed('test', {}, '1 failed'),
+    ]),
+    {},
+  ),
+  work(
+    'five checks after each edit, none of which changes',
+    each(20, (n) => [
+      [ok('edit', { path: 'a.ts', text: `attempt ${n}` }, 'Edited.')],
+      ...['types', 'lint', 'format', 'unit', 'build'].map((check) => [
+        failed('run', { check }, `${check}: 1 failed`),
+      ]),
+    ]).flat(),
+    {},
+  ),
+  work(
+    'a hundred mails',
+    each(100, (n) => [ok('mail', { to: `${name(n)}@example.com`, text: `Hello, ${name(n)}.` }, 'sent')]),
+    {},
+  ),
+  work(
+    'a hundred files, read twice',
+    each(200, (n) => [ok('read', { path: `src/${n % 100}.ts` }, `${filler(n % 100)} ${n % 100}`)]),
+  ),
+  work(
+    'a game of numbers with four keys',
+    each(300, (n) => [
+      ok('press', { key: ['Left', 'Right', 'Up', 'Down'][chance(n, 4)] }, `${n} ${n * 3} ${n * 7}`),
+    ]),
+    {},
   ),
   work(
     'failures among progress',

@@ -13,11 +13,16 @@ export function fingerprint(name: string, argumentsText: string): string {
   return identify(name, argumentsText).fingerprint
 }
 
-/**
- * The fingerprint of a call, and its `key`: short, and equal also for calls that differ in blanks alone, around a string
- * or at the ends of its lines.
- */
-export function identify(name: string, argumentsText: string): { fingerprint: string; key: string } {
+/** What tells a call from others, the most exact first. */
+export interface CallDigests {
+  fingerprint: string
+  /** Short, and equal also for calls that differ in blanks alone, around a string or at the ends of its lines. */
+  key: string
+  /** The same, and equal also for calls whose lists hold the same in another order. */
+  alike: string
+}
+
+export function identify(name: string, argumentsText: string): CallDigests {
   const forms = canonicalForms(argumentsText)
   // The name is written as JSON, so that nothing in it can pass for the start of the arguments.
   const start = JSON.stringify(name)
@@ -25,10 +30,23 @@ export function identify(name: string, argumentsText: string): { fingerprint: st
     ? ['json', forms.exact, forms.tidied]
     : ['text', JSON.stringify(argumentsText), JSON.stringify(tidy(argumentsText))]
   const print = sha256(`${start} ${kind} ${exact}`)
+  const key = (exact === tidied ? print : sha256(`${start} ${kind} ${tidied}`)).slice(0, keyLength)
+  const alike = forms && tidied.includes(',') ? withoutOrder(tidied) : tidied
   return {
     fingerprint: print,
-    key: (exact === tidied ? print : sha256(`${start} ${kind} ${tidied}`)).slice(0, keyLength),
+    key,
+    alike: alike === tidied ? key : sha256(`${start} list ${alike}`).slice(0, keyLength),
   }
+}
+
+/** The pieces of a text in brackets, sorted; the text itself where it has none. */
+function withoutOrder(json: string): string {
+  return json.includes('[')
+    ? json
+        .split(/[[\],]/)
+        .sort()
+        .join(',')
+    : json
 }
 
 /** 40 bits: a turn holds few calls, and their keys are remembered by the dozen. */

@@ -1,20 +1,40 @@
 import { digit, hexLetter, kindOf, temporaryPathEnd, volatileEnd } from './volatile.js'
 
+/** What a call brought back, as it is compared. Short, because many are remembered. */
+export interface OutcomeDigests {
+  /** Without what changes by itself (see volatile.ts): equal for outputs that differ in clocks, durations and ids alone. */
+  digest: string
+  /**
+   * Of its words: equal for outputs that have the same words, in any order and each as often as it likes. Words that hold
+   * letters and digits are left out: they are references.
+   */
+  words: string
+  /** Of its numbers, in the same way. */
+  numbers: string
+}
+
 /**
- * A digest of what a call brought back, without what changes by itself (see volatile.ts): equal for two outputs that
- * differ in clocks, durations, ids and addresses alone. Of a text beyond 16,000 characters both ends count. One pass,
- * linear whatever the text. Short, because many are remembered, and no cryptographic hash: whoever forges an equal
- * digest gains that a guard speaks up too early.
+ * Digests of what a call brought back. Of a text beyond 16,000 characters both ends count. One pass, linear for any text.
+ * No cryptographic hashes: forging an equal digest only makes a guard speak up too early.
  */
-export function outcomeDigest(text: string): string {
-  if (text.length <= longest) return digestOf(text)
+export function digestOutcome(text: string): OutcomeDigests {
+  if (text.length <= longest) return digestsOf(text)
   const head = text.slice(0, longest / 2)
   const tail = text.slice(-longest / 2)
   // Whole lines, so that a wider clock in one of them does not move the others out.
   const end = head.lastIndexOf('\n')
-  return digestOf(
-    digestOf(end > 0 ? head.slice(0, end) : head) + digestOf(tail.slice(tail.indexOf('\n') + 1)),
-  )
+  const first = digestsOf(end > 0 ? head.slice(0, end) : head)
+  const last = digestsOf(tail.slice(tail.indexOf('\n') + 1))
+  return {
+    digest: digestsOf(first.digest + last.digest).digest,
+    words: first.words + last.words,
+    numbers: first.numbers + last.numbers,
+  }
+}
+
+/** The digest alone. */
+export function outcomeDigest(text: string): string {
+  return digestOutcome(text).digest
 }
 
 /** Characters of which all count. */
@@ -26,7 +46,21 @@ const beyond = 256
 /** Where texts are read; a character takes three bytes at most. */
 const room = new Uint8Array(longest * 3 + beyond)
 
-function digestOf(text: string): string {
+/** The words of the text that is read, by the slots that their hashes have: a slot is taken where it has the text's turn. */
+const slots = new Uint16Array(1 << 14)
+let turn = 0
+
+function nextTurn(): number {
+  turn = (turn + 1) & 0xffff
+  // Once in 65,535 texts, so that no text finds what one of the same turn has left.
+  if (turn === 0) {
+    slots.fill(0)
+    turn = 1
+  }
+  return turn
+}
+
+function digestsOf(text: string): OutcomeDigests {
   // Constants of the function, not of the module: read a thousand times a text, wherever a bundler puts the others.
   const bytes = room
   const kinds = kindOf
@@ -37,6 +71,10 @@ function digestOf(text: string): string {
   bytes.fill(0, end, end + beyond)
   let low = -0x7ee3623b
   let high = 0x41c6ce57
+  const current = nextTurn()
+  let words = 0
+  let numbers = 0
+  let others = 0
   let at = 0
   while (at < end) {
     let byte = bytes[at] ?? 0
@@ -45,6 +83,8 @@ function digestOf(text: string): string {
       const after = byte === 0x2f ? temporaryPathEnd(bytes, at, end) : at
       if (after === at) {
         low = Math.imul(low ^ byte, prime)
+        // Scripts other than Latin have no words here: their characters count in their order.
+        if (byte > 0x7f) others = Math.imul(others ^ byte, prime)
         at += 1
       } else {
         low = Math.imul(low ^ volatile, prime)
@@ -74,13 +114,57 @@ function digestOf(text: string): string {
       if (after > from) {
         low = Math.imul(before ^ volatile, prime)
         at = after
+        // Neither a word nor a number.
+        all = 0
+      }
+    }
+    const isNumber = all === digit
+    if (isNumber || ((all & digit) === 0 && all !== 0 && !isPartOfReference(bytes, from, at))) {
+      const slot = isNumber ? numberSlot(bytes, from, at) : wordSlot(bytes, from, at)
+      if (slots[slot] !== current) {
+        slots[slot] = current
+        const part = Math.imul(slot + 1, 0x9e3779b1)
+        if (isNumber) numbers = (numbers + part) | 0
+        else words = (words + part) | 0
       }
     }
     high = Math.imul(high ^ low, 0x85ebca6b)
     high ^= high >>> 13
   }
-  return (base36(low ^ (low >>> 15)) + base36(high)).slice(0, 9)
+  return {
+    digest: (base36(low ^ (low >>> 15)) + base36(high)).slice(0, 9),
+    words: base36(Math.imul(words ^ (words >>> 15), 0x85ebca6b) ^ others).slice(-5),
+    numbers: base36(Math.imul(numbers ^ (numbers >>> 15), 0x85ebca6b)).slice(-5),
+  }
 }
+
+/** A word by its length and five of its letters, which costs the same for every word. */
+function wordSlot(bytes: Uint8Array, from: number, to: number): number {
+  const middle = (from + to) >> 1
+  let hash = Math.imul(to - from, 0x9e3779b1)
+  hash = Math.imul(hash ^ (bytes[from] ?? 0), 0x85ebca6b)
+  hash = Math.imul(hash ^ (bytes[from + 1] ?? 0), 0xc2b2ae35)
+  hash = Math.imul(hash ^ (bytes[middle] ?? 0), 0x85ebca6b)
+  hash = Math.imul(hash ^ (bytes[to - 2] ?? 0), 0xc2b2ae35)
+  hash = Math.imul(hash ^ (bytes[to - 1] ?? 0), 0x85ebca6b)
+  return (hash ^ (hash >>> 15)) & (slots.length - 1)
+}
+
+function numberSlot(bytes: Uint8Array, from: number, to: number): number {
+  let hash = 0x2f
+  for (let at = from; at < to; at += 1) hash = Math.imul(hash, 10) + (bytes[at] ?? 0)
+  hash = Math.imul(hash, 0x85ebca6b)
+  return (hash ^ (hash >>> 15)) & (slots.length - 1)
+}
+
+/** Capitals beside a dash, as in `QX-4821`: new each time as the digits are. */
+function isPartOfReference(bytes: Uint8Array, from: number, to: number): boolean {
+  if (bytes[from - 1] !== dash && bytes[to] !== dash) return false
+  return (bytes[from] ?? 0) <= capitalZ && (bytes[to - 1] ?? 0) <= capitalZ
+}
+
+const dash = 0x2d
+const capitalZ = 0x5a
 
 function base36(number: number): string {
   return (number >>> 0).toString(36)

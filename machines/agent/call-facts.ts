@@ -23,8 +23,8 @@ export function resultFactOf(
   config: GuardrailsConfig,
 ): ResultFact {
   const { status, content, durationMs, child } = result
-  // A call that a log of an older version has left open has no key yet.
-  const fact = call.fact !== undefined && 'key' in call.fact ? call.fact : callFactOf(tools, call)
+  // A call that a log of an older version has left open lacks what this version compares.
+  const fact = call.fact !== undefined && 'alike' in call.fact ? call.fact : callFactOf(tools, call)
   const ending = {
     ok: status === 'ok',
     errorKind: errorKindOf(result),

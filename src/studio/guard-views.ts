@@ -1,3 +1,4 @@
+import type { ProgressState } from '../../guards/progress.js'
 import type { ProgressConfig, StepsWithBlock } from '../../guards/progress-config.js'
 import { findings } from '../../guards/state.js'
 import type { AgentContext } from '../../machines/agent/context.js'
@@ -43,6 +44,7 @@ function progressViews(context: AgentContext, said: (rule: string) => string): G
     mostly: state.recent.split('').reduce((sum, third) => sum + Number(third) / 3, 0),
     beside: most(state.beside.map(({ times }) => times)),
     recurring: null,
+    ...widerCounts(state),
     sameOutput: most(state.tools.map(({ outputs }) => outputs)),
     failing: state.failing,
     failingTool: most(state.tools.map(({ failed }) => failed)),
@@ -63,6 +65,11 @@ function progressViews(context: AgentContext, said: (rule: string) => string): G
       isOn: steps !== null,
     }
   })
+}
+
+/** A run of an older version counts neither. */
+function widerCounts({ similar = 0, tour = 0 }: Partial<Pick<ProgressState, 'similar' | 'tour'>>) {
+  return { similar, tour }
 }
 
 function stepsOf(settings: ProgressConfig | null, rule: Rule): object | null {

@@ -80,6 +80,21 @@ describe('one batch over and over', () => {
     expect(said(repeat(3, wait), never)).toEqual(['3: nudge'])
   })
 
+  test('that says that something goes on is nudged at once, halted late, and never refused', () => {
+    const poll = { name: 'status', readOnly: false, content: 'queued' }
+    expect(said(repeat(200, poll), watch('stale'))).toEqual(['3: nudge', '183: halt'])
+    expect(said(repeat(200, { ...poll, durationMs: 30_000 }), watch('stale'))).toEqual([
+      '3: nudge',
+      '183: halt',
+    ])
+    expect(said(repeat(100, poll, { ...poll, name: 'sleep', content: '' }), everything)[1]).not.toMatch(
+      /block|halt/,
+    )
+    const sends = { ...poll, name: 'send_mail' }
+    expect(said(repeat(6, sends), watch('stale'))).toEqual(['3: nudge', '6 asked: block'])
+    expect(said(repeat(6, { ...sends, readOnly: true }), watch('stale'))).toEqual(['3: nudge'])
+  })
+
   test('does not count while it polls, and polling ends a row', () => {
     const poll = { name: 'poll', polling: true }
     expect(said(repeat(40, poll), everything)).toEqual([])
@@ -211,6 +226,121 @@ describe('the same call again, whatever comes between', () => {
   })
 })
 
+describe('the same call with almost the same result', () => {
+  const seen = (content: string, more: Partial<Step> = {}): Step => ({ ...look, content, ...more })
+  const letters = 'abcdefghijklmnopqrstuvwxyz'
+  const word = (n: number) =>
+    [...n.toString(26).padStart(3, '0')].map((digit) => letters[Number.parseInt(digit, 26)]).join('')
+
+  test('is nudged at thirteen and halted at forty-one when references, repetition or the order differ', () => {
+    const references = many(60, (n) => seen(`No seats. Reference k${n}x.`))
+    expect(said(references, watch('similar'))).toEqual(['13: nudge', '41: halt'])
+    const items = ['tea', 'milk', 'rice', 'salt']
+    const orders = many(60, (n) =>
+      seen([...items.slice(n % 4), ...items.slice(0, n % 4)].join(n % 3 ? ', ' : '; ')),
+    )
+    expect(said(orders, watch('similar'))).toEqual(['13: nudge', '41: halt'])
+    const growing = many(60, (n) => seen('Tried it.\n'.repeat(n + 1)))
+    expect(said(growing, watch('similar'))).toEqual(['13: nudge', '41: halt'])
+  })
+
+  test('counts for a third when numbers differ; of a tool that may change things they are news', () => {
+    const counts = many(140, (n) => seen(`Look ${n}: nothing.`))
+    expect(said(counts, watch('similar'))).toEqual(['37: nudge', '121: halt'])
+    expect(
+      said(
+        many(140, (n) => seen(`Score ${n}`, { readOnly: false })),
+        watch('similar'),
+      ),
+    ).toEqual([])
+    const references = many(140, (n) => seen(`Reference k${n}x.`, { readOnly: false }))
+    expect(said(references, watch('similar'))).toEqual(['37: nudge', '121: halt'])
+  })
+
+  test('begins anew with another call, and steps back when new words come', () => {
+    expect(
+      said(
+        many(80, (n) => (n % 40 === 39 ? fresh(n) : seen(`Look k${n}x`))),
+        watch('similar'),
+      ),
+    ).toEqual(['13: nudge', '52: nudge'])
+    const words = many(120, (n) => seen(n % 10 === 9 ? `${word(n)} came` : `Look k${n}x`))
+    expect(said(words, watch('similar')).at(-1)).toBe('76: halt')
+    expect(
+      said(
+        many(200, (n) => seen(`${word(n)} came`)),
+        watch('similar'),
+      ),
+    ).toEqual([])
+  })
+
+  test('is the same for lists in another order, and for each of several calls in turn', () => {
+    const lists = many(60, (n) => ({
+      ...look,
+      args: { tags: n % 2 ? ['a', 'b'] : ['b', 'a'] },
+      content: `k${n}x`,
+    }))
+    expect(said(lists, watch('similar'))).toEqual(['13: nudge', '41: halt'])
+    const turns = many(60, (n) => ({ ...look, args: { at: n % 3 }, content: `Nothing, k${n}x` }))
+    expect(said(turns, watch('similar'))).toEqual(['15: nudge', '43: halt'])
+  })
+
+  test('forgives what waits: a percentage may take its time', () => {
+    expect(
+      said(
+        many(200, (n) => seen(`running, k${n}x`)),
+        watch('similar'),
+      ),
+    ).toEqual(['121: nudge'])
+  })
+})
+
+describe('a round that is longer than what is remembered', () => {
+  const places = (count: number, steps: number) => many(steps, (n) => fresh(n % count))
+
+  test.each([66, 70, 100, 150])(
+    'of %i is nudged about when it has been repeated, and halted after another',
+    (count) => {
+      const all = said(places(count, count * 4), watch('tour'))
+      expect(all.map((one) => one.split(': ')[1])).toEqual(['nudge', 'halt'])
+      const [nudge, halt] = all.map((one) => Number(one.split(':')[0]))
+      expect(Math.abs((nudge ?? 0) - count * 2)).toBeLessThan(count / 2)
+      expect(Math.abs((halt ?? 0) - count * 3)).toBeLessThan(count / 2)
+    },
+  )
+
+  test('leads to no halt when it is made once more, and to nothing when something new comes between', () => {
+    expect(said(places(100, 250), watch('tour')).filter((one) => !one.endsWith('nudge'))).toEqual([])
+    const news = many(600, (n) => (n % 5 === 4 ? fresh(n + 1000) : fresh(n % 100)))
+    expect(said(news, watch('tour'))).toEqual([])
+  })
+})
+
+describe('looking at changes', () => {
+  const edit = (n: number): Step => ({ name: 'edit', readOnly: false, args: { n }, content: 'Edited.' })
+  const test_: Step = { name: 'test', readOnly: false, ...fails }
+
+  test('with one test leads to no more than a nudge, however often it fails', () => {
+    const cycles = many(100, (n) => [edit(n), test_]).flat()
+    expect(said(cycles, everything).filter((one) => !one.endsWith('nudge'))).toEqual([])
+    expect(said(cycles, watch('recurring'))).toEqual(['32: nudge'])
+    expect(said(cycles, watch('failingTool'))).toEqual(['16: nudge'])
+  })
+
+  test('counts for a third in a row, so that several checks may follow each change', () => {
+    const checks = many(6, (n) => ({ ...test_, args: { check: n } }))
+    const cycles = many(20, (n) => [edit(n), ...checks]).flat()
+    expect(said(cycles, watch('stale', 'mixed', 'mostly'))).toEqual([])
+  })
+
+  test('is none when nothing new was changed, or when the change failed', () => {
+    const reads = many(100, (n) => [fresh(n), test_]).flat()
+    expect(said(reads, watch('recurring')).some((one) => one.endsWith('block'))).toBe(true)
+    const failed = many(100, (n) => [{ ...edit(n), ...fails, content: `no ${n}` }, test_]).flat()
+    expect(said(failed, watch('recurring')).some((one) => one.endsWith('block'))).toBe(true)
+  })
+})
+
 describe('the same output, whatever the arguments', () => {
   const search = (n: number, more: Partial<Step> = {}): Step => ({
     name: 'search',
@@ -220,16 +350,41 @@ describe('the same output, whatever the arguments', () => {
   })
 
   test('is told apart by its length, and by what its tool may do', () => {
-    const long = many(12, (n) => search(n, { content: 'x'.repeat(500) }))
-    expect(said(long, watch('sameOutput'))).toEqual(['5: nudge', '10: halt'])
+    const long = many(99, (n) => search(n, { content: 'x'.repeat(500) }))
+    expect(said(long, watch('sameOutput'))).toEqual(['5: nudge', '30: halt'])
+    expect(
+      said(
+        many(99, (n) => search(n)),
+        watch('sameOutput'),
+      ),
+    ).toEqual(['6: nudge'])
+    const writes = many(99, (n) => search(n, { readOnly: false }))
+    expect(said(writes, watch('sameOutput'))).toEqual(['13: nudge'])
+  })
+
+  test('halts where the configuration says so', () => {
+    const sameOutput = progress.sameOutput && {
+      ...progress.sameOutput,
+      short: { nudgeAt: 6, haltAt: 16 },
+      shortWrites: { nudgeAt: 12, haltAt: 25 },
+    }
+    const strict = { ...only(), progress: { ...off, sameOutput } }
     expect(
       said(
         many(20, (n) => search(n)),
-        watch('sameOutput'),
+        strict,
       ),
     ).toEqual(['6: nudge', '16: halt'])
     const writes = many(30, (n) => search(n, { readOnly: false }))
-    expect(said(writes, watch('sameOutput'))).toEqual(['13: nudge', '26: halt'])
+    expect(said(writes, strict)).toEqual(['13: nudge', '26: halt'])
+  })
+
+  test('when it is long leads to no more than a nudge from a tool that may change things, or for other words', () => {
+    const content = 'x'.repeat(500)
+    const writes = many(99, (n) => search(n, { content, readOnly: false }))
+    expect(said(writes, watch('sameOutput'))).toEqual(['5: nudge'])
+    const words = many(99, (n) => search(n, { content, args: { at: 'abcdefg'[n % 7]?.repeat(n + 1) } }))
+    expect(said(words, watch('sameOutput'))).toEqual(['5: nudge'])
   })
 
   test('counts for a third from a tool that may change things, when more than numbers differ', () => {
@@ -327,6 +482,46 @@ describe('failures', () => {
         watch('unknownTools'),
       ),
     ).toEqual([])
+  })
+})
+
+describe('errors that are answers', () => {
+  const check = (n: number, content: string): Step => ({
+    name: 'check',
+    readOnly: false,
+    args: { url: `https://example.com/${'abcdefg'[n % 7]}${n}` },
+    ...fails,
+    content,
+  })
+
+  test.each([
+    ['HTTP 404 Not Found'],
+    ['404'],
+    ['Request failed with status code 410'],
+    ['Error: not found'],
+    ['No such page.'],
+    ['The page does not exist.'],
+  ])('count for a sixteenth: %s', (content) => {
+    const all = many(140, (n) => check(n, content))
+    expect(said(all, everything)).toEqual(['65: nudge', '112: nudge', '113: halt'])
+  })
+
+  test('count for a third where each names what it was asked for', () => {
+    const all = many(60, (n) => ({
+      ...check(n, `No such word: word${'abcdefg'[n % 7]}`),
+      args: { word: `word${'abcdefg'[n % 7]}`, n },
+    }))
+    expect(said(all, watch('failing'))).toEqual(['21: nudge', '33: halt'])
+  })
+
+  test.each([
+    ['sh: python: not found', { cmd: 'python a.py' }],
+    ['python: command not found', { cmd: 'python a.py' }],
+    ["Table 'students' doesn't exist", { sql: 'select name from students' }],
+    ['Line 404: unexpected end', { cmd: 'make' }],
+  ])('are none when they name what each call has: %s', (content, args) => {
+    const all = many(20, (n) => ({ name: 'run', readOnly: false, args: { ...args, n }, ...fails, content }))
+    expect(said(all, watch('sameError'))).toEqual(['5: nudge', '8: halt'])
   })
 })
 

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check'
 import { replaySteps, type RecordedStep, type RecordedTools } from '../../src/testing/replay-guards.js'
 
 interface Script {
@@ -8,7 +9,9 @@ interface Script {
 }
 
 const file = new URL('../../bench/guards/scripts.mjs', import.meta.url).href
-const { loops, honest } = (await import(file)) as { loops: Script[]; honest: Script[] }
+const { loops, slowLoops, undecided, honest } = (await import(file)) as {
+  [Kind in 'loops' | 'slowLoops' | 'undecided' | 'honest']: Script[]
+}
 
 test.each(loops)('a loop is stopped: $name', ({ step, tools }) => {
   const steps = Array.from({ length: 60 }, (_, n) => ({ calls: step(n) }))
@@ -16,6 +19,45 @@ test.each(loops)('a loop is stopped: $name', ({ step, tools }) => {
   expect(halt).not.toBeNull()
   expect(findings.some(({ action }) => action === 'nudge')).toBe(true)
   expect(calls.executed).toBeLessThanOrEqual(32)
+})
+
+test.each(slowLoops)('a loop that differs a little each time is stopped: $name', ({ step, tools }) => {
+  const steps = Array.from({ length: 400 }, (_, n) => ({ calls: step(n) }))
+  const { halt, findings } = replaySteps(steps, {}, tools)
+  expect(halt).not.toBeNull()
+  expect(findings.some(({ action }) => action === 'nudge')).toBe(true)
+})
+
+test.each(undecided)('what looks like honest work is never halted: $name', ({ step, tools }) => {
+  const steps = Array.from({ length: 400 }, (_, n) => ({ calls: step(n) }))
+  const { halt, calls } = replaySteps(steps, {}, tools)
+  expect([halt, calls.refused]).toEqual([null, 0])
+})
+
+describe('a call with new arguments that succeeds', () => {
+  const result = fc.oneof(
+    fc.constantFrom('ok', '[]', 'running', 'x'.repeat(600), '1 failed'),
+    fc.string({ maxLength: 20 }),
+  )
+
+  test('never leads to a halt or a refusal, whatever comes back', () => {
+    fc.assert(
+      fc.property(fc.array(result, { minLength: 1, maxLength: 3 }), fc.boolean(), (results, isNumber) => {
+        const steps = Array.from({ length: 150 }, (_, n) => ({
+          calls: [
+            {
+              name: 'work',
+              arguments: JSON.stringify({ at: isNumber ? n : n.toString(36).padStart(3, 'k') }),
+              result: results[n % results.length] ?? '',
+            },
+          ],
+        }))
+        const { halt, calls } = replaySteps(steps)
+        expect([halt, calls.refused]).toEqual([null, 0])
+      }),
+      { numRuns: 15 },
+    )
+  })
 })
 
 test.each(honest)('honest work is neither stopped nor refused: $name', ({ steps, tools }) => {

@@ -48,7 +48,7 @@ describe('docs/guardrails.md', () => {
     const rules = Object.entries(others).filter(([, value]) => typeof value === 'object')
     const outputs = Object.entries(sameOutput ?? {}).filter(([, value]) => typeof value === 'object')
     const steps = [...rules, ...outputs.map(([name, value]) => [`sameOutput.${name}`, value] as const)]
-    expect(steps).toHaveLength(15)
+    expect(steps).toHaveLength(17)
     for (const [name, value] of steps) {
       const { nudgeAt, haltAt, blockAt = '' } = value as Partial<StepsWithBlock>
       const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? ''
@@ -57,7 +57,7 @@ describe('docs/guardrails.md', () => {
           .split('|')
           .slice(3, 6)
           .map((cell) => cell.trim()),
-      ).toEqual([nudgeAt, blockAt, haltAt].map(String))
+      ).toEqual([nudgeAt, blockAt, haltAt ?? ''].map(String))
     }
     expect(page).toContain(`| the ${duplicates?.blockAt}th on |`)
     expect(page).toContain(`took ${(waiting?.ms ?? 0) / 1000} seconds`)
