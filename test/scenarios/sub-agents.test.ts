@@ -83,6 +83,19 @@ describe('terminal delegation', () => {
   })
 
   it.each([
+    ['402 of an unknown type', { status: 402, error: { message: 'No.', type: 'unheard_of' } }],
+    [
+      '429 whose words say so',
+      { status: 429, error: { message: 'Your team has used all available credits.' } },
+    ],
+  ])('is an exhausted account by a %s, at the first request', async (_, turn: Turn) => {
+    const { parent } = await pair([ask()], [turn])
+    const result = await parent.run().end(1)
+    expect(result).toMatchObject({ state: 'ERROR', reason: 'terminal_delegation' })
+    expect(result.error?.message).toContain('the account at its provider is exhausted')
+  })
+
+  it.each([
     ['model', { status: 404, error: { message: 'No such model.', code: 'model_not_found' } }],
     ['key', { status: 401, error: { message: 'Wrong key.', code: 'invalid_api_key' } }],
     [

@@ -2,6 +2,7 @@ import type { Features } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { limit } from '../base/format-value.js'
+import { isAccountExhausted } from '../models/failures.js'
 
 /** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */
 export function childResult(
@@ -66,12 +67,13 @@ const content = /content|prompt|policy|safety|moderation|filter/i
 
 /**
  * The code of a sub-agent's error, as the guard against terminal delegation knows it: `provider_quota` when the account
- * is exhausted, `provider_config` when model, key or parameters were rejected. Judged by the code of the failed request,
- * and only when trying again is no use. Any other code stays as it is.
+ * is exhausted, `provider_config` when model, key or parameters were rejected. Judged by the code of the failed request and
+ * by what its message says of the status and of the account, and only when trying again is no use. Any other code stays.
  */
 function childCode({ state, reason, error }: RunResult): string | null {
   if (error === undefined) return null
   if (state !== 'ERROR' || reason !== 'provider_error' || error.recoverable) return error.code
-  if (quota.test(error.code)) return 'provider_quota'
+  if (quota.test(error.code) || /^Status 402\b/.test(error.message) || isAccountExhausted(error.message))
+    return 'provider_quota'
   return configuration.test(error.code) && !content.test(error.code) ? 'provider_config' : error.code
 }

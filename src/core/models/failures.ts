@@ -85,7 +85,7 @@ function kindOf(status: number, { code, type, message }: ErrorBody): FailureKind
   if (isContextOverflow(status, code, type, message)) return 'context_overflow'
   const words = `${code} ${type}`
   if (misgenerated.test(code)) return 'transient'
-  if (status === 429) return accountWords.test(words) ? 'fatal' : 'rate_limit'
+  if (status === 429) return accountWords.test(words) || isAccountExhausted(message) ? 'fatal' : 'rate_limit'
   if (status === 408 || status === 409 || status === 425 || status >= 500) return 'transient'
   return /overloaded/i.test(words) ? 'transient' : 'fatal'
 }
@@ -94,7 +94,7 @@ function kindOfWords({ code, type, message }: ErrorBody): FailureKind {
   const words = `${code} ${type}`
   if (isContextOverflow(null, code, type, message)) return 'context_overflow'
   if (misgenerated.test(code)) return 'transient'
-  if (accountWords.test(words)) return 'fatal'
+  if (accountWords.test(words) || isAccountExhausted(message)) return 'fatal'
   if (/rate_?limit|too_?many_?requests|throttl/i.test(words)) return 'rate_limit'
   if (/invalid|auth|permission|denied|not_?found|forbidden|unsupported|content_?(filter|policy)/i.test(words))
     return 'fatal'
@@ -103,6 +103,23 @@ function kindOfWords({ code, type, message }: ErrorBody): FailureKind {
 
 /** An account that is exhausted or closed: no wait mends it. */
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
+
+/**
+ * Whether the words of an error say that the account has no credit left. A quota alone may be one a minute, which passes.
+ */
+export function isAccountExhausted(message: string): boolean {
+  return accountSentences.test(message)
+}
+
+const accountSentences = new RegExp(
+  [
+    String.raw`\bused (?:up )?all (?:(?:of )?(?:the|your) )?(?:available |remaining )?credits?\b`,
+    String.raw`\b(?:out of|no|no more|insufficient|not enough) (?:available |remaining )?(?:credits?|funds|balance)\b`,
+    String.raw`\bcredits? (?:balance )?(?:is|are|has been|have been) (?:too low|exhausted|depleted|used up)\b`,
+    String.raw`\b(?:monthly )?spending limit\b|\bpayment required\b|\bbilling (?:hard )?limit\b|\binsufficient_quota\b`,
+  ].join('|'),
+  'i',
+)
 
 /** The model wrote a call that the server could not read (Groq): the next attempt may do better. */
 const misgenerated = /^tool_use_failed$|^output_parse_failed$/

@@ -15,7 +15,10 @@ const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectio
 const words = new RegExp(
   [
     String.raw`\b(?:timed[ -]out|(?:deadline|timeout) exceeded|rate[ -]limit(?:s|ed|ing)?|unreachable|dns)\b`,
-    String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed)\b`,
+    String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed|aborted)\b`,
+    String.raw`\b(?:too many requests|service unavailable|bad gateway|gateway time-?out|request time-?out)\b`,
+    String.raw`\b(?:temporarily unavailable|temporary failure|failed to lookup address|name resolution)\b`,
+    String.raw`\bhttp(?:/[\d.]+)?[ :]{1,2}(?:408|425|429)\b|\bstatus(?: code)?[ :]{1,2}(?:408|425|429)\b`,
     String.raw`(?<![\w.,$-])50[234](?!\w|[.,]\d)`,
     String.raw`\b(?:${codes.join('|')})\b`,
   ].join('|'),
@@ -30,7 +33,7 @@ const words = new RegExp(
  * 3. its HTTP status (`status`, `statusCode`, `response.status`): 408, 425, 429 and 502–504 are transient, other 4xx
  *    are failures whatever the words. 401 and 403 are failures too: they are about the tool's credentials, and only
  *    the tool itself can say that a policy refuses the call;
- * 4. the words of its message: timed out, connection refused, rate limit, 503, …
+ * 4. the words of its message: timed out, connection refused, rate limit, 503, service unavailable, HTTP 429, …
  *
  * Never throws, whatever was thrown.
  */

@@ -28,6 +28,15 @@ test.each([
   })
 })
 
+test.each([
+  'Your team has used all available credits or reached its monthly spending limit.',
+  'You are out of credits.',
+  'Your credit balance is too low to access the API.',
+  'Insufficient balance',
+])('429 does not pass where its words say that the account is empty: %s', (message) => {
+  expect(http(429, { message, type: 'unheard_of' })).toMatchObject({ kind: 'fatal' })
+})
+
 test('429 passes with time, unless the account is exhausted', () => {
   expect(http(429, { code: 'rate_limit_exceeded' })).toMatchObject({
     kind: 'rate_limit',

@@ -33,6 +33,27 @@ test.each(['ETIMEDOUT', 'ECONNRESET', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 
   },
 )
 
+test.each([
+  'HTTP 429 Too Many Requests',
+  'Request failed with status code 429',
+  'Service Unavailable',
+  'The server is temporarily unavailable',
+  'Gateway Timeout',
+  '502 Bad Gateway',
+  'connection aborted',
+  'dns error: failed to lookup address information',
+  'Temporary failure in name resolution',
+])('The words %j are transient', (message) => {
+  expect(kindOf(new Error(message))).toBe('transient')
+})
+
+test.each(['Room 429 is taken', 'The service of this member is available'])(
+  'The words %j are a failure',
+  (message) => {
+    expect(kindOf(new Error(message))).toBe('failed')
+  },
+)
+
 test.each(['ENOENT', 'EACCES', 'UND_ERR_INVALID_ARG', 'toString', 14])('The code %s is a failure', (code) => {
   expect(kindOf(Object.assign(new Error('x'), { code }))).toBe('failed')
 })
