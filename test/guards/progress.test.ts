@@ -230,7 +230,9 @@ describe('the same call with almost the same result', () => {
   const seen = (content: string, more: Partial<Step> = {}): Step => ({ ...look, content, ...more })
   const letters = 'abcdefghijklmnopqrstuvwxyz'
   const word = (n: number) =>
-    [...n.toString(26).padStart(3, '0')].map((digit) => letters[Number.parseInt(digit, 26)]).join('')
+    Array.from(n.toString(26).padStart(3, '0'))
+      .map((digit) => letters[Number.parseInt(digit, 26)])
+      .join('')
 
   test('is nudged at thirteen and halted at forty-one when references, repetition or the order differ', () => {
     const references = many(60, (n) => seen(`No seats. Reference k${n}x.`))
@@ -318,25 +320,25 @@ describe('a round that is longer than what is remembered', () => {
 
 describe('looking at changes', () => {
   const edit = (n: number): Step => ({ name: 'edit', readOnly: false, args: { n }, content: 'Edited.' })
-  const test_: Step = { name: 'test', readOnly: false, ...fails }
+  const check: Step = { name: 'test', readOnly: false, ...fails }
 
   test('with one test leads to no more than a nudge, however often it fails', () => {
-    const cycles = many(100, (n) => [edit(n), test_]).flat()
+    const cycles = many(100, (n) => [edit(n), check]).flat()
     expect(said(cycles, everything).filter((one) => !one.endsWith('nudge'))).toEqual([])
     expect(said(cycles, watch('recurring'))).toEqual(['32: nudge'])
     expect(said(cycles, watch('failingTool'))).toEqual(['16: nudge'])
   })
 
   test('counts for a third in a row, so that several checks may follow each change', () => {
-    const checks = many(6, (n) => ({ ...test_, args: { check: n } }))
+    const checks = many(6, (n) => ({ ...check, args: { check: n } }))
     const cycles = many(20, (n) => [edit(n), ...checks]).flat()
     expect(said(cycles, watch('stale', 'mixed', 'mostly'))).toEqual([])
   })
 
   test('is none when nothing new was changed, or when the change failed', () => {
-    const reads = many(100, (n) => [fresh(n), test_]).flat()
+    const reads = many(100, (n) => [fresh(n), check]).flat()
     expect(said(reads, watch('recurring')).some((one) => one.endsWith('block'))).toBe(true)
-    const failed = many(100, (n) => [{ ...edit(n), ...fails, content: `no ${n}` }, test_]).flat()
+    const failed = many(100, (n) => [{ ...edit(n), ...fails, content: `no ${n}` }, check]).flat()
     expect(said(failed, watch('recurring')).some((one) => one.endsWith('block'))).toBe(true)
   })
 })
