@@ -184,7 +184,10 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
  */
 export type StepCompleted = {
   type: 'step_completed'
-  /** Both in milliseconds since the epoch. */
+  /**
+   * Both in milliseconds since the epoch. An inference is completed when its response has come; where output shields look
+   * at that, they look first, and the event is told afterwards.
+   */
   startedAt: number
   completedAt: number
   /**
@@ -215,11 +218,14 @@ export type StepCompleted = {
  * const answerOf = ({ text, toolCalls }: ModelStepResponse) => text ?? `${toolCalls?.length ?? 0} calls`
  */
 export interface ModelStepResponse {
-  /** Null where output shields look at answers: what they clear comes as `assistant_message`. */
+  /** Where output shields look at answers: as they let it through; null when they have not cleared it. */
   text: string | null
-  /** As `text`; absent when the model has not refused. */
+  /** As `text`; absent when the model has not refused, and when output shields have not cleared it. */
   refusal?: string | null
-  /** Null where shields look at them, or at the words beside them: what they clear comes as `tool_call`. */
+  /**
+   * Null where tool-input shields look at them, which clear them as `tool_call`s, and where output shields have not
+   * cleared the words beside them.
+   */
   toolCalls: ToolCall[] | null
   finishReason: string | null
   /** The model that answered, as the provider names it. */

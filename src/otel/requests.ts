@@ -71,7 +71,8 @@ export class Requests {
     const last = this.#asked.at(-1)
     if (last === undefined || last.completed) return
     last.completed = completed
-    last.endedAt = moment()
+    // Where shields have looked at the answer since, it was paid for when it came.
+    last.endedAt ??= moment()
     if (this.#spent !== null) this.settle()
   }
 
@@ -80,6 +81,7 @@ export class Requests {
     const last = this.#asked.at(-1)
     if (last === undefined) return
     this.#spent = spent
+    last.endedAt ??= moment()
     if (last.completed) this.settle()
   }
 

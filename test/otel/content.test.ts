@@ -122,6 +122,21 @@ describe('what people, models and tools say', () => {
     expect(words).toContain(instructed)
   })
 
+  it('has an answer as a shield lets it through, of a request that took no longer for that', async () => {
+    const recorded = new Recorded()
+    const hides = patternShield({ name: 'words', patterns: [/heron/g], action: 'redact', replacement: '…' })
+    await played([text('A heron.')], {
+      shields: { output: [hides] },
+      telemetry: recorded.otel({ captureContent: true }),
+    })
+    const [chat] = recorded.named('chat')
+    expect(chat?.attributes['gen_ai.output.messages']).toContain('A ….')
+    const [shield] = recorded.named('statewright.shield')
+    const at = ([seconds, nanos]: [number, number]) => seconds * 1e9 + nanos
+    expect(at(chat?.endTime ?? [1, 0])).toBeLessThanOrEqual(at(shield?.startTime ?? [0, 0]))
+    expect(recorded.words).not.toContain('heron')
+  })
+
   it('never is where it was said in a sub-agent whose answers a shield of the run above looks at', async () => {
     const child = await stage([call('look', { what: asked }), text(answered)], { tools: [look()] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds things out.' })

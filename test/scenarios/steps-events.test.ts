@@ -1,9 +1,9 @@
-import { createAgent, patternShield } from '../../src/index.js'
+import { createAgent, defineShield, patternShield } from '../../src/index.js'
 import { memory } from '../../src/memory/index.js'
-import { played, stage, tick } from '../support/play.js'
+import { type Play, played, stage, tick } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
 import { ManualModel, settled } from '../support/manual-model.js'
-import { completed, lines, openStepsOf, started } from '../support/steps.js'
+import { completed, forever, lines, openStepsOf, started } from '../support/steps.js'
 
 const hide = (word: string) =>
   patternShield({ name: 'hide', patterns: [new RegExp(word, 'g')], action: 'redact' })
@@ -39,8 +39,8 @@ test('a run with shields, memory and a tool tells its steps in order, each with 
     'shield_call toolOutput …',
     'shield_call toolOutput ok',
     'inference …',
-    'inference ok',
     'shield_call output …',
+    'inference ok',
     'shield_call output ok',
   ])
   const [first, second] = completed(play, 'inference')
@@ -48,7 +48,7 @@ test('a run with shields, memory and a tool tells its steps in order, each with 
     attempt: 1,
     payload: {
       modelResponse: {
-        text: null,
+        text: '',
         toolCalls: null,
         finishReason: 'tool_calls',
         usage: play.of('usage')[0]?.step,
@@ -190,6 +190,87 @@ test('an approved call begins when it runs, with the arguments that were approve
   expect(step).toMatchObject({
     startedAt: 5_000,
     payload: { toolCall: { function: { arguments: '{"to":"me"}' } } },
+  })
+})
+
+describe('where output shields look at answers, an inference tells what they have cleared', () => {
+  const responses = (play: Play) =>
+    completed(play, 'inference').map(({ payload }) => 'modelResponse' in payload && payload.modelResponse)
+
+  test('words beside calls, the calls, the pieces of an answer, and what was redacted', async () => {
+    const turns = [
+      call('look', { for: 'it' }, { text: 'I ask for 4711.' }),
+      text('It is', { finishReason: 'length' }),
+      text(' 4711.'),
+    ]
+    const play = await played(turns, {
+      shields: { output: [hide('4711')] },
+      tools: [tool('look', () => 'found')],
+    })
+    expect(responses(play)).toMatchObject([
+      {
+        text: 'I ask for [redacted pattern 1].',
+        toolCalls: play.of('tool_call').map(({ call: asked }) => asked),
+      },
+      { text: 'It is', finishReason: 'length' },
+      { text: ' [redacted pattern 1].', toolCalls: [] },
+    ])
+    expect(JSON.stringify(play.events)).not.toContain('4711')
+    // As without shields: an answer joins the transcript when its step has ended.
+    const order = play.events.map(({ type }) => type)
+    expect(order.lastIndexOf('step_completed')).toBeLessThan(order.lastIndexOf('assistant_message'))
+    expect(openStepsOf(play.events)).toEqual([])
+  })
+
+  test('a refusal in words', async () => {
+    const play = await played([{ refusal: 'I will not name 4711.' }], { shields: { output: [hide('4711')] } })
+    expect(responses(play)).toMatchObject([{ text: '', refusal: 'I will not name [redacted pattern 1].' }])
+  })
+
+  test('calls stay withheld where other shields look at them', async () => {
+    const play = await played([call('look', { for: '4711' }, { text: 'I look.' }), text('Done.')], {
+      shields: { output: [hide('4711')], toolInput: [hide('4711')] },
+      tools: [tool('look', () => 'found')],
+    })
+    expect(responses(play)).toMatchObject([
+      { text: 'I look.', toolCalls: null },
+      { text: 'Done.', toolCalls: [] },
+    ])
+  })
+
+  test('the step has taken as long as the request', async () => {
+    const opened = await stage([text('Hello.')], {
+      stream: false,
+      shields: {
+        output: [
+          defineShield({
+            name: 'slow',
+            check: () => {
+              opened.clock.increment(700)
+              return { action: 'allow' }
+            },
+          }),
+        ],
+      },
+    })
+    const play = opened.run()
+    await play.end(1)
+    const [step] = completed(play, 'inference')
+    expect(step).toMatchObject({ completedAt: 0, payload: { modelResponse: { text: 'Hello.' } } })
+    expect(completed(play, 'shield_call')).toMatchObject([{ startedAt: 0, completedAt: 700 }])
+  })
+
+  test('nothing, when the run stops while they look', async () => {
+    const slow = defineShield({ name: 'slow', check: (_content, { signal }) => forever(signal) })
+    const play = (await stage([text('The password.')], { shields: { output: [slow] } })).run()
+    await started(play, 'shield_call')
+    play.run.cancel()
+    expect(await play.run.result).toMatchObject({ state: 'CANCELLED' })
+    expect(completed(play, 'inference')).toMatchObject([
+      { outcome: 'ok', payload: { modelResponse: { text: null, finishReason: 'stop' } } },
+    ])
+    expect(JSON.stringify(play.events)).not.toContain('password')
+    expect(openStepsOf(play.events)).toEqual([])
   })
 })
 

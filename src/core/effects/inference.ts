@@ -1,27 +1,45 @@
 import { extended } from '../../../guards/lib/extended.js'
+import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelOutput } from '../../../machines/agent/response.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { Summary } from './request-summary.js'
 import type { Work } from '../live/open-steps.js'
 
-/** One attempt at an answer. Where shields look at answers, or at calls, nothing of these is told here. */
+/** One attempt at an answer. Where shields look at answers, or at calls, what they have not cleared is not told here. */
 export function inference(context: AgentContext): Work<'inference', ModelOutput> {
   const { attempt, features } = context
+  const stepId = stepIdOf(context)
   return {
-    step: { stepType: 'inference', stepId: stepIdOf(context), attempt },
-    ending: (output) => {
+    step: { stepType: 'inference', stepId, attempt },
+    isHeld: ({ held }) => held?.stepId === stepId,
+    ending: (output, now) => {
       if (output === null) return { payload: { modelResponse: null } }
-      const { text, refusal, toolCalls, finishReason, model, usage } = output.response
-      const words = features.outputShields
-        ? { text: null }
-        : { text, ...(refusal !== null && refusal !== '' && { refusal }) }
-      const isHeld = features.outputShields && (text !== '' || !!refusal)
-      const calls = toolCalls.length > 0 && (features.callShields || isHeld) ? null : toolCalls
+      const { response } = output
+      const words = features.outputShields ? clearedWords(response, now) : wordsOf(response)
+      const isWithheld = words.text === null || features.callShields
+      const calls = response.toolCalls.length > 0 && isWithheld ? null : response.toolCalls
+      const { finishReason, model, usage } = response
       const modelResponse = extended(words, { toolCalls: calls, finishReason, model, usage })
       return { payload: { modelResponse } }
     },
   }
+}
+
+type Words = Pick<ModelStepResponse, 'text' | 'refusal'>
+
+function wordsOf({ text, refusal }: ModelOutput['response']): Words {
+  return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
+}
+
+/** The words of an answer as output shields have let them into the transcript. */
+function clearedWords(response: ModelOutput['response'], { held, messages, batchAt }: AgentContext): Words {
+  const { text, refusal } = wordsOf(response)
+  if (text === '' && refusal === undefined) return { text }
+  const said = messages[batchAt]
+  // What stands in the place of an answer that is not cleared has a note that says so.
+  if (held !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
+  return wordsOf({ ...response, text: said.content ?? '', refusal: said.refusal ?? null })
 }
 
 /** A request for a summary; `written` is asked for what came of it. */

@@ -114,7 +114,7 @@ class Screen {
     return text === null ? '' : `${this.#freshLine()}${text}\n`
   }
 
-  /** Where shields hold the last words back, an inference has ended before its text has. */
+  /** A tool of the provider's own can end in the middle of a text. */
   #afterText(text: string | null): string {
     if (this.#column === 'start' || text === null) return this.#line(text)
     this.#waiting += `${text}\n`

@@ -1,6 +1,7 @@
 import type { AnyActorRef, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { Step, StepCompleted, StepType } from '../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { Defer, Teller } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
@@ -19,14 +20,18 @@ export interface Work<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
   /** Of the call that is carried out, where it is one. */
   readonly callId?: string
-  /** Asked when the step has ended; null: it has come to nothing. */
-  ending(output: Output | null): Ending<Type>
+  /** Asked when the end is told, of the agent as it stands then; null: the work has come to nothing. */
+  ending(output: Output | null, context: AgentContext): Ending<Type>
+  /** Whether shields still look at what the work has come to: the end is told when they have. */
+  isHeld?(context: AgentContext): boolean
 }
 
 interface OpenStep {
   work: Work<StepType, unknown>
   owner: AnyActorRef
   startedAt: number
+  /** What has ended the work, and when, while shields look at what it has come to. */
+  held?: { event: AgentMachineEvent; completedAt: number }
 }
 
 /**
@@ -61,11 +66,17 @@ export class OpenSteps {
   endWith(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
     if (this.#open.length === 0) return
     defer(() => {
-      const { status, children } = agent.getSnapshot() as SnapshotFrom<typeof agentMachine>
+      const { status, children, context } = agent.getSnapshot() as SnapshotFrom<typeof agentMachine>
       const isAtWork = ({ id }: AnyActorRef) =>
         status === 'active' && (children as Readonly<Record<string, unknown>>)[id]
       for (const open of this.#open) {
-        const ending = endingBy(event, open) ?? (isAtWork(open.owner) === open.owner ? null : cancelled(open))
+        if (status === 'active' && open.work.isHeld?.(context)) {
+          open.held ??= { event, completedAt: this.#clock.now() }
+          continue
+        }
+        const ending =
+          endingBy(open.held?.event ?? event, open, context) ??
+          (isAtWork(open.owner) === open.owner ? null : cancelled(open, context))
         if (ending !== null) this.#complete(open, ending)
       }
     })
@@ -74,31 +85,36 @@ export class OpenSteps {
   #complete(open: OpenStep, { payload, outcome = 'ok', error }: Ending<StepType>): void {
     if (!this.#open.includes(open)) return
     this.#open = this.#open.filter((one) => one !== open)
-    const { startedAt } = open
+    const { startedAt, held } = open
     const { step } = open.work
-    const completedAt = this.#clock.now()
+    const completedAt = held?.completedAt ?? this.#clock.now()
     const completed = { type: 'step_completed', ...step, startedAt, completedAt, outcome, payload }
     this.#teller.emit((error ? { ...completed, error } : completed) as StepCompleted)
   }
 }
 
 /** What an event says of a step; null when it is not about it. */
-function endingBy(event: AgentMachineEvent, open: OpenStep): Ending<StepType> | null {
+function endingBy(event: AgentMachineEvent, open: OpenStep, context: AgentContext): Ending<StepType> | null {
   const { owner, work } = open
   if (work.callId !== undefined) {
     if (!('callId' in event) || event.callId !== work.callId) return null
-    if (event.type === 'TOOL_RESULT') return work.ending(event.result)
-    return event.type === 'CHILD_RESTS' ? cancelled(open) : null
+    if (event.type === 'TOOL_RESULT') return work.ending(event.result, context)
+    return event.type === 'CHILD_RESTS' ? cancelled(open, context) : null
   }
-  if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event) return work.ending(event.output)
+  if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event)
+    return work.ending(event.output, context)
   if (event.type === `xstate.error.actor.${owner.id}` && 'error' in event) {
     const failure = plainError(event.error)
     const { code, message } = failure
-    return { outcome: 'error', error: failureWithCause({ code, message }, failure), ...work.ending(null) }
+    return {
+      outcome: 'error',
+      error: failureWithCause({ code, message }, failure),
+      ...work.ending(null, context),
+    }
   }
   return null
 }
 
-function cancelled({ work }: OpenStep): Ending<StepType> {
-  return { outcome: 'cancelled', payload: work.ending(null).payload }
+function cancelled({ work }: OpenStep, context: AgentContext): Ending<StepType> {
+  return { outcome: 'cancelled', payload: work.ending(null, context).payload }
 }
