@@ -14,7 +14,9 @@ export type {
 } from '../machines/agent/announcements.js'
 export type { AgentConfig, AgentConfigInput } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
+export type { Consultation } from '../machines/agent/consultation.js'
 export type { AgentMachineEvent, PublicEvent } from '../machines/agent/events.js'
+export type { FitOutput } from '../machines/agent/fit.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
   Annotation,
@@ -46,7 +48,8 @@ export type {
   UnwrittenResult,
   WaitingResult,
 } from '../machines/agent/outcome.js'
-export type { FailureKind, ModelFailure, ModelResponse } from '../machines/agent/response.js'
+export type { FailureKind, ModelFailure, ModelOutput, ModelResponse } from '../machines/agent/response.js'
+export type { CallScreening, InputScreening, OutputScreening } from '../machines/agent/screening.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
 export { cachedShare, type TokenUsage, type Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './core/config/schema.js'
@@ -71,6 +74,7 @@ export {
   type ToolSpec,
 } from './core/models/provider.js'
 export type { AsToolOptions } from './core/sub-agents/as-tool.js'
+export type { SubAgentTask } from './core/sub-agents/task-schema.js'
 export { createAgent } from './core/agent/agent.js'
 export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './core/agent/agent-options.js'
 export {
@@ -152,6 +156,7 @@ export type {
   ListedSession,
   SessionStore,
   SessionSummary,
+  SyncSessionStore,
 } from './core/sessions/store/store.js'
 export type { OutputMode, OutputOf, OutputOptions } from './core/structured/structured-output.js'
 export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'

@@ -50,11 +50,7 @@ export type Announcement<Tools = AnyTools> =
    * call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.
    */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
-  /**
-   * Something has happened in a sub-agent. `path` names the tools that lead to it, outermost first; `callId` has the ids
-   * of their calls, with slashes in between. Of a sub-agent's own sub-agent, `event` is what happened there.
-   */
-  | { type: 'child_event'; callId: string; path: string[]; event: AgentEvent }
+  | ChildEvent
   | {
       type: 'retry'
       stepId: string
@@ -262,6 +258,19 @@ export interface Violation {
   message: string | null
   /** Those that did not allow it. */
   shields: string[]
+}
+
+/**
+ * Something has happened in a sub-agent. An interface: as a part of the union, TypeScript 5 finds it circular.
+ */
+export interface ChildEvent {
+  type: 'child_event'
+  /** The ids of the calls that lead to it, with slashes in between. */
+  callId: string
+  /** The tools that lead to it, outermost first. */
+  path: string[]
+  /** Of a sub-agent's own sub-agent: what happened there. */
+  event: AgentEvent
 }
 
 /**

@@ -15,7 +15,11 @@ export interface UserFinding {
   callIds: string[] | null
 }
 
-/** The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON. */
+/**
+ * The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON.
+ *
+ * @example const silent: Consultation = { states: {}, findings: [], warnings: [] }
+ */
 export interface Consultation {
   /** What the guards remember from now on; those that remember nothing are left out. */
   states: UserStates

@@ -26,7 +26,11 @@ export interface Fit extends Gap {
   summary?: Gap & { length: number }
 }
 
-/** What the fitting actor resolves with. */
+/**
+ * What the fitting actor resolves with.
+ *
+ * @example const whole: FitOutput = { fit: null, strategy: 'none', before: 20, after: 20, usage: null, warning: null }
+ */
 export interface FitOutput {
   /** Null: everything fits. */
   fit: Fit | null

@@ -101,7 +101,11 @@ export function modelFailure(words: FailureWords): ModelFailure {
   return { status: null, retryAfterMs: null, partialText: '', usage: null, ...words }
 }
 
-/** What the request actor resolves with. */
+/**
+ * What the request actor resolves with.
+ *
+ * @example const textOf = ({ response }: ModelOutput) => response.text
+ */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
   /** For each call of the response, in its order: who has to act on it before it can run, if that could be found out. */

@@ -32,7 +32,11 @@ export interface Screening {
   findings: ShieldFinding[]
 }
 
-/** What the shields said of a user message, or of one text part of it. */
+/**
+ * What the shields said of a user message, or of one text part of it.
+ *
+ * @example const isRefused = ({ action }: InputScreening) => action === 'block'
+ */
 export interface InputScreening extends Screening {
   /** Which of the messages that were screened, from 0. */
   index: number
@@ -40,7 +44,11 @@ export interface InputScreening extends Screening {
   part: number | null
 }
 
-/** What the shields said of a call's arguments, or of its result. */
+/**
+ * What the shields said of a call's arguments, or of its result.
+ *
+ * @example const isRefused = ({ action }: CallScreening) => action === 'block'
+ */
 export interface CallScreening extends Screening {
   callId: string
   /** What stands in place of the call's name, where that is no tool's and a shield objects to it. */
@@ -66,7 +74,11 @@ export interface HeldAnswer {
   outputProblem?: string | null
 }
 
-/** What the shields said of an answer. */
+/**
+ * What the shields said of an answer.
+ *
+ * @example const isRefused = ({ action }: OutputScreening) => action === 'block'
+ */
 export interface OutputScreening extends Screening {
   /** Of an answer that was redacted: what of it does not fit the output schema now. */
   outputProblem?: string | null

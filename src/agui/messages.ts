@@ -1,3 +1,4 @@
+import { expectArgument, listOf } from '../core/base/expect-argument.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { shownResult } from '../web/turn.js'
 import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
@@ -11,6 +12,11 @@ import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
  * const shown = toAGUIMessages(messages)
  */
 export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
+  expectArgument(
+    'toAGUIMessages(messages)',
+    messages,
+    listOf('a list of messages, such as (await run.result).messages'),
+  )
   const names = new CallNames()
   return messages.flatMap((message) => shownMessage(message, names))
 }

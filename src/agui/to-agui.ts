@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
@@ -46,6 +47,12 @@ export interface AGUIOptions {
  * for await (const event of toAGUI(agent.run('What is 19 + 23?'))) console.log(event.type)
  */
 export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterator<AGUIEvent> {
+  expectArgument(
+    'toAGUI(run)',
+    run,
+    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+  )
+  expectArgument('toAGUI(run, options)', options, anyOptions)
   const events = run[Symbol.asyncIterator]()
   // A run that works already is joined where it stands now; of a new one, nothing has been heard.
   const context = contextOf(run)

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { isRestState } from '../../machines/agent/outcome.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { DriveAnswer } from '../core/drive/answers.js'
@@ -85,14 +86,20 @@ const passedMs = 100
 export function dbosSessions(
   DBOS: DbosLike,
   agents: Agents,
-  {
-    queue = { workerConcurrency: 50 },
-    patienceMs,
-    sweepMs = 10_000,
-    drainMs,
-    appVersion,
-  }: DbosSessionsOptions = {},
+  options: DbosSessionsOptions = {},
 ): DbosSessions {
+  expectArgument(
+    'dbosSessions(DBOS)',
+    DBOS,
+    objectWith(['registerWorkflow'], "the class of the SDK: import { DBOS } from '@dbos-inc/dbos-sdk'"),
+  )
+  expectArgument(
+    'dbosSessions(DBOS, agents)',
+    agents,
+    objectWith(['acceptorOf', 'names'], 'what defineAgents({ … }) returned'),
+  )
+  expectArgument('dbosSessions(DBOS, agents, options)', options, anyOptions)
+  const { queue = { workerConcurrency: 50 }, patienceMs, sweepMs = 10_000, drainMs, appVersion } = options
   const own = driver(agents, drainMs === undefined ? {} : { drainMs })
   const store = storeOf(agents)
   const timers: ReturnType<typeof setInterval>[] = []

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { declaredTransitions, stateName, type DeclaredTransition } from '../core/chart/transitions.js'
 
@@ -72,6 +73,11 @@ export interface ChartTransition extends DeclaredTransition {
  * @example await writeFile('machine.svg', await toSvg(chartOf(machine)))
  */
 export function chartOf(machine: AnyStateMachine): Chart {
+  expectArgument(
+    'chartOf(machine)',
+    machine,
+    objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
+  )
   const transitions = declaredTransitions(machine)
 
   function read(node: AnyStateNode): ChartState {

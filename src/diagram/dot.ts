@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { bold, Cards, gap, pill, rowPort, text } from './card.js'
 import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
 import type { TransitionCounts } from './coverage.js'
@@ -41,10 +42,10 @@ const manyTransitions = 30
  * @example await writeFile('machine.dot', toDot(chartOf(machine)))
  * @throws {DiagramError} `unknown_state`
  */
-export function toDot(
-  chart: Chart,
-  { state, counts, look = agentLook, places, isNamed = false }: DotOptions = {},
-): string {
+export function toDot(chart: Chart, options: DotOptions = {}): string {
+  expectArgument('toDot(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toDot(chart, options)', options, anyOptions)
+  const { state, counts, look = agentLook, places, isNamed = false } = options
   const states = new Map(withNested(chart.root).map((each) => [each.id, each]))
   const shown = state === undefined ? chart.root : states.get(state)
   if (!shown || shown.states.length === 0) throw unknownState(state ?? chart.id, chart)

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AnyStateMachine } from 'xstate'
 import { guardName } from '../core/chart/transitions.js'
 import { nameOf } from './chart.js'
@@ -10,6 +11,11 @@ import { nameOf } from './chart.js'
  * @example await writeFile('machine.json', toMachineJson(machine))
  */
 export function toMachineJson(machine: AnyStateMachine): string {
+  expectArgument(
+    'toMachineJson(machine)',
+    machine,
+    objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
+  )
   const config = plain(machine.config, '') as Record<string, unknown>
   return `${JSON.stringify({ ...config, id: machine.id }, null, 2)}\n`
 }
@@ -21,6 +27,11 @@ export function toMachineJson(machine: AnyStateMachine): string {
  * @example await writeFile('machine.stately.js', toStately(machine))
  */
 export function toStately(machine: AnyStateMachine): string {
+  expectArgument(
+    'toStately(machine)',
+    machine,
+    objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
+  )
   return `import { createMachine } from 'xstate'\n\nexport const machine = createMachine(${toMachineJson(machine).trimEnd()})\n`
 }
 

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNested } from './chart.js'
 import { agentLook, type Look, type Tone } from './look.js'
 import { palette, toneColors } from './theme.js'
@@ -11,6 +12,8 @@ import { palette, toneColors } from './theme.js'
  * @example await writeFile('machine.mmd', toMermaid(chartOf(machine)))
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
+  expectArgument('toMermaid(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toMermaid(chart, look)', look, anyOptions)
   const states = withNested(chart.root)
   // Mermaid's names are words; the prefix keeps them apart from its own.
   const nameOf = uniqueNames(states, (id) => `s_${id.replaceAll(/\W/g, '_')}`)

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
 import { unknownState } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
@@ -55,6 +56,8 @@ export interface Way {
  * @example for (const { to, events } of overviewOf(chartOf(machine)).anywhere) console.log(to, events.join(', '))
  */
 export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): Overview {
+  expectArgument('overviewOf(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('overviewOf(chart, look)', look, anyOptions)
   const states = withNested(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { text } from './card.js'
 import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNested } from './chart.js'
 
@@ -10,6 +11,7 @@ import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNes
  * @example await writeFile('machine.scxml', toScxml(chartOf(machine)))
  */
 export function toScxml(chart: Chart): string {
+  expectArgument('toScxml(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
   const nameOf = uniqueNames(withNested(chart.root), (id) =>
     id === '(root)' ? xmlName(chart.id) : xmlName(id),
   )

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
 import { loadPeer } from '../core/base/load.js'
 import { text } from './card.js'
@@ -26,6 +27,8 @@ const shrink = 0.87
  * @throws {StatewrightError} `missing_package`
  */
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
+  expectArgument('toSvg(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toSvg(chart, options)', options, anyOptions)
   const layout = await loadLayout()
   const places = placesOf(layout(toDot(chart, options), 'plain'))
   const drawn = layout(toDot(chart, { ...options, places, isNamed: true }), 'svg')
@@ -40,6 +43,12 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
  * @throws {DiagramError} `unknown_state`
  */
 export async function toOverviewSvg(chart: Chart, look?: Look, state?: string): Promise<string> {
+  expectArgument(
+    'toOverviewSvg(chart)',
+    chart,
+    objectWith(['root'], 'a chart: what chartOf(machine) returned'),
+  )
+  expectArgument('toOverviewSvg(chart, look)', look, anyOptions)
   return drawOverview(chart, look, state)
 }
 

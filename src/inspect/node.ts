@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -63,6 +64,7 @@ const farewellMs = 2000
  * @throws {StatewrightError} `missing_package`, `cannot_listen`
  */
 export async function startInspector(options: LocalInspectorOptions = {}): Promise<LocalInspector> {
+  expectArgument('startInspector(options)', options, anyOptions)
   const { createInspector } = await loadPeer<StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
   const { WebSocketServer } = await loadPeer<Ws>('ws', 'Inspecting runs from Node')
   const token = newSecret()

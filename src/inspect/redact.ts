@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { cut } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { withholding } from './withheld.js'
@@ -55,6 +56,8 @@ export function redacted(options: RedactOptions = {}): {
  * console.log(event.apiKey, event.text.length) // → [redacted] 200
  */
 export function redact<Event extends object>(event: Event, options: RedactOptions = {}): Event {
+  expectArgument('redact(event)', event, objectWith([], 'an event: an object'))
+  expectArgument('redact(event, options)', options, anyOptions)
   const { maxText = 200, maxItems = 20 } = options
 
   function plain(value: unknown, key: string, around: readonly object[]): unknown {

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
 import * as z from 'zod'
 import { cut } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'
@@ -86,7 +87,9 @@ const maxQueryChars = 4000
  * `retrieve` rejects with what the embeddings client throws when it has given up; the next call tries again.
  * @throws {ConfigError} for options, {MemoryError} for documents that cannot be used
  */
-export function memory({ documents = [], ...options }: MemoryOptions = {}): Memory {
+export function memory(given: MemoryOptions = {}): Memory {
+  expectArgument('memory(options)', given, anyOptions)
+  const { documents = [], ...options } = given
   return memoryOf(readDocuments(documents).values(), options)
 }
 

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { newId } from '../core/base/new-id.js'
 import type { Agents } from '../core/drive/define-agents.js'
@@ -71,8 +72,20 @@ const retrying = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryIn
 export function restateSessions(
   restate: RestateLike,
   agents: Agents,
-  { name = 'session', patienceMs, drainMs }: RestateSessionsOptions = {},
+  options: RestateSessionsOptions = {},
 ): RestateSessions {
+  expectArgument(
+    'restateSessions(restate)',
+    restate,
+    objectWith(['object', 'handlers'], "the SDK: import * as restate from '@restatedev/restate-sdk'"),
+  )
+  expectArgument(
+    'restateSessions(restate, agents)',
+    agents,
+    objectWith(['acceptorOf', 'names'], 'what defineAgents({ … }) returned'),
+  )
+  expectArgument('restateSessions(restate, agents, options)', options, anyOptions)
+  const { name = 'session', patienceMs, drainMs } = options
   const own = driver(agents, drainMs === undefined ? {} : { drainMs })
   const store = storeOf(agents)
 

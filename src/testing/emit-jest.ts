@@ -1,3 +1,4 @@
+import { expectArgument, listOf, objectWith } from '../core/base/expect-argument.js'
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './path.js'
 
@@ -33,6 +34,8 @@ export interface EmitJestOptions {
  * @throws {PathError} `not_json` for an event or input that JSON cannot hold
  */
 export function emitJest(paths: readonly MachinePath[], options: EmitJestOptions): string {
+  expectArgument('emitJest(paths)', paths, listOf('a list of paths: coverPaths(…).paths'))
+  expectArgument('emitJest(paths, options)', options, objectWith([], 'an object of options'))
   const { title = 'every transition', harness = 'createHarness()' } = options
   const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
   const inputs = new Map<string, string>()

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import type { StatePath } from '../core/chart/graph.js'
 import { describeEvent, describeState } from '../core/chart/labels.js'
@@ -88,6 +89,7 @@ export function pathAlong(
  * @example for (const path of coverPaths(machine, { alphabet }).paths) console.log(printPath(path))
  */
 export function printPath(path: Pick<MachinePath, 'steps'>): string {
+  expectArgument('printPath(path)', path, objectWith(['steps'], 'a path of coverPaths(…).paths'))
   const width = Math.max(...path.steps.map(({ label }) => label.length), 0)
   return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')
 }

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { pathToStateValue, type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { PathError } from './errors.js'
@@ -55,7 +56,10 @@ export const anyState = (): boolean => true
  * @example
  * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
  */
-export const isFinal = ({ status }: { status: string }): boolean => status === 'done'
+export const isFinal = (snapshot: { status: string }): boolean => {
+  expectArgument('isFinal(snapshot)', snapshot, objectWith(['status'], 'a snapshot'))
+  return snapshot.status === 'done'
+}
 
 /**
  * Whether from every reachable state that is `from`, some state that is `to` can be reached.

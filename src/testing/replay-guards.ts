@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, listOf } from '../core/base/expect-argument.js'
 import { callsFact, resultsFact } from '../../guards/facts.js'
 import { findings, type GuardrailsState, initialGuardrails, newTurn, observeAll } from '../../guards/state.js'
 import type { GuardName } from '../../guards/roster.js'
@@ -108,6 +109,7 @@ export function replayGuards(
   config: AgentConfigInput = {},
   tools: RecordedTools = {},
 ): GuardReplay {
+  expectArgument('replayGuards(messages)', messages, listOf('a list of messages'))
   return replaySteps(stepsOf(messages), config, tools)
 }
 
@@ -125,6 +127,9 @@ export function replaySteps(
   config: AgentConfigInput = {},
   tools: RecordedTools = {},
 ): GuardReplay {
+  expectArgument('replaySteps(steps)', steps, listOf('a list of steps'))
+  expectArgument('replaySteps(steps, config)', config, anyOptions)
+  expectArgument('replaySteps(steps, config, tools)', tools, anyOptions)
   const { guardrails } = resolveConfig({ guardrails: config.guardrails })
   const traits = Object.fromEntries(
     Object.entries(tools).map(([name, { readOnly = false, polling = false }]) => [

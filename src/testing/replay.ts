@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AnyEventObject, StateValue } from 'xstate'
 import { messageOf } from './errors.js'
 import { describeEvent, describeState } from '../core/chart/labels.js'
@@ -106,8 +107,16 @@ const platformClock: ReplayClock = {
 export async function replay(
   path: ReplayPath,
   harness: ReplayHarness,
-  { timeoutMs = 10_000, clock = platformClock }: ReplayOptions = {},
+  options: ReplayOptions = {},
 ): Promise<ReplayResult> {
+  expectArgument('replay(path)', path, objectWith(['steps'], 'a path of coverPaths(…).paths'))
+  expectArgument(
+    'replay(path, harness)',
+    harness,
+    objectWith(['start', 'perform', 'snapshot', 'stop'], 'a harness'),
+  )
+  expectArgument('replay(path, harness, options)', options, anyOptions)
+  const { timeoutMs = 10_000, clock = platformClock } = options
   const within = <T>(call: () => T, name: string): Promise<Awaited<T>> => inTime(call, name, timeoutMs, clock)
   const result = await play(path, harness, within)
   try {

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { Coverage } from './coverage.js'
 
 /**
@@ -12,6 +13,11 @@ import type { Coverage } from './coverage.js'
  * console.log(coverageTable(coverage)) // what was never taken, and why
  */
 export function coverageTable(coverage: Coverage): string {
+  expectArgument(
+    'coverageTable(coverage)',
+    coverage,
+    objectWith(['transitions', 'states'], 'the coverage that coverPaths(…) returned'),
+  )
   const { transitions, states, pairs } = coverage
   const missed = transitions.filter(({ taken }) => taken === 0)
   const unreachable = states.filter(({ reached }) => !reached)

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AnyRun } from '../web/live-runs.js'
 import { type FeedReader, RunFeed } from '../web/run-feed.js'
@@ -31,8 +32,15 @@ const feeds = new WeakMap<AnyRun, RunFeed>()
  */
 export function eventStreamResponse(
   source: AnyRun | AsyncIterable<AgentEvent>,
-  { lastEventId }: EventStreamOptions = {},
+  options: EventStreamOptions = {},
 ): Response {
+  expectArgument(
+    'eventStreamResponse(source)',
+    source,
+    objectWith([Symbol.asyncIterator], 'a run, or what agent.watch(…) returned'),
+  )
+  expectArgument('eventStreamResponse(source, options)', options, anyOptions)
+  const { lastEventId } = options
   if (!isRun(source)) return sseResponse(framesOf(source))
   const feed = feeds.get(source) ?? follow(source)
   const reader = feed.read(seqIn(source, lastEventId ?? null))

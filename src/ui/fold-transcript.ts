@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, CallInQuestion, Reason } from '../../machines/agent/outcome.js'
@@ -64,6 +65,12 @@ const nothing: Transcript = { state: 'RUNNING', reason: null, items: [], questio
  * })
  */
 export function foldTranscript(before: Transcript = nothing, event: AgentEvent): Transcript {
+  expectArgument(
+    'foldTranscript(before)',
+    before,
+    objectWith(['items'], 'the transcript so far, or undefined'),
+  )
+  expectArgument('foldTranscript(before, event)', event, objectWith(['type'], 'an event of a run'))
   switch (event.type) {
     case 'state_changed': {
       const { to: state, reason } = event

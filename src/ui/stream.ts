@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Joined } from '../web/joined.js'
 import type { AnyRun } from '../web/live-runs.js'
@@ -28,6 +29,12 @@ export function toUIMessageStream(
   run: AnyRun,
   options: UIStreamOptions = {},
 ): ReadableStream<UIMessageChunk> {
+  expectArgument(
+    'toUIMessageStream(run)',
+    run,
+    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+  )
+  expectArgument('toUIMessageStream(run, options)', options, anyOptions)
   const chunks = chunksOf(joinRun(run), options)
   return new ReadableStream<UIMessageChunk>(
     {
@@ -51,6 +58,12 @@ export function toUIMessageStream(
  * }
  */
 export function uiMessageStreamResponse(run: AnyRun, options: UIStreamOptions = {}): Response {
+  expectArgument(
+    'uiMessageStreamResponse(run)',
+    run,
+    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+  )
+  expectArgument('uiMessageStreamResponse(run, options)', options, anyOptions)
   return chatResponse(joinRun(run), options)
 }
 

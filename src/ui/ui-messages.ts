@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, listOf } from '../core/base/expect-argument.js'
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
 import type { PendingCall } from '../../machines/agent/outcome.js'
 import type { ResultStatus } from '../../machines/agent/results.js'
@@ -22,8 +23,16 @@ import { wordsOf } from './words-fold.js'
 export function toUIMessages(
   messages: readonly Message[],
   pending: readonly PendingCall[] = [],
-  { protocol = 'v7', approved = [] }: { protocol?: Protocol; approved?: readonly string[] } = {},
+  options: { protocol?: Protocol; approved?: readonly string[] } = {},
 ): UIMessage[] {
+  expectArgument(
+    'toUIMessages(messages)',
+    messages,
+    listOf('a list of messages, such as (await run.result).messages'),
+  )
+  expectArgument('toUIMessages(messages, pending)', pending, listOf('a list of calls: result.pending'))
+  expectArgument('toUIMessages(messages, pending, options)', options, anyOptions)
+  const { protocol = 'v7', approved = [] } = options
   const shown: UIMessage[] = []
   /** The message that answers the user's last one, once there is something in it. */
   let answerId: string | null = null

@@ -20,7 +20,7 @@ import type { PriceOverrides } from '../prices/prices.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
 import type { AsToolOptions } from '../sub-agents/as-tool.js'
-import type { Task } from '../sub-agents/task-schema.js'
+import type { SubAgentTask } from '../sub-agents/task-schema.js'
 import type { Inspector } from '../run/safe-inspector.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 import type { RunInput } from '../sessions/history.js'
@@ -277,7 +277,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @example
    * const lead = createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
    */
-  asTool<Schema extends InputSchema = StandardJsonSchema<Task>, const Name extends string = string>(
+  asTool<Schema extends InputSchema = StandardJsonSchema<SubAgentTask>, const Name extends string = string>(
     options: AsToolOptions<Schema, Name>,
   ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>>
 }

@@ -121,7 +121,7 @@ export function createAgent(options: AgentOptions): Agent {
     output,
     telemetry,
     ...rest
-  } = options
+  } = (options as AgentOptions | null | undefined) ?? ({} as AgentOptions)
   if (typeof model?.request !== 'function') {
     throw new ConfigError(
       'invalid_config',

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument } from '../base/expect-argument.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { type Agents, type AnyAgent } from './define-agents.js'
 import { drive } from './drive.js'
@@ -46,7 +47,12 @@ const longestTimer = 2 ** 31 - 1
  * @throws {ConfigError} `invalid_config` for a `drainMs` that is no number from 0
  */
 export function driver(agents: AnyAgent | Agents, options: DriverOptions = {}): Driver {
-  const { drainMs = 20_000 } = options ?? {}
+  expectArgument('driver(agents)', agents, {
+    is: (given) => typeof given === 'object' && given !== null && ('run' in given || 'acceptorOf' in given),
+    phrase: 'an agent, or what defineAgents(…) returned',
+  })
+  expectArgument('driver(agents, options)', options, anyOptions)
+  const { drainMs = 20_000 } = options
   if (!(Number.isFinite(drainMs) && drainMs >= 0))
     throw new ConfigError('invalid_config', 'drainMs is a number of milliseconds from 0.', 'drainMs')
   const stop = new AbortController()

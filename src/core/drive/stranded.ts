@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../base/expect-argument.js'
 import type { AgentState } from '../../../machines/agent/outcome.js'
 import { type AgentDefinition, describeAgent, isOfSubAgent } from '../sessions/definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -45,6 +46,16 @@ export async function* openSessions(
  * console.log(await strandedSessions(agents, memoryStore())) // → []
  */
 export async function strandedSessions(agents: Agents, store: SessionStore): Promise<StrandedSession[]> {
+  expectArgument(
+    'strandedSessions(agents)',
+    agents,
+    objectWith(['acceptorOf'], 'what defineAgents(…) returned'),
+  )
+  expectArgument(
+    'strandedSessions(agents, store)',
+    store,
+    objectWith(['list'], 'a store, such as fileStore({ dir })'),
+  )
   const found: StrandedSession[] = []
   for await (const listed of openSessions(store)) {
     const definition = definitionIn(listed)

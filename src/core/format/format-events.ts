@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument } from '../base/expect-argument.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { numberOfStep } from '../../../machines/agent/step-id.js'
 import { noUsage } from '../../../machines/agent/usage.js'
@@ -34,6 +35,7 @@ type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type
  * for await (const event of agent.run('What changed?')) process.stdout.write(format(event))
  */
 export function formatEvents(options: FormatOptions = {}): (event: AgentEvent) => string {
+  expectArgument('formatEvents(options)', options, anyOptions)
   const screen = new Screen(options)
   return (event) => screen.show(event)
 }

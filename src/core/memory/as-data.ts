@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, listOf } from '../base/expect-argument.js'
 import { cut, cutLine } from '../../../guards/lib/cut.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
@@ -25,8 +26,11 @@ export interface RetrievedTextOptions {
  */
 export function retrievedText(
   snippets: readonly RetrievedSnippet[],
-  { maxChars = 20_000 }: RetrievedTextOptions = {},
+  options: RetrievedTextOptions = {},
 ): string {
+  expectArgument('retrievedText(snippets)', snippets, listOf('a list of snippets: { source, text }'))
+  expectArgument('retrievedText(snippets, options)', options, anyOptions)
+  const { maxChars = 20_000 } = options
   if (snippets.length === 0) return ''
   const mark = markOf(snippets)
   const lines = [

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../base/expect-argument.js'
 import { guardNames } from '../../../guards/roster.js'
 import type { Reason, RunResult } from '../../../machines/agent/outcome.js'
 import { StatewrightError } from '../base/errors.js'
@@ -150,6 +151,11 @@ export class NotFinishedError extends RunError {
  * @throws {MaxStepsError} and the others of this module, by the state that the run rests in; each has the `result`
  */
 export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
+  expectArgument(
+    'orThrow(result)',
+    result,
+    objectWith(['state', 'reason'], 'the result of a run: await run.result'),
+  )
   switch (result.state) {
     case 'COMPLETED':
       return result
@@ -177,6 +183,11 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */
 export function objectOrThrow<Output>(result: RunResult<Output>): Output {
+  expectArgument(
+    'objectOrThrow(result)',
+    result,
+    objectWith(['state', 'reason'], 'the result of a run: await run.result'),
+  )
   const { object } = orThrow(result)
   if (object === undefined) throw new InvalidOutputError(result)
   return object

@@ -1,3 +1,4 @@
+import { expectArgument, listOf, objectWith } from '../base/expect-argument.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { askShields } from './ask-shields.js'
@@ -38,6 +39,16 @@ export async function runShields(
   content: string,
   options: RunShieldsOptions,
 ): Promise<Screening> {
+  expectArgument('runShields(shields)', shields, listOf('a list of shields'))
+  expectArgument('runShields(shields, content)', content, {
+    is: (given) => typeof given === 'string',
+    phrase: 'a text',
+  })
+  expectArgument(
+    'runShields(shields, content, options)',
+    options,
+    objectWith(['point', 'signal'], 'an object with point and signal'),
+  )
   const { clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...asked } = options
   return askShields(shields, content, { ...asked, clock, timeoutMs, failOpen })
 }

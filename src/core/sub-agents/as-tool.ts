@@ -6,7 +6,7 @@ import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
 import type { ApprovalPredicate, Delegate, Tool } from '../tools/tool.js'
 import type { ChildHost } from './open-child.js'
-import { type Task, taskSchema } from './task-schema.js'
+import { type SubAgentTask, taskSchema } from './task-schema.js'
 
 /**
  * How an agent is offered to another one.
@@ -16,7 +16,7 @@ import { type Task, taskSchema } from './task-schema.js'
  * const lead = createAgent({ model, tools: [agent.asTool(options)] })
  */
 export interface AsToolOptions<
-  Schema extends InputSchema = StandardJsonSchema<Task>,
+  Schema extends InputSchema = StandardJsonSchema<SubAgentTask>,
   Name extends string = string,
 > {
   /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */

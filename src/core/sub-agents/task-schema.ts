@@ -1,17 +1,23 @@
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
 
-/** What a sub-agent is given unless `asTool` says otherwise. */
-export interface Task {
+/**
+ * The input of a sub-agent's tool, where `asTool` has no `input` of its own.
+ *
+ * @example
+ * const research: Tool<SubAgentTask, unknown, 'research'> = agent.asTool({ name: 'research', description: 'Looks things up.' })
+ */
+export interface SubAgentTask {
+  /** What is to be done, in words. */
   task: string
 }
 
 /** The schema of a task; written by hand, because the core's schema library makes no JSON Schema. */
-export const taskSchema: StandardJsonSchema<Task> = {
+export const taskSchema: StandardJsonSchema<SubAgentTask> = {
   '~standard': {
     version: 1,
     vendor: 'statewright',
     validate: (value) => {
-      const { task } = value as Partial<Task>
+      const { task } = value as Partial<SubAgentTask>
       if (typeof task === 'string' && task.trim() !== '') return { value: { task } }
       return { issues: [{ message: 'Expected a text that is not empty', path: ['task'] }] }
     },

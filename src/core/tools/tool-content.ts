@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument, listOf } from '../base/expect-argument.js'
 import type { MediaPart } from '../../../machines/agent/messages.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import { UsageError } from '../base/errors.js'
@@ -46,10 +47,14 @@ export class ToolContent {
  *
  * @throws UsageError `invalid_input` for what is no part, and for more than 20 MB
  */
-export function toolContent(
-  parts: readonly InputPart[],
-  { orWords = false }: { orWords?: boolean } = {},
-): ToolContent {
+export function toolContent(parts: readonly InputPart[], options: { orWords?: boolean } = {}): ToolContent {
+  expectArgument(
+    'toolContent(parts)',
+    parts,
+    listOf("a list of parts, such as [{ type: 'text', text: '…' }]"),
+  )
+  expectArgument('toolContent(parts, options)', options, anyOptions)
+  const { orWords = false } = options
   const read = parts.map((part, i) => toContentPart(part, `parts[${i}]`))
   const media = read.filter((part): part is MediaPart => part.type !== 'text')
   const length = media.reduce((sum, part) => sum + payloadLength(part), 0)

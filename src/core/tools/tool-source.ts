@@ -75,7 +75,11 @@ type OutputOf<Schema> = Schema extends StandardSchema<infer _Input, infer Output
 export function defineToolGroup<Args extends StandardSchema, Member extends Tool>(
   definition: ToolGroupDefinition<Args, Member>,
 ): ToolGroup<InputOf<Args>, Member> {
-  const { name, args: schema, tools } = definition
+  const {
+    name,
+    args: schema,
+    tools,
+  } = (definition as typeof definition | null | undefined) ?? ({} as typeof definition)
   if (typeof name !== 'string' || name === '') throw invalid('?', 'name is missing')
   if (!isStandardSchema(schema)) throw invalid(name, 'args must be a schema, such as z.object({ … })')
   if (typeof tools !== 'function') throw invalid(name, 'tools must be a function that returns the tools')

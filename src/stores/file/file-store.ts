@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
 import { join, resolve } from 'node:path'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { newId } from '../../core/base/new-id.js'
@@ -45,7 +46,13 @@ export interface FileStoreOptions {
  * @example
  * const store = fileStore({ dir: '.sessions' })
  */
-export function fileStore({ dir, sync = 'normal', now = Date.now }: FileStoreOptions): SyncSessionStore {
+export function fileStore(options: FileStoreOptions): SyncSessionStore {
+  expectArgument(
+    'fileStore(options)',
+    options,
+    objectWith([], "an object with the folder: { dir: './sessions' }"),
+  )
+  const { dir, sync = 'normal', now = Date.now } = options
   checkOptions(dir, sync)
   const file = join(resolve(dir), 'sessions.db')
   let open: Statements | null = attempt(file, () => statements(openDatabase(file, sync)))

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
 import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
@@ -66,6 +67,7 @@ const answerMs = 30_000
  * const store = postgresStore({ connectionString: 'postgres://localhost/app' })
  */
 export function postgresStore(options: PostgresStoreOptions): SessionStore {
+  expectArgument('postgresStore(options)', options, objectWith([], 'an object with connectionString or pool'))
   const { now, schema = 'statewright' } = options
   checkOptions(options, schema)
   const place = placeOf(options)

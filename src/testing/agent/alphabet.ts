@@ -1,3 +1,5 @@
+import { expectArgument } from '../../core/base/expect-argument.js'
+import { agentSnapshot } from './state-key.js'
 import type { AnyEventObject, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
@@ -30,7 +32,6 @@ export const late = 1_000_000
 
 /** An actor that must not fail has failed. */
 const broken = failure('fatal', 'internal')
-
 type Events = Record<string, AnyEventObject>
 
 /**
@@ -42,7 +43,9 @@ type Events = Record<string, AnyEventObject>
  * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
  * const { paths } = coverPaths(agentMachine, { inputs, alphabet: agentAlphabet, serializeState: agentStateKey, limit: 100_000 })
  */
-export function agentAlphabet({ context, value }: SnapshotFrom<typeof agentMachine>): Events {
+export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Events {
+  expectArgument('agentAlphabet(snapshot)', snapshot, agentSnapshot)
+  const { context, value } = snapshot
   const { config, state, deadline } = context
   const asked = isAsked(value)
   if (isWatching(config.guardrails)) {

@@ -1,3 +1,4 @@
+import { expectArgument, listOf } from '../../core/base/expect-argument.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /**
@@ -7,6 +8,7 @@ import type { Message } from '../../../machines/agent/messages.js'
  * @example expect(historyProblem((await agent.run('Go.').result).messages)).toBeNull()
  */
 export function historyProblem(messages: readonly Message[], open: readonly string[] = []): string | null {
+  expectArgument('historyProblem(messages)', messages, listOf('a list of messages'))
   const last = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   let expected: string[] = []
   for (const [i, message] of messages.entries()) {

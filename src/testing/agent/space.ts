@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument } from '../../core/base/expect-argument.js'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ExploreOptions } from '../space.js'
@@ -42,6 +43,7 @@ export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
  * ```
  */
 export function agentSpace(options: AgentSpaceOptions = {}): AgentSpace {
+  expectArgument('agentSpace(options)', options, anyOptions)
   const { only = Object.keys(agentInputs), maxSteps } = options
   const inputs = Object.entries(agentInputs)
     .filter(([name]) => only.includes(name))

@@ -1,3 +1,4 @@
+import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
@@ -5,13 +6,17 @@ import { unscreenedInput } from '../../../machines/agent/unscreened.js'
 import { budgetReason } from '../../../machines/agent/totals.js'
 import { isWatching } from '../../../guards/state.js'
 
+export const agentSnapshot = objectWith(['context', 'value'], 'a snapshot of the agent machine')
+
 /**
  * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.
  *
  * @example
  * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: agentStateKey })
  */
-export function agentStateKey({ context }: SnapshotFrom<typeof agentMachine>): string {
+export function agentStateKey(snapshot: SnapshotFrom<typeof agentMachine>): string {
+  expectArgument('agentStateKey(snapshot)', snapshot, agentSnapshot)
+  const { context } = snapshot
   const { guardrails, steps, attempt, rateLimits } = context
   const { recoveries, reprompts, emptyRetries, outputRepairs } = context
   const watching = isWatching(context.config.guardrails)

@@ -1,3 +1,4 @@
+import { anyOptions, callable, expectArgument } from '../../core/base/expect-argument.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { within } from '../../core/base/time-limit.js'
 import type { ModelProvider } from '../../core/models/provider.js'
@@ -64,8 +65,16 @@ export interface CheckProviderOptions {
 export async function checkProvider(
   make: (url: string) => ModelProvider,
   serve: (script: { scenario: { turns: ProviderTurn[] }; strict: true }) => Promise<ProviderServer>,
-  { skip = {}, withinMs = 10_000 }: CheckProviderOptions = {},
+  options: CheckProviderOptions = {},
 ): Promise<ProviderReport> {
+  expectArgument('checkProvider(make)', make, callable('a function that makes the provider of a URL'))
+  expectArgument(
+    'checkProvider(make, serve)',
+    serve,
+    callable('a function that starts a server, such as startRehearsal'),
+  )
+  expectArgument('checkProvider(make, serve, options)', options, anyOptions)
+  const { skip = {}, withinMs = 10_000 } = options
   refuseUnknown(Object.keys(skip), all)
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
   for (const check of all) {
@@ -120,6 +129,13 @@ function refusalOf({ requests }: ProviderServer): string | null {
  * console.log(providerTable({ openaiChat: await checkProvider(make, startRehearsal) }))
  */
 export function providerTable(reports: Readonly<Record<string, ProviderReport>>): string {
+  expectArgument('providerTable(reports)', reports, {
+    is: (given) =>
+      typeof given === 'object' &&
+      given !== null &&
+      Object.values(given).every((report: Partial<ProviderReport>) => Array.isArray(report?.checks)),
+    phrase: 'an object of reports by their titles',
+  })
   const columns = Object.entries(reports)
   const names = [...new Set(columns.flatMap(([, { checks }]) => checks.map(({ name }) => name)))]
   const marks = { kept: 'yes', broken: 'NO', skipped: '–' }

@@ -1,3 +1,4 @@
+import { anyOptions, callable, expectArgument } from '../../core/base/expect-argument.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { StatewrightError } from '../../core/base/errors.js'
 import { newId } from '../../core/base/new-id.js'
@@ -101,6 +102,8 @@ export async function checkStore(
   open: (place: StorePlace) => SessionStore | Promise<SessionStore>,
   options: CheckStoreOptions = {},
 ): Promise<StoreReport> {
+  expectArgument('checkStore(open)', open, callable('a function that opens the store'))
+  expectArgument('checkStore(open, options)', options, anyOptions)
   const { skip = {} } = options
   refuseUnknown(Object.keys(skip), storeChecks)
   const checker = new StoreChecker(open, options)

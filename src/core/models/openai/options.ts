@@ -90,10 +90,8 @@ export function refusing(provider: string): Refusing {
 export const noClient = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
 
 /** What is asked of the options that all have in common. */
-export function checkShared(
-  { model, client, baseURL, apiKey, media, timeoutMs }: OpenAIOptions,
-  invalid: Refusing,
-): void {
+export function checkShared(options: OpenAIOptions | null | undefined, invalid: Refusing): void {
+  const { model, client, baseURL, apiKey, media, timeoutMs }: Partial<OpenAIOptions> = options ?? {}
   if (typeof model !== 'string' || model.trim() === '') {
     throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
   }

@@ -1,3 +1,4 @@
+import { anyOptions, expectArgument } from '../../base/expect-argument.js'
 import { newId } from '../../base/new-id.js'
 import type { InboxMessage } from './inbox.js'
 import { checkedListing, isListed } from './list-options.js'
@@ -37,7 +38,9 @@ const lastIn = ({ inbox }: Kept): number => inbox.at(-1)?.message ?? 0
  *
  * @example createAgent({ model, store: memoryStore() })
  */
-export function memoryStore({ now = Date.now }: MemoryStoreOptions = {}): SyncSessionStore {
+export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {
+  expectArgument('memoryStore(options)', options, anyOptions)
+  const { now = Date.now } = options
   const sessions = new Map<string, Kept>()
 
   const holds = (kept: Kept | undefined): kept is Kept & { lease: Lease } =>
