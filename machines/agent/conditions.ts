@@ -8,7 +8,7 @@ import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from '.
 import { isInDoubt, isUnderWay, toolsIn } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import { kindOf, type ModelActorError } from './response.js'
-import { fingerprintOf, isRunnable, type BatchCall } from './results.js'
+import { findOpenCall, fingerprintOf, isRunnable, type BatchCall } from './results.js'
 import { type InputScreening, listed } from './screening.js'
 import { budgetReason, spent } from './totals.js'
 import { unscreenedInput } from './unscreened.js'
@@ -223,7 +223,7 @@ export const isAllInDoubt = ({ context, event }: Scope): boolean => {
 }
 
 export const isOpenCall = ({ context, event }: Scope): boolean =>
-  'callId' in event && context.calls.some((call) => call.id === event.callId && call.result === undefined)
+  'callId' in event && findOpenCall(context.calls, event.callId) >= 0
 
 /** The result of the last open call: nobody else has to act on this batch. */
 export const isLastOfBatch = (scope: Scope): boolean =>

@@ -126,6 +126,11 @@ export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unchecked
 }
 
+/** Where a call that has no result yet stands in its batch; -1: there is none. */
+export function findOpenCall(calls: readonly BatchCall[], callId: string): number {
+  return calls.findIndex(({ id, result }) => result === undefined && id === callId)
+}
+
 /** What an answer to a call is bound to: its name and its arguments as they are now. */
 export function fingerprintOf({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprint(name, text)

@@ -1,4 +1,5 @@
 import { abortable } from '../core/base/abort.js'
+import { nextTurn } from '../core/base/next-turn.js'
 import { ChunkIndex, type Found } from './chunk-index.js'
 import { type Chunk, chunkText } from './chunk-text.js'
 import type { StoredDocument } from './documents.js'
@@ -121,10 +122,4 @@ export class Library {
   #chunks({ text }: StoredDocument): Chunk[] {
     return chunkText(text, this.#options)
   }
-}
-
-async function nextTurn(): Promise<void> {
-  await new Promise((resolve) => {
-    setTimeout(resolve, 0)
-  })
 }

@@ -1,7 +1,8 @@
 import { jest } from '@jest/globals'
 import { type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { defineShield, memoryJournal, memoryStore } from '../../src/index.js'
+import { type AgentOptions, type Run, defineShield, memoryJournal, memoryStore } from '../../src/index.js'
+import { agentOf, calling } from '../growth/scripted.js'
 import { distant } from '../support/distant.js'
 import { fold } from '../support/fold.js'
 import { stage } from '../support/play.js'
@@ -60,6 +61,77 @@ describe('listeners on one signal', () => {
     expect(results.every(({ state }) => state === 'CANCELLED')).toBe(true)
     expect((await theatre.run('Go.', { signal }).run.result).state).toBe('CANCELLED')
     expect(signals.most()).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('a batch of very many calls', () => {
+  const count = 500
+
+  /** Runs them while others have turns of the event loop, and counts what happens between two of those. */
+  async function inCompany(options: Partial<AgentOptions>, onTurn: (run: Run, turn: number) => void) {
+    const seen = { begun: 0, looks: 0, turns: 0, longest: 0 }
+    let stretch = 0
+    const note = (): void => {
+      stretch += 1
+      seen.longest = Math.max(seen.longest, stretch)
+    }
+    const mild = defineShield({
+      name: 'mild',
+      check: async () => {
+        seen.looks += 1
+        note()
+        return { action: 'allow' }
+      },
+    })
+    const look = tool('look', () => {
+      seen.begun += 1
+      note()
+      return `Seen ${seen.begun}.`
+    })
+    const isShielded = 'shields' in options
+    const agent = agentOf(calling(count), {
+      ...options,
+      tools: [look],
+      ...(isShielded && { shields: { toolInput: [mild], toolOutput: [mild] } }),
+    })
+    const run = agent.run('Go.')
+    let isOver = false
+    const turn = (): void => {
+      seen.turns += 1
+      stretch = 0
+      onTurn(run, seen.turns)
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    const result = await run.result
+    isOver = true
+    return { seen, result }
+  }
+
+  test.each([
+    ['plain', {}],
+    ['in a store', { store: memoryStore() }],
+    ['all at once', { toolCalls: { concurrency: count } }],
+    ['with shields', { shields: {} }],
+  ])('leaves turns of the event loop to others: %s', async (_, options: Partial<AgentOptions>) => {
+    const { seen, result } = await inCompany(options, () => undefined)
+    const looks = 'shields' in options ? 2 * count : 0
+    expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(seen).toMatchObject({ begun: count, looks })
+    expect(seen.longest).toBeLessThanOrEqual(100)
+    expect(seen.turns).toBeGreaterThanOrEqual((count + looks) / 100)
+  })
+
+  test.each([
+    ['its calls', {}, 3],
+    ['the looks at their arguments', { shields: {} }, 3],
+  ])('is cancelled between turns, in %s, and starts nothing more', async (_, options, at) => {
+    const { seen, result } = await inCompany(options, (run, turn) => {
+      if (turn === at) run.cancel()
+    })
+    expect(result.state).toBe('CANCELLED')
+    expect(seen.begun + seen.looks).toBeLessThan(count / 2)
+    expect(result.messages.filter(({ role }) => role === 'tool')).toHaveLength(count)
   })
 })
 

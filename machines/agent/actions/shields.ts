@@ -147,13 +147,12 @@ export const releaseAnswer = act((context, event, tell) => {
  */
 export const heedCallShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
-  const asked = uncheckedCalls(context)
-  const screenings = asked.map((call) => ({
-    id: call.id,
-    screening: unchangeable(call, screeningOf(event.output, call)),
-  }))
+  const screeningOf = screeningsIn(event.output)
+  const screenings = new Map(
+    uncheckedCalls(context).map((call) => [call.id, unchangeable(call, screeningOf(call))]),
+  )
   const checked = context.calls.map((call): BatchCall => {
-    const screening = screenings.find(({ id }) => id === call.id)?.screening
+    const screening = screenings.get(call.id)
     if (screening === undefined) return call
     const looked = { ...lookedAt(call, screening), unchecked: true as const }
     if (looked.result !== undefined || screening.action !== 'block') return looked
@@ -162,14 +161,13 @@ export const heedCallShields = act((context, event, tell) => {
     return { ...looked, result: { status: 'blocked', content, durationMs: 0 }, settledAt: timeOf(event) }
   })
   const said = context.messages[context.batchAt]
-  const redacted = screenings.filter(({ screening }) => screening.action === 'redact').map(({ id }) => id)
   const known = checked.map(({ unchecked: _unchecked, ...call }) =>
-    redacted.includes(call.id) ? writable(call) : call,
+    screenings.get(call.id)?.action === 'redact' ? writable(call) : call,
   )
   const message = said?.role === 'assistant' ? withCalls(said, known) : undefined
   const messages = message ? context.messages.with(context.batchAt, message) : context.messages
   const told = tellUntold({ ...context, messages, calls: checked }, tell, () => {
-    for (const { id, screening } of screenings) tellFindings(screening, 'toolInput', id, tell)
+    for (const [id, screening] of screenings) tellFindings(screening, 'toolInput', id, tell)
   })
   return { ...told, messages, calls: told.calls.map(({ unchecked: _unchecked, ...call }) => call) }
 })
@@ -203,17 +201,17 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Nothing said of a call is a refusal: shields fail closed. */
-function screeningOf(output: unknown, { id }: BatchCall): CallScreening {
-  const unsaid: CallScreening = {
-    callId: id,
-    action: 'block',
-    message: 'No shield has looked at this call.',
-    content: '',
-    findings: [],
-  }
-  const screenings = listed(output) as readonly CallScreening[]
-  return screenings.find(({ callId }) => callId === id) ?? unsaid
+/** Finds what the shields said of each call. Nothing said of a call is a refusal: shields fail closed. */
+function screeningsIn(output: unknown): (call: BatchCall) => CallScreening {
+  const known = new Map((listed(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
+  return ({ id }) =>
+    known.get(id) ?? {
+      callId: id,
+      action: 'block',
+      message: 'No shield has looked at this call.',
+      content: '',
+      findings: [],
+    }
 }
 
 const refusedCall = 'A shield refused the arguments of this call.'
@@ -222,9 +220,10 @@ const refusedEdit = 'The user changed the arguments before approving, and they w
 /** Results as the shields let them through: now they can be told. */
 export const heedResultShields = act((context, event, tell) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
+  const screeningOf = screeningsIn(event.output)
   const calls = context.calls.map((call): BatchCall => {
     if (call.result === undefined || !call.unscreened) return call
-    const screening = screeningOf(event.output, call)
+    const screening = screeningOf(call)
     tellFindings(screening, 'toolOutput', call.id, tell)
     const { unscreened: _unscreened, result, ...known } = call
     const now = call.settledAt ?? timeOf(event)

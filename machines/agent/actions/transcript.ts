@@ -4,7 +4,7 @@ import type { Announcement } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
 import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
-import type { BatchCall, ResultStatus, ToolResult } from '../results.js'
+import { type BatchCall, findOpenCall, type ResultStatus, type ToolResult } from '../results.js'
 import { withheldResult } from '../screening.js'
 import { messageId } from '../step-id.js'
 
@@ -56,9 +56,7 @@ export function settleCall(
   now: number,
   tell: Tell,
 ): BatchCall[] {
-  return calls.map((call) =>
-    call.id === callId && call.result === undefined ? settled(call, result, now, tell) : call,
-  )
+  return withOpenCall(calls, callId, (call) => settled(call, result, now, tell))
 }
 
 /** The same for a result that comes from outside: where there are shields for it, it is not told before they are. */
@@ -70,11 +68,22 @@ export function receiveResult(
   tell: Tell,
 ): BatchCall[] {
   if (!context.features.resultShields) return settleCall(context.calls, callId, result, now, tell)
-  return context.calls.map((call) =>
-    call.id === callId && call.result === undefined
-      ? extended(call, { result, settledAt: now, unscreened: true as const })
-      : call,
+  return withOpenCall(context.calls, callId, (call) =>
+    extended(call, { result, settledAt: now, unscreened: true as const }),
   )
+}
+
+/** The batch with one call changed. Copied as a whole: of thousands of calls, each brings its result by itself. */
+function withOpenCall(
+  calls: readonly BatchCall[],
+  callId: string,
+  change: (call: BatchCall) => BatchCall,
+): BatchCall[] {
+  const copy = calls.slice()
+  const at = findOpenCall(calls, callId)
+  const call = calls[at]
+  if (call) copy[at] = change(call)
+  return copy
 }
 
 /** Results that no shield has seen when the run stops: they are told as withheld. */

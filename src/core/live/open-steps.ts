@@ -32,6 +32,7 @@ interface OpenStep {
   startedAt: number
   /** What has ended the work, and when, while shields look at what it has come to. */
   held?: { event: AgentMachineEvent; completedAt: number }
+  isOver?: true
 }
 
 /**
@@ -39,7 +40,7 @@ interface OpenStep {
  * that does its work: so each is completed exactly once, however the run goes on.
  */
 export class OpenSteps {
-  #open: readonly OpenStep[] = []
+  #open: OpenStep[] = []
   readonly #clock: Clock
   readonly #teller: Teller
 
@@ -51,15 +52,19 @@ export class OpenSteps {
   /** `owner` has started to work. Whoever hears of it may stop it: look at the signal afterwards. */
   start<Type extends StepType, Output>(owner: AnyActorRef, work: Work<Type, Output>): void {
     const startedAt = this.#clock.now()
-    // Not `push`, which makes room for sixteen more.
-    this.#open = this.#open.concat({ work: work as unknown as Work<StepType, unknown>, owner, startedAt })
+    const step = { work: work as unknown as Work<StepType, unknown>, owner, startedAt }
+    // Few are under way, mostly: `push` makes room for sixteen more. Of thousands, not each is a copy of all before it.
+    if (this.#open.length < 16) this.#open = this.#open.concat(step)
+    else this.#open.push(step)
     this.#teller.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
   /** The work has ended by itself, before whoever does it. */
   end<Type extends StepType, Output>(work: Work<Type, Output>, ending: Ending<Type>): void {
     const open = this.#open.find((one) => one.work === (work as unknown))
-    if (open !== undefined) this.#complete(open, ending as unknown as Ending<StepType>)
+    if (open === undefined) return
+    this.#complete(open, ending as unknown as Ending<StepType>)
+    this.#forget()
   }
 
   /** Ends what `event` ends, once the agent stands where it leads and before it announces anything. */
@@ -69,7 +74,12 @@ export class OpenSteps {
       const { status, children, context } = agent.getSnapshot() as SnapshotFrom<typeof agentMachine>
       const isAtWork = ({ id }: AnyActorRef) =>
         status === 'active' && (children as Readonly<Record<string, unknown>>)[id]
-      for (const open of this.#open) {
+      const begun = this.#open
+      const { length } = begun
+      for (const [at, open] of begun.entries()) {
+        // What begins as an answer to what is told here is none of this event's.
+        if (at === length) break
+        if (open.isOver) continue
         if (status === 'active' && open.work.isHeld?.(context)) {
           open.held ??= { event, completedAt: this.#clock.now() }
           continue
@@ -79,12 +89,18 @@ export class OpenSteps {
           (isAtWork(open.owner) === open.owner ? null : cancelled(open, context))
         if (ending !== null) this.#complete(open, ending)
       }
+      this.#forget()
     })
   }
 
+  /** All at once: one event can end thousands. */
+  #forget(): void {
+    if (this.#open.some(({ isOver }) => isOver)) this.#open = this.#open.filter(({ isOver }) => !isOver)
+  }
+
   #complete(open: OpenStep, { payload, outcome = 'ok', error }: Ending<StepType>): void {
-    if (!this.#open.includes(open)) return
-    this.#open = this.#open.filter((one) => one !== open)
+    if (open.isOver) return
+    open.isOver = true
     const { startedAt, held } = open
     const { step } = open.work
     const completedAt = held?.completedAt ?? this.#clock.now()

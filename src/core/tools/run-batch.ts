@@ -1,5 +1,6 @@
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { CallAbort } from '../base/abort.js'
+import { callsATurn, nextTurn } from '../base/next-turn.js'
 import { type CallOwner, type RunCallOptions, type RunnableCall, RunningCall } from './run-call.js'
 
 export interface RunBatchOptions extends RunCallOptions {
@@ -29,6 +30,10 @@ export class RunningBatch implements CallOwner {
   #taken = 0
   /** Lanes that are free, and wait until they may take a call. */
   #waiting = 0
+  /** Calls that were started in this turn of the event loop, as far as is known. */
+  #inTurn = 0
+  /** Lanes that are free, and wait for the next turn. */
+  #paused: number[] | undefined
   #isHalted = false
 
   constructor(calls: readonly RunnableCall[], options: RunBatchOptions) {
@@ -76,6 +81,28 @@ export class RunningBatch implements CallOwner {
     this.#goOn(lane, true)
   }
 
+  /**
+   * Calls that do not wait for anything follow each other in one turn of the event loop: after so many, everything else in
+   * the process has its own.
+   */
+  #isPaused(lane: number): boolean {
+    if (this.#inTurn < callsATurn) return false
+    if (this.#paused) this.#paused.push(lane)
+    else {
+      this.#paused = [lane]
+      void this.#goOnNextTurn()
+    }
+    return true
+  }
+
+  async #goOnNextTurn(): Promise<void> {
+    await nextTurn()
+    const lanes = this.#paused ?? []
+    this.#paused = undefined
+    this.#inTurn = 0
+    for (const lane of lanes) this.#goOn(lane)
+  }
+
   /** `isReady`: it was asked whether a call may start. */
   #goOn(lane: number, isReady = false): void {
     const { abort } = this.#options
@@ -85,6 +112,7 @@ export class RunningBatch implements CallOwner {
       if (this.#waiting === 0 && this.#lanes.every((running) => running === null)) this.#options.onDone()
       return
     }
+    if (!isReady && this.#isPaused(lane)) return
     const ready = isReady ? undefined : this.#options.ready?.()
     if (ready) {
       this.#waiting += 1
@@ -92,6 +120,7 @@ export class RunningBatch implements CallOwner {
       return
     }
     this.#taken += 1
+    this.#inTurn += 1
     this.#options.onStart?.(call.id)
     // Whoever hears of the start may stop the batch.
     if (!abort.aborted) this.#lanes[lane] = new RunningCall(call, this.#options, this)

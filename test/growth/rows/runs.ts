@@ -6,6 +6,8 @@ import { agentOf, calling, stepping, streaming } from '../scripted.js'
 
 const telemetry = otel({ captureContent: true, tracerProvider: new BasicTracerProvider() })
 
+const looking = { toolInput: [secretsShield()], toolOutput: [secretsShield()] }
+
 const stepsOf = { from: 50, atMost: 800, prepare: (n: number) => n }
 
 export const runRows: readonly Row[] = [
@@ -42,6 +44,14 @@ export const runRows: readonly Row[] = [
     atMost: 1_600,
     prepare: (n) => n,
     run: (n) => agentOf(calling(n), { store: memoryStore() }).run('Look.').result,
+  }),
+  row({
+    name: 'a batch of many calls that shields look at',
+    covers: [],
+    from: 100,
+    atMost: 1_600,
+    prepare: (n) => n,
+    run: (n) => agentOf(calling(n), { shields: looking }).run('Look.').result,
   }),
   row({
     name: 'a streamed answer',
