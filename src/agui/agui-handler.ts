@@ -1,9 +1,9 @@
 import { newId } from '../core/base/new-id.js'
 import { UsageError } from '../core/base/errors.js'
-import { type Granted, sessionIdOf } from '../web/authorize.js'
+import { sessionIdOf } from '../web/authorize.js'
 import type { PageChats } from '../web/page-chats.js'
 import type { Joined } from '../web/joined.js'
-import { type Chat, type HandlerOptions, served } from '../web/served.js'
+import { type Chat, type HandlerOptions, type SentRequest, served } from '../web/served.js'
 import { readAnswers } from './answers.js'
 import { interruptsOf } from './interrupts.js'
 import { toAGUIMessages } from './messages.js'
@@ -41,8 +41,8 @@ export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => 
   return served(options, { path: '/api/agui', say, read, stream })
 }
 
-async function say(chats: PageChats, grant: Granted, body: Record<string, unknown>): Promise<Response> {
-  const input = readInput(body)
+async function say(chats: PageChats, { grant, body, filesOf }: SentRequest): Promise<Response> {
+  const input = await readInput(body, filesOf(body['threadId']))
   const { threadId, runId, shown, state } = input
   const sessionId = sessionIdOf(grant, threadId)
   const joined = await joinedBy(chats, sessionId, input)

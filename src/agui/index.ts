@@ -1,4 +1,5 @@
 /** Runs for pages that speak AG-UI: CopilotKit, assistant-ui and others. */
+export type { FileIds } from '../web/page-files.js'
 export { aguiHandler, type AGUIHandlerOptions } from './agui-handler.js'
 export { toAGUIMessages } from './messages.js'
 export type {

@@ -1,6 +1,7 @@
 import { UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
 import type { Said } from '../web/chats.js'
+import type { PageFiles } from '../web/page-files.js'
 
 type Fields = Record<string, unknown>
 
@@ -34,12 +35,15 @@ export interface ReadInput {
 }
 
 /**
- * A `RunAgentInput`. Of its messages the last one is read, or the results of the page's own calls at the end: what was said
+ * Reads a `RunAgentInput`. Of its messages the last one is read, or the results of the page's own calls at the end: what was said
  * before is in the log. What the agent may do is said where it is made, so `tools`, `context` and `forwardedProps` are not read.
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
-export function readInput({ threadId, runId, messages = [], state, resume = [] }: Fields): ReadInput {
+export async function readInput(
+  { threadId, runId, messages = [], state, resume = [] }: Fields,
+  files: PageFiles,
+): Promise<ReadInput> {
   if (typeof threadId !== 'string') throw bad('threadId must be a text.', 'threadId')
   if (!isName(runId)) throw bad('runId must be a text of 1 to 200 characters.', 'runId')
   if (!Array.isArray(messages)) throw bad('messages must be a list.', 'messages')
@@ -56,29 +60,36 @@ export function readInput({ threadId, runId, messages = [], state, resume = [] }
       : [],
   )
   const input = { threadId, runId, shown, state, resume: resumed }
-  if (last?.['role'] === 'user') return { ...input, said: readSaid(last, at), outputs: [] }
+  if (last?.['role'] === 'user') return { ...input, said: await readSaid(last, at, files), outputs: [] }
   const from = read.findLastIndex(({ role }) => role !== 'tool') + 1
   const outputs = read.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
   if (outputs.length + resumed.length > 0) return { ...input, said: null, outputs }
   throw bad('The last message must be the user’s, or resume must have answers: say what is to be done.', at)
 }
 
-function readSaid({ id, content }: Fields, at: string): Said {
+async function readSaid({ id, content }: Fields, at: string, files: PageFiles): Promise<Said> {
   if (!isName(id)) throw bad(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
   if (typeof content === 'string') {
     if (content.trim() === '') throw bad(`${at} is empty: say something.`, `${at}.content`)
     return { content, clientId: id }
   }
   if (!Array.isArray(content)) throw bad(`${at}.content must be a text or a list of parts.`, `${at}.content`)
-  const parts = content.map((part: unknown, i) => {
+  const places = content.map((part: unknown, i) => {
     const place = `${at}.content[${i}]`
-    return readPart(fieldsOf(part, place), place)
+    return { part: fieldsOf(part, place), place }
   })
+  const parts: InputPart[] = []
+  // One after the other: the first that is wrong is the one that is named.
+  for (const { part, place } of places) parts.push(await readPart(part, place, files))
   if (parts.length === 0) throw bad(`${at} is empty: say something.`, `${at}.content`)
   return { content: parts, clientId: id }
 }
 
-function readPart({ type, text, source, metadata }: Fields, at: string): InputPart {
+async function readPart(
+  { type, text, source, metadata }: Fields,
+  at: string,
+  files: PageFiles,
+): Promise<InputPart> {
   if (type === 'text') {
     if (typeof text === 'string') return { type, text }
     throw bad(`${at}.text must be a text.`, `${at}.text`)
@@ -87,13 +98,15 @@ function readPart({ type, text, source, metadata }: Fields, at: string): InputPa
     throw bad(`${at}.type must be text, image, audio, video or document.`, `${at}.type`)
   const { type: kind, value, mimeType } = fieldsOf(source, `${at}.source`)
   if (typeof value !== 'string') throw bad(`${at}.source.value must be a text.`, `${at}.source.value`)
-  if (kind === 'file') return { type: 'file', file: { file_id: value } }
+  if (kind === 'file')
+    return { type: 'file', file: { file_id: await files.readId(value, `${at}.source.value`) } }
   const isData = kind === 'data'
-  if (!isData && (kind !== 'url' || !/^https?:/i.test(value)))
+  if (!isData && (kind !== 'url' || /^data:/i.test(value)))
     throw bad(`${at}.source must be data, or an address with http: or https:.`, `${at}.source`)
+  const address = isData ? '' : files.readAddress(value, `${at}.source.value`)
   if (typeof mimeType !== 'string' && (isData || type !== 'image'))
     throw bad(`${at}.source.mimeType must say what it is.`, `${at}.source.mimeType`)
-  const data = isData ? `data:${String(mimeType)};base64,${value}` : value
+  const data = isData ? `data:${String(mimeType)};base64,${value}` : address
   if (type === 'image') return { type: 'image_url', image_url: { url: data } }
   const { filename } = typeof metadata === 'object' && metadata !== null ? (metadata as Fields) : {}
   return {

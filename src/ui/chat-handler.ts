@@ -1,8 +1,8 @@
 import { isWorkState } from '../../machines/agent/outcome.js'
 import { ConfigError } from '../core/base/errors.js'
-import { type Granted, sessionIdOf } from '../web/authorize.js'
+import { sessionIdOf } from '../web/authorize.js'
 import type { PageChats } from '../web/page-chats.js'
-import { type HandlerOptions, served } from '../web/served.js'
+import { type HandlerOptions, type SentRequest, served } from '../web/served.js'
 import { opensTurn } from '../web/turn.js'
 import type { Protocol } from './chunks.js'
 import { readRequest } from './read-request.js'
@@ -44,7 +44,7 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
     throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
   return served(options, {
     path: '/api/chat',
-    say: (chats, grant, body) => say(chats, grant, body, protocol),
+    say: (chats, sent) => say(chats, sent, protocol),
     read: (chats, sessionId) => read(chats, sessionId, protocol),
     stream: async (chats, { sessionId }) => {
       const joined = await chats.attach(sessionId)
@@ -55,11 +55,10 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
 
 async function say(
   chats: PageChats,
-  grant: Granted,
-  body: Record<string, unknown>,
+  { grant, body, filesOf }: SentRequest,
   protocol: Protocol,
 ): Promise<Response> {
-  const asked = readRequest(body)
+  const asked = readRequest(body, filesOf(body['id']))
   const sessionId = sessionIdOf(grant, asked.chatId)
   const joined =
     'said' in asked ? await chats.say(sessionId, asked.said) : await chats.answer(sessionId, asked.answers)

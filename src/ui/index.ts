@@ -2,6 +2,7 @@
 export type { Authorize, Grant } from '../web/authorize.js'
 export type { ChatAgent } from '../web/chats.js'
 export type { ErrorWords, Expose } from '../web/exposure.js'
+export type { FileIds } from '../web/page-files.js'
 export type { ErrorPlace, OnError } from '../web/refused.js'
 export { chatHandler, type ChatHandlerOptions } from './chat-handler.js'
 export type {

@@ -3,6 +3,7 @@ import type { InputPart } from '../core/models/media.js'
 import { readApprovalId } from '../web/approval-id.js'
 import type { CallAnswer } from '../web/call-answers.js'
 import type { Said } from '../web/chats.js'
+import type { PageFiles } from '../web/page-files.js'
 
 /** What a page asks for: to say something, or to answer calls that wait. */
 export type Asked = { chatId: unknown } & ({ said: Said } | { answers: readonly CallAnswer[] })
@@ -10,11 +11,11 @@ export type Asked = { chatId: unknown } & ({ said: Said } | { answers: readonly 
 type Fields = Record<string, unknown>
 
 /**
- * What `useChat` sends. Of its messages the last one is read and no other: what was said before is in the log.
+ * Reads what `useChat` sends. Of its messages the last one is read and no other: what was said before is in the log.
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
-export function readRequest({ id: chatId, messages, trigger }: Fields): Asked {
+export function readRequest({ id: chatId, messages, trigger }: Fields, files: PageFiles): Asked {
   if (trigger !== undefined && trigger !== 'submit-message')
     throw bad(
       `trigger is ${JSON.stringify(trigger)}: what was answered stays, so say something new.`,
@@ -26,17 +27,20 @@ export function readRequest({ id: chatId, messages, trigger }: Fields): Asked {
   const { role, parts, id } = fieldsOf(messages.at(-1), at)
   if (!Array.isArray(parts)) throw bad(`${at}.parts must be a list.`, `${at}.parts`)
   const read = parts.map((part, i) => fieldsOf(part, `${at}.parts[${i}]`))
-  if (role === 'user') return { chatId, said: readSaid(read, id, at) }
+  if (role === 'user') return { chatId, said: readSaid(read, { id, at, files }) }
   if (role !== 'assistant') throw bad(`${at}.role must be user or assistant.`, `${at}.role`)
   const answers = readAnswers(read, at)
   if (answers.length > 0) return { chatId, answers }
   throw bad(`${at} is the assistant's and answers no call: say something, or approve or reject a call.`, at)
 }
 
-function readSaid(parts: readonly Fields[], id: unknown, at: string): Said {
+function readSaid(
+  parts: readonly Fields[],
+  { id, at, files }: { id: unknown; at: string; files: PageFiles },
+): Said {
   if (id !== undefined && (typeof id !== 'string' || id === '' || id.length > 200))
     throw bad(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
-  const content = parts.flatMap((part, i) => readPart(part, `${at}.parts[${i}]`))
+  const content = parts.flatMap((part, i) => readPart(part, `${at}.parts[${i}]`, files))
   const [first, ...more] = content
   if (first === undefined) throw bad(`${at} is empty: say something.`, at)
   // A text alone is kept as one.
@@ -44,15 +48,15 @@ function readSaid(parts: readonly Fields[], id: unknown, at: string): Said {
   return { content: isText ? first.text : content, clientId: id }
 }
 
-function readPart(part: Fields, at: string): InputPart[] {
-  const { type, text, url, mediaType, filename } = part
+function readPart(part: Fields, at: string, files: PageFiles): InputPart[] {
+  const { type, text, mediaType, filename } = part
   if (type === 'text') {
     if (typeof text === 'string') return text.trim() === '' ? [] : [{ type, text }]
     throw bad(`${at}.text must be a text.`, `${at}.text`)
   }
   if (type !== 'file') return []
-  if (typeof url !== 'string' || !/^(https?:|data:)/i.test(url))
-    throw bad(`${at}.url must be the address of the file, http(s): or data:.`, `${at}.url`)
+  if (typeof part['url'] !== 'string') throw bad(`${at}.url must be the address of the file.`, `${at}.url`)
+  const url = files.readAddress(part['url'], `${at}.url`)
   if (typeof mediaType !== 'string') throw bad(`${at}.mediaType must be a text.`, `${at}.mediaType`)
   if (/^image(\/|$)/.test(mediaType)) return [{ type: 'image_url', image_url: { url } }]
   const named = typeof filename === 'string' ? { filename } : {}

@@ -3,12 +3,13 @@ import { type Authorize, granted, type Granted, sessionIdOf } from './authorize.
 import { type ChatAgent, chatsOf } from './chats.js'
 import { checkExpose, type Expose, isHidden } from './exposure.js'
 import { PageChats, type PageRights } from './page-chats.js'
+import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { readJson, refuseForms } from './read-json.js'
 import { type OnError, refused, type RefusedRequest, reportError } from './refused.js'
 import { routed } from './routed.js'
 
 /** What every handler is told. */
-export interface HandlerOptions {
+export interface HandlerOptions extends PageFileOptions {
   /** Who answers. It has a store: what a page is shown comes from the log. */
   agent: ChatAgent
   /** Whose sessions a request may see. There is no default: `'none'` says that everybody may see all. */
@@ -29,12 +30,20 @@ export interface Chat {
   sessionId: string
 }
 
+/** The body of a `POST`, and by what right it was sent. */
+export interface SentRequest {
+  grant: Granted
+  body: Record<string, unknown>
+  /** Checks the files that the chat with this id names. */
+  filesOf: (chatId: unknown) => PageFiles
+}
+
 /** What is particular to a protocol. */
 export interface ServedProtocol {
   /** Where it is mounted unless the options say otherwise. */
   path: string
   /** `POST`: the last message, or answers. */
-  say(chats: PageChats, grant: Granted, body: Record<string, unknown>): Promise<Response>
+  say(chats: PageChats, request: SentRequest): Promise<Response>
   /** `GET :id`: the chat as it stands. */
   read(chats: PageChats, sessionId: string): Promise<Response>
   /** `GET :id/stream`: what there is to look at; null where there is nothing. */
@@ -53,6 +62,7 @@ export function served(
 ): (request: Request) => Promise<Response> {
   const { agent, authorize, path = protocol.path, maxBodyBytes, onError } = checked(options, protocol)
   const expose = checkExpose(options.expose)
+  const pageFiles = createPageFiles(options)
   const all = chatsOf(agent)
   const report: PageRights['report'] = (failure, { id: runId, sessionId: session }) => {
     const { where, error, callId } = failure
@@ -69,7 +79,10 @@ export function served(
     from.prefix = prefix
     const chats = new PageChats(all, { context, mayContinue, expose, report })
     if (request.method === 'POST') refuseForms(request)
-    if (route.to === 'say') return protocol.say(chats, grant, await readJson(request, maxBodyBytes))
+    if (route.to === 'say') {
+      const body = await readJson(request, maxBodyBytes)
+      return protocol.say(chats, { grant, body, filesOf: (chatId) => pageFiles(grant, chatId) })
+    }
     const sessionId = sessionIdOf(grant, route.chatId)
     from.session = sessionId
     switch (route.to) {

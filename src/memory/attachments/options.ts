@@ -1,7 +1,7 @@
 import { check } from '../../core/config/check.js'
 import { list, that } from '../../core/config/kind.js'
 import { anyText, count, section, text, whole } from '../../core/config/values.js'
-import { type AddressPolicy, addressPolicy } from './address-policy.js'
+import { type AddressPolicy, addressPolicy } from '../../core/config/address-policy.js'
 import type { AttachmentOptions } from './attachment.js'
 
 const longestTimer = 2_147_483_647

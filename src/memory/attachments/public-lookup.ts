@@ -1,6 +1,6 @@
 import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import type { AddressPolicy } from './address-policy.js'
+import type { AddressPolicy } from '../../core/config/address-policy.js'
 
 /** `dns.lookup` with `all: true`. */
 export type Resolve = (

@@ -1,0 +1,101 @@
+import ipaddr from 'ipaddr.js'
+import { refusal } from './check.js'
+
+/** Which addresses a URL may lead to. */
+export interface AddressPolicy {
+  /** `host` is the name in the URL that led to the address; an address stands for itself. */
+  allows(address: string, host: string): boolean
+  /**
+   * What can be said of the host of a URL before it is resolved: an address is judged as one; a name is refused that
+   * only a local network knows, or that spells an address that is not public (`10.0.0.1.example.com`).
+   */
+  allowsHost(host: string): boolean
+}
+
+/** What `addressPolicy` allows beside the list, and what the list is called in errors. */
+export interface AddressPolicyOptions {
+  /** Whether every public address is allowed. Default: true. */
+  allowsPublic?: boolean
+  /** Default: `allowAddresses` of `attachment options`. */
+  option?: { path: string; of: string }
+}
+
+type Block = [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+/** The only part of IPv6 that is routed publicly (RFC 4291, IANA); whatever is new outside of it is refused, too. */
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** Names that no public server has (RFC 6761, 6762, 8375, ICANN's `.internal`), and those that networks use like them. */
+const localNames = /(^|\.)(localhost|local|internal|intranet|lan|home|corp|private|localdomain|home\.arpa)$/
+
+/** Public by its number, but answered by the cloud itself: Azure's host, which hands out credentials. */
+const cloudHosts = new Set(['168.63.129.16'])
+
+/**
+ * Public unicast addresses, and those that are allowed by name, address or CIDR block. IPv6 that stands for IPv4 (mapped,
+ * NAT64, 6to4, Teredo) is refused as such: it reaches private addresses under another number.
+ * @throws {ConfigError} for an entry that is none of these
+ */
+export function addressPolicy(
+  allowed: readonly string[],
+  {
+    allowsPublic = true,
+    option = { path: 'allowAddresses', of: 'attachment options' },
+  }: AddressPolicyOptions = {},
+): AddressPolicy {
+  const blocks: Block[] = []
+  const hosts = new Set<string>()
+  for (const [index, entry] of allowed.entries()) {
+    const block = blockOf(entry)
+    if (block !== undefined) blocks.push(block)
+    else if (/^[\p{L}\p{N}._-]+$/u.test(entry)) hosts.add(entry.toLowerCase())
+    else {
+      const path = `${option.path}[${index}]`
+      throw refusal(option.of, [
+        { path, sentence: `${path} must be an address, a CIDR block such as 10.0.0.0/8, or a host name.` },
+      ])
+    }
+  }
+  const allows = (address: string, host: string): boolean => {
+    if (!isAddress(address)) return false
+    const parsed = ipaddr.parse(address)
+    if (hosts.has(host.toLowerCase()) || blocks.some((block) => contains(block, parsed))) return true
+    return allowsPublic && isPublic(parsed)
+  }
+  const allowsHost = (host: string): boolean => {
+    const name = host.toLowerCase().replace(/^\[|\]$|\.$/g, '')
+    if (isAddress(name)) return allows(name, name)
+    if (hosts.has(name)) return true
+    if (!allowsPublic || !name.includes('.') || localNames.test(name)) return false
+    return spelledAddresses(name).every((address) => allows(address, name))
+  }
+  return { allows, allowsHost }
+}
+
+/** Addresses that stand in a name, as services have them that resolve each such name to its address. */
+function spelledAddresses(name: string): string[] {
+  const found = name.matchAll(/(?<!\d)(?=(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})(?!\d))/g)
+  return Array.from(found, ([, ...numbers]) => numbers.map(Number).join('.')).filter(isAddress)
+}
+
+/** IPv4 in four decimal numbers, or IPv6. */
+function isAddress(text: string): boolean {
+  return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text)
+}
+
+function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  if (address.range() !== 'unicast' || cloudHosts.has(address.toString())) return false
+  return address.kind() === 'ipv4' || contains(globalUnicast, address)
+}
+
+function contains([network, bits]: Block, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  return network.kind() === address.kind() && address.match(network, bits)
+}
+
+function blockOf(entry: string): Block | undefined {
+  if (isAddress(entry)) {
+    const address = ipaddr.parse(entry)
+    return [address, address.kind() === 'ipv4' ? 32 : 128]
+  }
+  return ipaddr.isValidCIDR(entry) ? ipaddr.parseCIDR(entry) : undefined
+}
