@@ -1,14 +1,15 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
-import { type Clock, elapsedOn } from '../../base/clock.js'
+import type { Clock } from '../../base/clock.js'
 import { type Journal, type JournalEntry, linked } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { takenOver, unwritable } from '../store/refusals.js'
-import { StoreError } from '../store/store-error.js'
+import type { StoreError } from '../store/store-error.js'
 import type { AgentDefinition } from '../definition.js'
-import { heartbeats, type LeaseHolder, leaseMs } from './heartbeat.js'
+import { leaseMs } from './heartbeat.js'
+import { HeldLease } from './held-lease.js'
 import { nobodyPresent, type Presence } from './presence.js'
-import { acquireLease, beingReleased, releaseLease } from './lease.js'
+import { acquireLease } from './lease.js'
 import { type RecordContent, logVersion, type StartInput } from './record-content.js'
 import { type Draft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, machineStateOf, type Standing } from '../standing.js'
@@ -55,16 +56,11 @@ export class SessionLog implements Journal {
   readonly #beginner: (() => AgentDefinition) | undefined
   /** The agent that began the run. */
   #definition: AgentDefinition | null
-  #lease: Lease
-  /** When the lease was last known to last for a full `leaseMs`. */
-  #renewedAt: number
-  #isHeld = true
+  readonly #lease: HeldLease
   /** True from a rest until the next entry: an answer can come while the rest is still being written. */
   #mayRelease = false
   /** A write is under way that gives the session free: the lease may be gone before its answer is here. */
   #isLeaving = false
-  readonly #heartbeat: ReturnType<typeof heartbeats.of>
-  readonly #beats: LeaseHolder
   #head: number
   /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
   #last: { seq: number; check: string }
@@ -82,8 +78,6 @@ export class SessionLog implements Journal {
   #isJustResumed = false
   /** Whether a list of sessions knows that the run is under way. */
   #isTold = false
-  /** The lease is being renewed: before a write or a call. */
-  #renewing: Promise<void> | undefined
   /** The session is being taken again. */
   #waking: Promise<void> | undefined
   /** The write that is under way; the next one begins after it. */
@@ -100,14 +94,6 @@ export class SessionLog implements Journal {
     this.sessionId = lease.sessionId
     this.store = store
     this.#clock = clock
-    this.#lease = lease
-    this.#renewedAt = elapsedOn(clock)
-    this.#heartbeat = heartbeats.of(store, clock)
-    this.#beats = {
-      lease: () => this.#lease,
-      renewed: (renewed) => this.#renewed(renewed),
-      failed: (kept, error) => this.#notRenewed(kept, error),
-    }
     this.#holder = holder
     this.#name = standing.name ?? name
     this.#beginner = definition
@@ -126,12 +112,25 @@ export class SessionLog implements Journal {
     })
     this.inbox.hold()
     this.#link = standing.link
-    this.#heartbeat.add(this.#beats)
+    this.#lease = new HeldLease(store, clock, lease, {
+      failure: () => this.#failure,
+      isLeaving: () => this.#isLeaving,
+      lost: (error) => this.#fail(error),
+      held: (isNew) => {
+        if (isNew) this.#presence.held()
+        this.inbox.hold()
+      },
+      letGo: () => {
+        this.inbox.letGo()
+        this.#presence.released()
+      },
+      heard: (told) => this.inbox.heard(told),
+    })
   }
 
   /** True between a rest and what wakes the run: anybody may write to the session. */
   get isResting(): boolean {
-    return !this.#isHeld
+    return !this.#lease.isHeld
   }
 
   /** The number of the last record, written or about to be. */
@@ -157,7 +156,7 @@ export class SessionLog implements Journal {
   /** Told of what becomes of the log from now on. */
   onPresence(presence: Presence): void {
     this.#presence = presence
-    if (this.#isHeld) presence.held()
+    if (this.#lease.isHeld) presence.held()
   }
 
   /** Told at most once, when something could not be written: nothing is written from then on. */
@@ -266,27 +265,28 @@ export class SessionLog implements Journal {
     try {
       const written = this.#writeAsHolder()
       if (!written) return undefined
-      this.#writing = this.#settled(written)
+      this.#writing = this.#orFail(written, () => (this.#writing = undefined))
       return this.#writing
     } catch (error) {
       return Promise.reject(this.#fail(error))
     }
   }
 
-  async #settled(written: Promise<void>): Promise<void> {
+  /** What fails ends the log; `over` is called in any case. */
+  async #orFail(work: Promise<void>, over: () => void): Promise<void> {
     try {
-      await written
+      await work
     } catch (error) {
       throw this.#fail(error)
     } finally {
-      this.#writing = undefined
+      over()
     }
   }
 
   /** Everything is durable, and the session free for whoever goes on. */
   rest(context: AgentContext): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
-    if (!this.#isHeld && this.#pending.length === 0) return undefined
+    if (!this.#lease.isHeld && this.#pending.length === 0) return undefined
     this.#isTold = false
     this.describe(context)
     this.#mayRelease = true
@@ -296,11 +296,11 @@ export class SessionLog implements Journal {
   /** Unless the run has gone on meanwhile, or rests anew and tells of it first. */
   #releaseAtRest(): Promise<void> | undefined {
     const isWritten = this.#writing === undefined && this.#summary === undefined
-    return this.#mayRelease && isWritten ? this.#release() : undefined
+    return this.#mayRelease && isWritten ? this.#lease.release() : undefined
   }
 
   close(): Promise<void> | undefined {
-    return this.flushed()?.finally(() => this.#release()) ?? this.#release()
+    return this.flushed()?.finally(() => this.#lease.release()) ?? this.#lease.release()
   }
 
   /**
@@ -310,29 +310,19 @@ export class SessionLog implements Journal {
   wake(): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
     if (this.#waking) return this.#waking
-    if (this.#isHeld) return undefined
+    if (this.#lease.isHeld) return undefined
     try {
       const lease = acquireLease(this.store, this.sessionId, { holder: this.#holder, ttlMs: leaseMs })
       const taken = lease instanceof Promise ? lease.then((given) => this.#take(given)) : this.#take(lease)
-      if (taken) this.#waking = this.#woken(taken)
+      if (taken) this.#waking = this.#orFail(taken, () => (this.#waking = undefined))
       return this.#waking
     } catch (error) {
       return Promise.reject(this.#fail(error))
     }
   }
 
-  async #woken(taken: Promise<void>): Promise<void> {
-    try {
-      await taken
-    } catch (error) {
-      throw this.#fail(error)
-    } finally {
-      this.#waking = undefined
-    }
-  }
-
   #take(lease: Lease): Promise<void> | undefined {
-    this.#hold(lease)
+    this.#lease.hold(lease)
     const end = this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
     if (end instanceof Promise) return end.then((records) => this.#checkNothingNew(records))
     this.#checkNothingNew(end)
@@ -343,10 +333,10 @@ export class SessionLog implements Journal {
   #checkNothingNew(records: readonly LogRecord[]): void {
     const { seq, check } = this.#last
     if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
-      this.inbox.heard({ inbox: this.#lease.inbox ?? 0 })
+      this.inbox.heard({ inbox: this.#lease.lease.inbox ?? 0 })
       return
     }
-    void this.#release()
+    void this.#lease.release()
     throw takenOver(this.sessionId)
   }
 
@@ -356,7 +346,7 @@ export class SessionLog implements Journal {
 
   /** An answer that was given in the very moment of the rest comes when the session is free already. */
   #writeAsHolder(): Promise<void> | undefined {
-    const ours = this.#isHeld ? this.held() : this.wake()
+    const ours = this.#lease.isHeld ? this.held() : this.wake()
     return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
@@ -373,8 +363,8 @@ export class SessionLog implements Journal {
     // Whatever has come is answered first, while the session is ours.
     this.#isLeaving = this.#mayRelease && end !== undefined && !this.inbox.isOwed
     const answer = this.#isLeaving
-      ? this.store.append(this.#lease, records, summary, { release: true })
-      : this.store.append(this.#lease, records, summary)
+      ? this.store.append(this.#lease.lease, records, summary, { release: true })
+      : this.store.append(this.#lease.lease, records, summary)
     const head = end?.seq ?? 0
     if (answer instanceof Promise) return answer.then((told) => this.#kept(head, settled, told))
     this.#kept(head, settled, answer)
@@ -385,83 +375,21 @@ export class SessionLog implements Journal {
     this.#written = Math.max(this.#written, head)
     this.#isLeaving = false
     this.inbox.durable(settled)
-    if (told?.released) this.#letGo()
+    if (told?.released) this.#lease.letGo()
     this.inbox.heard(told)
     this.#presence.written()
   }
 
-  /** A process that has slept for long may still be the only one that wants the session. */
-  #isLeaseOld(): boolean {
-    return elapsedOn(this.#clock) - this.#renewedAt > leaseMs / 2
-  }
-
   /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
   held(): Promise<void> | undefined {
-    if (this.#failure) return Promise.reject(this.#failure)
-    if (this.#renewing) return this.#renewing
-    if (!this.#isHeld || !this.#isLeaseOld()) return undefined
-    const lease = this.#lease
-    try {
-      const renewed = this.store.renew(lease, leaseMs)
-      if (renewed instanceof Promise) return (this.#renewing = this.#renewedLater(lease, renewed))
-      this.#renewed(renewed)
-    } catch (error) {
-      this.#notRenewed(lease, error)
-    }
-    return this.#failure && Promise.reject(this.#failure)
-  }
-
-  async #renewedLater(lease: Lease, renewed: Promise<Lease>): Promise<void> {
-    try {
-      this.#renewed(await renewed)
-    } catch (error) {
-      this.#notRenewed(lease, error)
-    } finally {
-      this.#renewing = undefined
-    }
-    if (this.#failure) throw this.#failure
-  }
-
-  #hold(lease: Lease): void {
-    this.#lease = lease
-    this.#renewedAt = elapsedOn(this.#clock)
-    if (!this.#isHeld) this.#presence.held()
-    this.#isHeld = true
-    this.inbox.hold()
-    this.#heartbeat.add(this.#beats)
-  }
-
-  /** Another lease may have come in between, after a rest. */
-  #renewed(lease: Lease): void {
-    if (this.#isHeld && this.#lease.token === lease.token) this.#hold(lease)
-  }
-
-  #notRenewed({ token }: Lease, error: unknown): void {
-    if (!this.#isHeld || this.#isLeaving || this.#lease.token !== token) return
-    const isOver = elapsedOn(this.#clock) - this.#renewedAt >= leaseMs
-    const isLost = error instanceof StoreError && error.code === 'lease_lost'
-    // While the lease lasts, a store that is away for a moment costs nothing.
-    if (isLost || isOver) this.#fail(error)
-  }
-
-  #release(): Promise<void> | undefined {
-    if (!this.#isHeld) return beingReleased(this.store, this.sessionId)
-    this.#letGo()
-    return releaseLease(this.store, this.#lease, this.#clock, (told) => this.inbox.heard(told))
-  }
-
-  #letGo(): void {
-    this.#isHeld = false
-    this.#heartbeat.remove(this.#beats)
-    this.inbox.letGo()
-    this.#presence.released()
+    return this.#failure ? Promise.reject(this.#failure) : this.#lease.held()
   }
 
   #fail(error: unknown): StoreError {
     if (this.#failure) return this.#failure
     this.#failure = unwritable(this.sessionId, error)
     this.#pending = []
-    void this.#release()
+    void this.#lease.release()
     this.#onFailure(this.#failure)
     return this.#failure
   }
