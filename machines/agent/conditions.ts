@@ -4,7 +4,7 @@ import { mayRetry as mayTryAgain } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 import type { AgentContext } from './context.js'
-import { childUsageOf, haltsBatch, isPaused, openQuestions, questionOf } from './delegation.js'
+import { childUsageOf, haltsBatch, isPaused, messageOf, openQuestions, questionOf } from './delegation.js'
 import { isInDoubt, isUnderWay, toolsIn } from './in-doubt.js'
 import { type AgentMachineEvent, timeOf } from './events.js'
 import { kindOf, type ModelActorError } from './response.js'
@@ -253,8 +253,9 @@ function isOpenCallThatNeeds({ context, event }: Scope, needs: string): boolean 
     : question?.needs === needs
   if (!isOpen) return false
   // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
-  const asked = 'fingerprint' in event ? event.fingerprint : undefined
-  return asked === undefined || asked === (call ? fingerprintOf(call) : question?.fingerprint)
+  const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
+  if (messageId !== undefined && messageId !== messageOf(context, question)) return false
+  return fingerprint === undefined || fingerprint === (call ? fingerprintOf(call) : question?.fingerprint)
 }
 
 /** How many answers of this kind are missing: none, one, or more, which is 2. */

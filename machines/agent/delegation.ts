@@ -2,6 +2,7 @@ import { isTerminalChild } from '../../guards/terminal-delegation.js'
 import type { AgentContext } from './context.js'
 import type { AgentMachineEvent } from './events.js'
 import type { PendingCall } from './outcome.js'
+import { messageId } from './step-id.js'
 import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './results.js'
 
 /** A call whose sub-agent rests: it waits for answers or, when it asks nothing, for the end of a pause. */
@@ -34,6 +35,12 @@ export function questionOf(
 
 export function questionId(call: BatchCall, { callId }: PendingCall): string {
   return `${call.id}/${callId}`
+}
+
+/** The message that makes the calls of the batch at hand; of a question below, that and the ones in its sub-agents. */
+export function messageOf({ batchNumber }: Pick<AgentContext, 'batchNumber'>, below?: PendingCall): string {
+  const id = messageId(batchNumber)
+  return below?.messageId === undefined ? id : `${id}/${below.messageId}`
 }
 
 /** The calls with one question answered; a sub-agent that has all its answers can go on. */

@@ -44,9 +44,11 @@ export type PublicEvent = Timed &
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
-    /** `arguments`: JSON text that replaces the model's. `fingerprint`: of the call that was asked about. */
-    | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string }
-    | { type: 'REJECT'; callId: string; why: string; fingerprint?: string }
+    /**
+     * `arguments`: JSON text that replaces the model's. `fingerprint`, `messageId`: of the call that was asked about.
+     */
+    | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string; messageId?: string }
+    | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
     /** The result of a call that the client executes. */
     | {
         type: 'TOOL_OUTPUT'
@@ -55,6 +57,7 @@ export type PublicEvent = Timed &
         media?: MediaPart[]
         isError?: boolean
         fingerprint?: string
+        messageId?: string
       }
   )
 

@@ -151,6 +151,12 @@ interface AskedCall {
   arguments: string
   /** Of name and arguments: an answer that carries it is refused for any other call. */
   fingerprint: string
+  /**
+   * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A model
+   * may make the same call again, under the same id: an answer with a `messageId` is refused for the other one. Absent where
+   * an earlier version wrote the log.
+   */
+  messageId?: string
   /** It was running when the process died, and may have had its effect already. */
   interrupted?: true
   /** The provider carries it out, with these arguments: it can be approved or rejected, and not be edited. */

@@ -1,11 +1,11 @@
 import type { Announcement } from './announcements.js'
 import type { AgentContext } from './context.js'
-import { openQuestions, questionId } from './delegation.js'
+import { messageOf, openQuestions, questionId } from './delegation.js'
 import { fingerprintOf } from './results.js'
 
 /** What a run that waits for approvals asks: about its own calls, and those of its sub-agents. */
-export function questionsOf({ calls }: AgentContext): Announcement[] {
-  return calls.flatMap((call) => {
+export function questionsOf(context: AgentContext): Announcement[] {
+  return context.calls.flatMap((call) => {
     const asked: Announcement[] = []
     if (call.result === undefined && call.needs === 'approval' && !call.unchecked) {
       asked.push({
@@ -14,6 +14,7 @@ export function questionsOf({ calls }: AgentContext): Announcement[] {
         name: call.name,
         arguments: call.arguments,
         fingerprint: fingerprintOf(call),
+        messageId: messageOf(context),
         ...(call.interrupted && { interrupted: true }),
         ...(call.hosted && { hosted: true }),
       })
@@ -22,7 +23,8 @@ export function questionsOf({ calls }: AgentContext): Announcement[] {
       if (question.needs !== 'approval') continue
       const { needs: _needs, path = [], ...rest } = question
       const callId = questionId(call, question)
-      asked.push({ ...rest, type: 'approval_requested', callId, path: [call.name, ...path] })
+      const messageId = messageOf(context, question)
+      asked.push({ ...rest, type: 'approval_requested', callId, messageId, path: [call.name, ...path] })
     }
     return asked
   })

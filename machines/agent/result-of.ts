@@ -1,5 +1,5 @@
 import type { AgentContext } from './context.js'
-import { openQuestions, questionId } from './delegation.js'
+import { messageOf, openQuestions, questionId } from './delegation.js'
 import type { PendingCall, RunAtWork, RunResult } from './outcome.js'
 import { type BatchCall, fingerprintOf } from './results.js'
 import { shownMessages } from './unscreened.js'
@@ -49,7 +49,7 @@ export function answerableCall(
   if (!takesAnswers(context)) return undefined
   for (const call of context.calls) {
     if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
-    const asked = questionsAt(call).find((one) => one.callId === callId && one.needs === needs)
+    const asked = questionsAt(context, call).find((one) => one.callId === callId && one.needs === needs)
     if (asked) return asked
   }
   return undefined
@@ -60,21 +60,26 @@ function takesAnswers({ state }: AgentContext): boolean {
 }
 
 function openQuestionsOf(context: AgentContext): PendingCall[] {
-  return context.calls.flatMap(questionsAt)
+  return context.calls.flatMap((call) => questionsAt(context, call))
 }
 
-function questionsAt(call: BatchCall): PendingCall[] {
+function questionsAt(context: AgentContext, call: BatchCall): PendingCall[] {
   const { id: callId, name, arguments: text, needs, interrupted, hosted } = call
   if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
-  if (needs === 'child') return openQuestions(call).map((question) => asAsked(call, question))
+  if (needs === 'child') return openQuestions(call).map((question) => asAsked(context, call, question))
   const fingerprint = fingerprintOf(call)
   const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }) }
-  return [{ callId, name, arguments: text, needs, fingerprint, ...marks }]
+  return [{ callId, name, arguments: text, needs, fingerprint, messageId: messageOf(context), ...marks }]
 }
 
 /** A question of a sub-agent, as it is asked here. */
-function asAsked(call: BatchCall, question: PendingCall): PendingCall {
-  return { ...question, callId: questionId(call, question), path: [call.name, ...(question.path ?? [])] }
+function asAsked(context: AgentContext, call: BatchCall, question: PendingCall): PendingCall {
+  return {
+    ...question,
+    callId: questionId(call, question),
+    messageId: messageOf(context, question),
+    path: [call.name, ...(question.path ?? [])],
+  }
 }
 
 /**

@@ -67,9 +67,9 @@ export async function playContrary(name, server) {
   )
   const refusal = await engine.answer(gone, asked.pending[0], at).then(
     () => 'none',
-    ({ message }) => message,
+    ({ code = '', message }) => `${code} ${message}`,
   )
-  if (name === 'restate' && !refusal.includes('unknown_session')) wrong.push(`told to nobody: ${refusal}`)
+  if (!refusal.includes('unknown_session')) wrong.push(`told to nobody: ${refusal}`)
   await until('the engine gives up what is gone', async () => (await engine.open()).length === 0)
   if ((await store.get(gone)) !== null || paid(gone) !== 1)
     wrong.push('a session that was deleted has begun anew')

@@ -1,3 +1,4 @@
+import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { answerableCalls } from '../../../machines/agent/result-of.js'
 import { systemClock } from '../../core/base/clock.js'
 import { tell } from '../../core/run/tell.js'
@@ -106,14 +107,14 @@ async function asked(
   store: SessionStore,
   id: string,
   text: string,
-): Promise<{ callId: string; fingerprint?: string }> {
+): Promise<Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }> {
   const { run } = await standingAt(store, id)
   const named = namedIn(text, run ? answerableCalls(run.context) : [])
   if (named === undefined || named.rest !== undefined) return { callId: text }
-  const { callId, fingerprint } = named.call
+  const { callId, fingerprint, messageId } = named.call
   return named.for === 'other'
     ? { callId, fingerprint: text.slice(callId.length + 1) }
-    : { callId, fingerprint }
+    : { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }
 
 function valueOf(text: string): unknown {

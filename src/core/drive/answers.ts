@@ -15,9 +15,16 @@ export type DriveAnswer =
   | { type: 'cancel'; why?: string }
   | { type: 'resume' }
   | { type: 'steer'; text: string }
-  | { type: 'approve'; callId: string; fingerprint?: string; editedInput?: unknown }
-  | { type: 'reject'; callId: string; fingerprint?: string; why?: string }
-  | { type: 'toolOutput'; callId: string; fingerprint?: string; value: unknown; isError?: boolean }
+  | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
+  | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
+  | {
+      type: 'toolOutput'
+      callId: string
+      fingerprint?: string
+      messageId?: string
+      value: unknown
+      isError?: boolean
+    }
 
 const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'approve', 'reject', 'toolOutput']
 
@@ -54,13 +61,21 @@ const late: ReadonlySet<string> = new Set(['unknown_call', 'already_answered', '
 export function say(run: Run, answers: readonly DriveAnswer[], at: number | undefined): void {
   for (const answer of answers) {
     const { context } = run.snapshot() as { context: AgentContext }
-    if (at === undefined && 'callId' in answer && wasAskedBefore(context, answer.callId)) continue
+    if (isOpen(answer, at) && wasAskedBefore(context, answer.callId)) continue
     try {
       sayOne(run, answer)
     } catch (error) {
       if (!(error instanceof UsageError) || !late.has(error.code)) throw error
     }
   }
+}
+
+/** Whether it may be for an earlier call as well as for this one. */
+function isOpen(
+  answer: DriveAnswer,
+  at: number | undefined,
+): answer is Extract<DriveAnswer, { callId: string }> {
+  return at === undefined && 'callId' in answer && answer.messageId === undefined
 }
 
 /**

@@ -65,11 +65,12 @@ export interface Agents {
  * - `billing` with `version: '4'` begins runs as version 4 and goes on with those of `accepts`; default: its own version.
  *   A session from before there were versions, it accepts.
  *
+ * An agent has one name: another `defineAgents` gives it the same name and version.
+ *
  * @example
  * const support = createAgent({ model, store: memoryStore() })
  * const billing = createAgent({ model, store: memoryStore(), instructions: 'You write invoices.' })
  * const agents = defineAgents({ support, billing: { agent: billing, version: '4', accepts: ['3', '4'] } })
- * An agent has one name: another `defineAgents` gives it the same name and version.
  * @throws {ConfigError} `invalid_config`, with the name of the agent
  */
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {

@@ -100,7 +100,10 @@ export class Child {
     if (state === 'PAUSED') this.#run?.resume()
     for (const question of questions) {
       const isAsked = pending.some(
-        ({ callId, fingerprint }) => callId === question.callId && fingerprint === question.fingerprint,
+        ({ callId, fingerprint, messageId }) =>
+          callId === question.callId &&
+          fingerprint === question.fingerprint &&
+          (question.messageId === undefined || messageId === question.messageId),
       )
       if (isAsked && this.#run) answer(this.#run, question)
     }

@@ -12,6 +12,8 @@ import { UsageError } from '../base/errors.js'
 export interface AnswerOptions {
   /** As `pending` and `approval_requested` told it. */
   fingerprint?: string | undefined
+  /** As they told it, too: the same call, made again, is another one. */
+  messageId?: string | undefined
 }
 
 /**
@@ -20,7 +22,9 @@ export interface AnswerOptions {
  * @example
  * const call: CallReference = { callId: 'call_1', fingerprint: '807104fa…' } // or 'call_1'
  */
-export type CallReference = string | (Pick<CallInQuestion, 'callId' | 'fingerprint'> & { name?: string })
+export type CallReference =
+  | string
+  | (Pick<CallInQuestion, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
 
 /** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */
 export type EditOf<Tools, Call> = [Tools] extends [never]
@@ -36,10 +40,16 @@ type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : ne
 export function answerTo(
   call: CallReference,
   options: AnswerOptions = {},
-): { callId: string; fingerprint?: string | undefined } {
-  if (typeof call === 'string') return { callId: call, fingerprint: options.fingerprint }
-  const { callId, fingerprint } = (call ?? {}) as { callId?: unknown; fingerprint?: string }
-  if (typeof callId === 'string') return { callId, fingerprint: options.fingerprint ?? fingerprint }
+): AnswerOptions & { callId: string } {
+  const { fingerprint, messageId } = options
+  if (typeof call === 'string') return { callId: call, fingerprint, messageId }
+  const named = (call ?? {}) as AnswerOptions & { callId?: unknown }
+  if (typeof named.callId === 'string')
+    return {
+      callId: named.callId,
+      fingerprint: fingerprint ?? named.fingerprint,
+      messageId: messageId ?? named.messageId,
+    }
   throw new UsageError(
     'invalid_input',
     "An answer names its call: pass its callId, or the call itself as result.pending or 'approval_requested' tells of it.",
@@ -56,7 +66,7 @@ export function awaitedCall(
   context: AgentContext | undefined,
   callId: string,
   needs: PendingCall['needs'],
-  { fingerprint }: AnswerOptions = {},
+  { fingerprint, messageId }: AnswerOptions = {},
 ): PendingCall {
   const asked = context && answerableCall(context, callId, needs)
   if (asked === undefined) throw notAwaited(context, callId, needs)
@@ -64,6 +74,14 @@ export function awaitedCall(
     throw new UsageError(
       'stale_answer',
       `The answer to call '${callId}' was meant for other arguments. It asks now for ${asked.name}(${asked.arguments}): ask again.`,
+      callId,
+    )
+  }
+  if (messageId !== undefined && messageId !== asked.messageId) {
+    throw new UsageError(
+      'stale_answer',
+      `The answer was meant for call '${callId}' of message ${messageId}. The model has made the same call again since, in ` +
+        `message ${asked.messageId}: ask again.`,
       callId,
     )
   }

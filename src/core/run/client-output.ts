@@ -4,7 +4,7 @@ import { formatResult } from '../tools/tool-content.js'
 
 /** What a client's call came to, as the machine takes it. An Error is an error result. */
 export function clientOutput(
-  { callId, fingerprint }: Pick<PendingCall, 'callId' | 'fingerprint'>,
+  { callId, fingerprint, messageId }: Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'>,
   value: unknown,
   { maxChars, isError = value instanceof Error }: { maxChars: number; isError?: boolean },
 ): Extract<PublicEvent, { type: 'TOOL_OUTPUT' }> {
@@ -14,6 +14,7 @@ export function clientOutput(
     callId,
     content,
     fingerprint,
+    ...(messageId !== undefined && { messageId }),
     ...(media && { media }),
     ...(isError && { isError }),
   }

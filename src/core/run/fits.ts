@@ -37,8 +37,8 @@ export function refuseEnded({ status, context }: Hearing, sessionId: string): vo
 type Answer = Extract<PublicEvent, { callId: string }>
 
 /** The call that an answer is for. */
-function askedCall({ type, callId, fingerprint }: Answer, { context }: Hearing): PendingCall {
-  return awaitedCall(context, callId, needsOf[type], { fingerprint })
+function askedCall({ type, callId, ...meant }: Answer, { context }: Hearing): PendingCall {
+  return awaitedCall(context, callId, needsOf[type], meant)
 }
 
 /** Nobody holds the session, and it does not wait for this. */

@@ -226,7 +226,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       return
     }
     const { text, problem } = editedArguments(editedInput, asked, this.#tools)
-    if (problem) this.#actor.sayLater(this.#approveLater(callId, text, fingerprint, problem))
+    if (problem) this.#actor.sayLater(this.#approveLater(asked, text, problem))
     else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }
 
@@ -267,8 +267,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   #awaited(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
-    const { callId, fingerprint } = answerTo(call, options)
-    return awaitedCall(this.#actor.ahead?.context, callId, needs, { fingerprint })
+    const { callId, ...meant } = answerTo(call, options)
+    return awaitedCall(this.#actor.ahead?.context, callId, needs, meant)
   }
 
   get #context(): AgentContext | undefined {
@@ -334,9 +334,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /** Until it is known whether the edit fits, the rest is left; it is reached again where it does not. */
   async #approveLater(
-    callId: string,
+    { callId, fingerprint, messageId }: PendingCall,
     text: string,
-    fingerprint: string,
     problem: Promise<UsageError | null>,
   ): Promise<void> {
     this.#rest.leave()
@@ -344,7 +343,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       const refusal = await problem
       if (refusal) throw refusal
       // Somebody may have answered meanwhile.
-      awaitedCall(this.#actor.ahead?.context, callId, 'approval', { fingerprint })
+      awaitedCall(this.#actor.ahead?.context, callId, 'approval', { fingerprint, messageId })
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
       this.#actor.warn('answer_refused', describeError(error))

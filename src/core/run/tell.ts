@@ -104,7 +104,7 @@ async function tellNext(
   try {
     // Since it was looked at, its holder may have let it go, or others may have told it something.
     if (isHeld || number - 1 !== fit.last)
-      await fitting(parts, { id, message, isHeld: false, before: number })
+      await fitting(parts, { id, message: bound(message, fit.event), isHeld: false, before: number })
   } catch (error) {
     await inbox.remove(id, [number])
     throw error
@@ -163,6 +163,12 @@ function late(id: string, at: number, head: number): UsageError {
   )
 }
 
+/** For the call that it was found to fit, and for no other one. */
+function bound(message: SessionMessage, event: PublicEvent): SessionMessage {
+  if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
+  return { ...message, messageId: event.messageId }
+}
+
 const stateOf = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
 
 /** An answer as the machine takes it: for the very call that waits. */
@@ -174,16 +180,17 @@ async function answerOf(
   const { callId } = message
   const needs = message.type === 'toolOutput' ? 'client' : 'approval'
   const asked = awaitedCall(context, callId, needs, message)
-  const { fingerprint } = asked
-  if (message.type === 'reject') return { type: 'REJECT', callId, why: message.why ?? '', fingerprint }
+  const { fingerprint, messageId } = asked
+  const meant = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+  if (message.type === 'reject') return { type: 'REJECT', ...meant, why: message.why ?? '' }
   if (message.type === 'toolOutput') {
     const { value, isError } = message
     const maxChars = context.config.toolCalls.maxResultChars
     return clientOutput(asked, value, { maxChars, isError: isError === true || value instanceof Error })
   }
-  if (message.editedInput === undefined) return { type: 'APPROVE', callId, fingerprint }
+  if (message.editedInput === undefined) return { type: 'APPROVE', ...meant }
   const { text, problem } = editedArguments(message.editedInput, asked, tools ?? toolSet([]))
   const refusal = await problem
   if (refusal) throw refusal
-  return { type: 'APPROVE', callId, fingerprint, arguments: text }
+  return { type: 'APPROVE', ...meant, arguments: text }
 }

@@ -23,11 +23,18 @@ export type SessionMessage =
   /** The next user message of an interactive run. */
   | { type: 'reply'; input: UserInput }
   /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
-  | { type: 'approve'; callId: string; fingerprint?: string; editedInput?: unknown }
+  | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
   /** Refuses a call; the model reads why. */
-  | { type: 'reject'; callId: string; fingerprint?: string; why?: string }
+  | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
   /** The result of a call that the client carries out. An Error, or `isError`, makes it an error result. */
-  | { type: 'toolOutput'; callId: string; fingerprint?: string; value: unknown; isError?: boolean }
+  | {
+      type: 'toolOutput'
+      callId: string
+      fingerprint?: string
+      messageId?: string
+      value: unknown
+      isError?: boolean
+    }
 
 /**
  * What has become of what a session was told.
@@ -50,7 +57,7 @@ export interface Receipt {
 type Answer = Extract<SessionMessage, { callId: string }>
 
 /** What a pending call has beside its id: an answer may be made of one. */
-const ofCalls = ['name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
+const ofCalls = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
 
 const keysOf: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],
@@ -90,7 +97,7 @@ export function checkedMessage(
   if (!of.includes(type)) throw invalid(`its type is one of ${of.join(', ')}`, 'type')
   const strange = Object.keys(message).find((key) => key !== 'type' && !keysOf[type].includes(key))
   if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
-  for (const key of ['why', 'fingerprint']) {
+  for (const key of ['why', 'fingerprint', 'messageId']) {
     if (message[key] !== undefined && typeof message[key] !== 'string') throw invalid(`${key} is a text`, key)
   }
   if (keysOf[type].includes('callId') && typeof message['callId'] !== 'string')

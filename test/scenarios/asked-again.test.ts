@@ -1,0 +1,150 @@
+import { agentMachine } from '../../machines/agent.machine.js'
+import { transition } from 'xstate'
+import { type PendingCall, memoryStore, type SessionMessage } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+import type { Turn } from '../../src/rehearsal/index.js'
+import { again, stage } from '../support/play.js'
+import { ask, pair, research } from '../support/sub-agents.js'
+import { text, tool } from '../support/tools.js'
+
+/** A model that numbers its calls anew in every step, and makes the same call again. */
+const pays: Turn = { toolCalls: [{ id: 'call_0', name: 'pay', arguments: { amount: 1 } }] }
+const turns = [pays, pays, text('Done.')]
+const paying = () => tool('pay', () => 'paid', { needsApproval: true })
+
+type Waiting = { pending?: readonly PendingCall[] }
+function asked({ pending = [] }: Waiting): PendingCall {
+  const [call] = pending
+  if (!call) throw new Error('A call waits.')
+  return call
+}
+
+async function resting(store = memoryStore()) {
+  const pay = paying()
+  const play = await stage(turns, { store, tools: [pay] })
+  const first = asked(await play.agent.run('Go.', { session: 's' }).result)
+  return { play, agent: play.agent, store, pay, first }
+}
+
+/** Answers the first call, and rests for the second one. */
+async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
+  await from.agent.tell('s', { type: 'approve', ...from.first })
+  const run = await from.agent.resume('s')
+  const second = asked(await run.result)
+  expect(second).toMatchObject({ callId: from.first.callId, fingerprint: from.first.fingerprint })
+  expect(second.messageId).not.toBe(from.first.messageId)
+  return { run, second }
+}
+
+const stale = { code: 'stale_answer' }
+
+describe('an answer to a call that the model makes again', () => {
+  it('is for the message that made the call, by whatever it is given', async () => {
+    const started = await resting()
+    const { agent, pay, first } = started
+    const { run, second } = await restingAgain(started)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (const type of ['approve', 'reject'] as const)
+      await expect(agent.tell('s', { type, ...first })).rejects.toMatchObject(stale)
+    expect(() => run.approve(first)).toThrow(expect.objectContaining(stale))
+    expect(() => run.reject(first.callId, '', first)).toThrow(expect.objectContaining(stale))
+    expect(pay.inputs).toHaveLength(1)
+    await agent.tell('s', { type: 'approve', ...second })
+    expect(await (await agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
+    expect(pay.inputs).toHaveLength(2)
+  })
+
+  it('and that is heard only then is passed over', async () => {
+    const started = await resting()
+    const { agent, store, pay, first } = started
+    const { callId, fingerprint } = first
+    await agent.tell('s', { type: 'approve', callId, fingerprint })
+    const [left] = store.inbox.read('s')
+    await (await agent.resume('s')).result
+    // As by a process that could not remove it, under a number of its own.
+    store.inbox.put('s', left?.text ?? '')
+    expect(await (await agent.resume('s')).result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+    expect(pay.inputs).toHaveLength(1)
+    expect(store.inbox.read('s')).toEqual([])
+  })
+
+  it('and that another answer overtakes on its way to the inbox is refused', async () => {
+    const started = await resting()
+    const { store, pay, first } = started
+    const { callId, fingerprint } = first
+    let overtake: (() => Promise<unknown>) | null = () => restingAgain(started)
+    const slow = {
+      ...store,
+      inbox: {
+        ...store.inbox,
+        put: async (id: string, message: string) => {
+          const before = overtake
+          overtake = null
+          await before?.()
+          return store.inbox.put(id, message)
+        },
+      },
+    }
+    const late = again(started.play, { store: slow, tools: [pay] })
+    const message: SessionMessage = { type: 'approve', callId, fingerprint }
+    await expect(late.tell('s', message)).rejects.toMatchObject(stale)
+    expect(await (await started.agent.resume('s')).result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+    expect(pay.inputs).toHaveLength(1)
+  })
+
+  it('moves the chart only where it is for the call at hand', async () => {
+    const { run } = await restingAgain(await resting())
+    const { callId, fingerprint, messageId } = asked(await run.result)
+    const at = agentMachine.resolveState(run.snapshot() as never)
+    const said = (more: object) =>
+      transition(agentMachine, at, { type: 'APPROVE', callId, fingerprint, now: 1, ...more })[0].value
+    expect(said({ messageId: 'm2' })).toEqual(at.value)
+    expect(said({ messageId })).not.toEqual(at.value)
+    expect(said({})).not.toEqual(at.value)
+  })
+})
+
+/** A store as it would be had the process died before the session's log had more than these. */
+function cutTo(store: SyncSessionStore, cut: Record<string, number>): SyncSessionStore {
+  const copy = memoryStore()
+  for (const { id } of store.list()) {
+    const lease = copy.acquire(id, { holder: 'a copy', ttlMs: 1000 })
+    copy.append(lease, store.read(id).slice(0, cut[id]))
+    copy.release(lease)
+  }
+  return copy
+}
+
+describe('a question of a sub-agent that asks the same again', () => {
+  it('is another one: the answer to the first is not heard as the answer to the second', async () => {
+    const store = memoryStore()
+    const pay = paying()
+    const tools = [pay]
+    const { parent, child } = await pair([ask(), text('Done.')], turns, {
+      parent: { store },
+      child: { store, tools },
+    })
+    const { agent } = parent
+    const first = asked(await agent.run('Go.', { session: 's' }).result)
+    await agent.tell('s', { type: 'approve', ...first })
+    const second = asked(await (await agent.resume('s')).result)
+    expect(second).toMatchObject({ callId: first.callId, fingerprint: first.fingerprint })
+    await expect(agent.tell('s', { type: 'approve', ...first })).rejects.toMatchObject(stale)
+    expect(pay.inputs).toHaveLength(1)
+
+    // The process dies when the sub-agent asks again, and the run above has not heard of it.
+    const approved = store.read('s').findIndex(({ data }) => data.includes('"APPROVE"'))
+    const rest = agentOn(cutTo(store, { s: approved + 1 }), child, tools)
+    expect(asked(await (await rest.resume('s')).result)).toMatchObject({ messageId: second.messageId })
+    expect(pay.inputs).toHaveLength(1)
+  })
+
+  function agentOn(
+    store: SyncSessionStore,
+    child: Awaited<ReturnType<typeof pair>>['child'],
+    tools: ReturnType<typeof paying>[],
+  ) {
+    const below = again(child, { store, tools })
+    return again(child, { store, tools: [research({ agent: below } as never)] })
+  }
+})
