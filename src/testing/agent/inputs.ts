@@ -4,7 +4,7 @@ import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/conf
 import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { resolveConfig } from '../../core/config/schema.js'
-import { early } from './alphabet.js'
+import { early } from './at.js'
 import { noDetectors } from './quiet.js'
 
 /** One thing is watched for, and acted on as soon as can be. */

@@ -1,0 +1,54 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
+import { uncheckedCalls, unscreenedInput } from '../../../machines/agent/unscreened.js'
+import { doneActor } from '../space.js'
+import { at, type Events } from './at.js'
+
+/** What shields say of the messages and calls at hand. */
+export function ofShields(context: AgentContext): Events {
+  const messages = unscreenedInput(context)
+  const allowed = messages.map(({ content }, index) => ({
+    ...screening('allow', typeof content === 'string' ? content : ''),
+    index,
+    part: null,
+  }))
+  const open = uncheckedCalls(context)
+  const unscreened = context.calls.filter((call) => call.unscreened)
+  const results = (action: ShieldAction) =>
+    unscreened.map(({ id }) => ({ ...screening(action, 'What it may say.'), callId: id }))
+  return {
+    ...(messages.length > 0 && { 'input allowed': at(doneActor('inputShields', allowed)) }),
+    ...callsAllowed(context),
+    ...(open.length > 0 && {
+      'calls refused': at(
+        doneActor(
+          'callShields',
+          open.map(({ id }) => ({ ...screening('block', 'Not that.'), callId: id })),
+        ),
+      ),
+      'calls redacted': at(
+        doneActor(
+          'callShields',
+          open.map(({ id }) => ({ ...screening('redact', '{"n":0}'), callId: id })),
+        ),
+      ),
+    }),
+    ...(unscreened.length > 0 && {
+      'results allowed': at(doneActor('resultShields', results('allow'))),
+      'results withheld': at(doneActor('resultShields', results('block'))),
+    }),
+  }
+}
+
+export function callsAllowed(context: AgentContext): Events {
+  const allowed = uncheckedCalls(context).map((call) => ({
+    ...screening('allow', call.arguments),
+    callId: call.id,
+  }))
+  return { 'calls allowed': at(doneActor('callShields', allowed)) }
+}
+
+export function screening(action: ShieldAction, content: string): Screening {
+  const message = action === 'block' ? content : null
+  return { action, message, content, findings: [{ shield: 'own', action, message, durationMs: 1 }] }
+}

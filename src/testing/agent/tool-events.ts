@@ -1,0 +1,89 @@
+import type { AnyEventObject } from 'xstate'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { isUnderWay } from '../../../machines/agent/in-doubt.js'
+import type { PendingCall } from '../../../machines/agent/outcome.js'
+import { at, type Events, late } from './at.js'
+import { toolOutcomes, usageOf } from './outcomes.js'
+
+/** A process stops before it has begun the last of its calls. */
+export function leftBehind({ calls }: AgentContext): Events {
+  const callId = calls.findLast(isUnderWay)?.id
+  return callId === undefined ? {} : { 'left before a call': at({ type: 'LEFT', unbegun: [callId] }) }
+}
+
+type ToolOutcome = keyof typeof toolOutcomes
+export const everyOutcome = Object.keys(toolOutcomes) as ToolOutcome[]
+
+/** What the guards that are on tell apart. */
+export function watchedOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
+  if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
+  return ['ok', 'changed', 'error']
+}
+
+/** A runner reports each call that it has started, or gives up before the first. */
+export function ofTools({ calls, deadline }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
+  const started = calls.filter((call) => call.started)
+  const open = started.filter((call) => call.result === undefined)
+  const events: Events = {}
+  for (const name of outcomes) {
+    const [call] = open
+    if (call)
+      events[`tool: ${name}`] = at({ type: 'TOOL_RESULT', callId: call.id, result: toolOutcomes[name] })
+  }
+  if (deadline !== null && events['tool: ok'])
+    events['tool: ok, too late'] = { ...events['tool: ok'], now: late }
+  if (open.length === started.length) events['tool runner gave up'] = at({ type: 'BATCH_DONE' })
+  events['tool: result of nobody’s call'] = at({
+    type: 'TOOL_RESULT',
+    callId: 'nobody',
+    result: toolOutcomes.ok,
+  })
+  return events
+}
+
+/** A sub-agent that cannot go on, and has used the budget up besides. */
+export function lastWordOfChild({ calls }: AgentContext): Events {
+  const callId = calls.find(isUnderWay)?.id
+  if (callId === undefined) return {}
+  const result = toolOutcomes['child out of quota']
+  return {
+    'tool: child out of quota, all spent': at({ type: 'TOOL_RESULT', callId, result, usage: usageOf(1_000) }),
+  }
+}
+
+/** What sub-agents tell while they work: the first of those that do. */
+export function ofChildren({ calls }: AgentContext): Events {
+  const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
+  if (callId === undefined) return {}
+  const rests = (questions: PendingCall[]): AnyEventObject => at({ type: 'CHILD_RESTS', callId, questions })
+  return {
+    'sub-agent: spends': at({ type: 'CHILD_USAGE', callId, usage: usageOf(10) }),
+    'sub-agent: spends it all': at({ type: 'CHILD_USAGE', callId, usage: usageOf(1_000) }),
+    'sub-agent: answers, and has spent': at({
+      type: 'TOOL_RESULT',
+      callId,
+      result: toolOutcomes.ok,
+      usage: usageOf(10),
+    }),
+    'sub-agent: answers, and has spent it all': at({
+      type: 'TOOL_RESULT',
+      callId,
+      result: toolOutcomes.ok,
+      usage: usageOf(1_000),
+    }),
+    'sub-agent: asks a person': rests([question('q', 'approval')]),
+    'sub-agent: asks a person and the client': rests([question('q', 'approval'), question('r', 'client')]),
+    'sub-agent: asks the client': rests([question('r', 'client')]),
+    'sub-agent: is paused': rests([]),
+    'sub-agent of nobody’s call: spends': at({
+      type: 'CHILD_USAGE',
+      callId: 'nobody',
+      usage: usageOf(1_000),
+    }),
+  }
+}
+
+function question(callId: string, needs: PendingCall['needs']): PendingCall {
+  return { callId, name: 'transfer', arguments: '{"n":1}', needs, fingerprint: callId }
+}
