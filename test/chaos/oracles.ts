@@ -94,7 +94,9 @@ function ofResult(result: RunResult, hasReliableStore: boolean): string[] {
   const isWell = result.state === 'COMPLETED' || result.state === 'CANCELLED'
   // An end that could not be written is told with the error of the store.
   const isUnwritten = !hasReliableStore && isWell && result.error?.code === 'store_unavailable'
-  if (result.resumable) broken.push('a final result is resumable')
+  // A run that ended because its log could not be written goes on from there.
+  const mayGoOn = !hasReliableStore && result.state === 'ERROR' && result.reason === 'store_error'
+  if (result.resumable && !mayGoOn) broken.push('a final result is resumable')
   if ((result.error === undefined) !== isWell && !isUnwritten)
     broken.push(`${result.state} with error ${result.error?.code}`)
   if (JSON.stringify(JSON.parse(JSON.stringify(result))) !== JSON.stringify(result))
