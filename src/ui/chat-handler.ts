@@ -14,7 +14,7 @@ import { toUIMessages } from './ui-messages.js'
  * const options: ChatHandlerOptions = { agent, authorize: 'none', path: '/chat' }
  */
 export interface ChatHandlerOptions extends HandlerOptions {
-  /** Which client reads. Default: `'v7'`. */
+  /** Which client reads, where its page sends no header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
   protocol?: Protocol
   /** Where it is mounted, as the address of a request says it. Default: `/api/chat`, which `useChat` asks. */
   path?: string
@@ -42,6 +42,20 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
   const { protocol = 'v7' } = options ?? {}
   if (protocol !== 'v7' && protocol !== 'v6')
     throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
+  const handlers = { v7: serveProtocol(options, 'v7'), v6: serveProtocol(options, 'v6') }
+  return (request) => handlers[saidProtocol(request) ?? protocol](request)
+}
+
+/** Nothing else in a request of `useChat` tells the clients apart. */
+function saidProtocol({ headers }: Request): Protocol | undefined {
+  const [version] = headers.get('x-ai-sdk')?.split('.') ?? []
+  return version === '6' ? 'v6' : version === '7' ? 'v7' : undefined
+}
+
+function serveProtocol(
+  options: ChatHandlerOptions,
+  protocol: Protocol,
+): (request: Request) => Promise<Response> {
   return served(options, {
     path: '/api/chat',
     say: (chats, sent) => say(chats, sent, protocol),

@@ -246,6 +246,22 @@ test.each([
   expect(run.of('shield')).toMatchObject([{ action: 'warn' }])
 })
 
+test('what a shield throws is a warning, and in no message', async () => {
+  const broken = defineShield({
+    name: 'broken',
+    check: () => {
+      throw new Error('postgres://app:CANARY@db.internal')
+    },
+  })
+  const play = await stage([text('Hi.')], { shields: { input: [broken] } })
+  const run = play.run()
+  const result = await run.run.result
+  expect(JSON.stringify([result, run.of('shield')])).not.toContain('db.internal')
+  expect(run.of('warning')).toMatchObject([
+    { code: 'shield_failed', message: expect.stringContaining('db.internal') as string },
+  ])
+})
+
 test('a shield that hangs blocks when its time is over', async () => {
   const play = await stage([text('Hi.')], {
     shields: {

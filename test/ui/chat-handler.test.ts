@@ -313,6 +313,18 @@ it('a message that comes while an answer is under way is refused', async () => {
   await chunksOf(first)
 })
 
+it('a page says by a header which client it has, and that of ai 6 lives through a retry', async () => {
+  const turns = [text('Half of', { cutAfter: 1 }), text('Whole.')]
+  const { handler, theatre } = await opened(turns, {}, { protocol: 'v7' })
+  const version = protocol === 'v6' ? '6' : '7.0.1'
+  const chat = new Chat('c1', (request) => {
+    request.headers.set('x-ai-sdk', version)
+    return handler(request)
+  })
+  await passing(theatre.clock, chat.sendMessage({ text: 'Go.' }))
+  expect([chat.errors, chat.text, theatre.requests.length]).toEqual([[], 'Whole.', 2])
+})
+
 describe('what is refused', () => {
   it.each([
     ['no JSON', () => post('{'), 400, 'invalid_input'],

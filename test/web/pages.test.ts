@@ -184,7 +184,7 @@ function settings(): Expose[] {
       Object.fromEntries(keys.map((key, i) => [key, ((bits >> i) & 1) === 1])),
     )
   }
-  return [{}, ...keys.map((key): Expose => ({ [key]: true })), { retries: true, models: true }]
+  return [{}, { errors: true, usage: true }, { toolErrors: true, retries: true, models: true }]
 }
 
 const cases = (Object.keys(protocols) as (keyof typeof protocols)[]).flatMap((name) =>
@@ -243,6 +243,35 @@ it.each(['chat', 'agui'] as const)(
     expect(seen).toContain(thrown)
   },
 )
+
+it.each(['chat', 'agui'] as const)('over %s, what a shield throws is told to onError alone', async (name) => {
+  const { path, handler: serve, message } = protocols[name]
+  const canary = 'postgres://app:hunter2-SHIELD@db.internal'
+  const broken = defineShield({
+    name: 'broken',
+    check: () => {
+      throw new Error(canary)
+    },
+  })
+  const { agent } = await stage([text('Never.')], { store: memoryStore(), shields: { input: [broken] } })
+  const errors: string[] = []
+  const handler = serve({
+    agent,
+    authorize: 'none',
+    onError: (error, { where }) => errors.push(`${where}: ${(error as Error).message}`),
+  })
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify(message('u1', 'Go.'))
+  const page = await (
+    await handler(new Request(`http://chat.test${path}`, { method: 'POST', headers, body }))
+  ).text()
+  const history = await (await handler(new Request(`http://chat.test${path}/c1`))).text()
+  for (const shown of [page, history]) {
+    expect(shown).toContain("Shield 'broken' failed: check() threw.")
+    expect(shown).not.toContain('SHIELD')
+  }
+  expect(errors).toEqual([expect.stringMatching(/^warning: .*db\.internal/)])
+})
 
 it('without onError each of them is a warning of the process, and one that throws hurts nothing', async () => {
   const { refused } = await import('../../src/web/refused.js')

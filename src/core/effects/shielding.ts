@@ -26,6 +26,7 @@ export async function screen(
     failOpen,
     messages,
     context: binding.context,
+    tellThrown: (message: string) => live.emit({ type: 'warning', code: 'shield_failed', message }),
   }
   const outcome = await (telemetry
     ? telemetry.around({ type: 'shield_call', point, callId: scene.callId }, () =>

@@ -15,6 +15,8 @@ export interface Asking {
   onFailure: 'warn' | 'block'
   /** What is under way: whoever stops the screening aborts it. */
   running: Set<CallAbort>
+  /** Told what a check threw, which the message then leaves out: pages show messages of shields. Default: the message has it. */
+  tellThrown?: ((failure: string) => void) | undefined
 }
 
 export type Answer = Said & { durationMs: number }
@@ -32,7 +34,10 @@ export async function askShield(shield: Shield, content: string, asking: Asking)
       if ('problem' in said) return fail(said.problem)
       return said.action === 'block' ? { ...said, message: said.message ?? refused(shield) } : said
     } catch (error) {
-      return fail(`it threw: ${describeError(error)}`)
+      const failure = `it threw: ${describeError(error)}`
+      if (asking.tellThrown === undefined) return fail(failure)
+      asking.tellThrown(evidence(`Shield '${shield.name}' failed: ${failure}`))
+      return fail('check() threw')
     }
   }
   running.add(abort)

@@ -10,19 +10,20 @@ export interface AskingOptions extends ShieldScene {
   clock: Clock
   timeoutMs: number
   failOpen: boolean
+  tellThrown?: Asking['tellThrown']
 }
 
 /** What `runShields` does. */
 export async function askShields(
   shields: readonly Shield[],
   content: string,
-  { signal, clock, timeoutMs, failOpen, ...scene }: AskingOptions,
+  { signal, clock, timeoutMs, failOpen, tellThrown, ...scene }: AskingOptions,
 ): Promise<Screening> {
   const running = new Set<CallAbort>()
   const ask = (shield: Shield, text: string, onFailure: Asking['onFailure']): Promise<Answer> =>
     signal.aborted
       ? Promise.resolve({ ...stopped(shield), durationMs: 0 })
-      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running })
+      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running, tellThrown })
 
   const stopWaiting = onAbort(signal, () => {
     for (const abort of running) abort.abort(signal.reason)
