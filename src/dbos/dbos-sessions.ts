@@ -1,5 +1,6 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { isRestState } from '../../machines/agent/outcome.js'
+import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { DriveAnswer } from '../core/drive/answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
@@ -45,7 +46,10 @@ export interface DbosSessionsOptions extends DriverOptions {
  * const begin = (own: DbosSessions) => own.enqueue({ session: 'order-17', input: 'Write the invoice.' })
  */
 export interface DbosSessions {
-  /** Registers the queue and begins to look for sessions that nobody drives: after `DBOS.launch()`. */
+  /**
+   * Registers the queue and begins to look for sessions that nobody drives: after `DBOS.launch()`.
+   * @throws {StatewrightError} `engine_unavailable` where DBOS refuses, also from `enqueue` and `answer`
+   */
   start(): Promise<void>
   /** Has a session driven, by any process. A second time, for the same turn, is the first time. */
   enqueue(drive: DbosDrive): Promise<void>
@@ -172,7 +176,7 @@ export function dbosSessions(
 
   return {
     start: async () => {
-      await DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue })
+      await asked(() => DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue }))
       const look = (): Promise<void> =>
         sweep(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
       const news = inboxNews(agents, store, { againMs: sweepMs, found })
@@ -181,7 +185,8 @@ export function dbosSessions(
     enqueue: async (drive) => {
       checkedDrive(drive)
       if (drive.agent !== undefined) agents.get(drive.agent)
-      await put({ turn: 1, ...drive, base: `drive:${drive.session}:${drive.turn ?? 1}`, attempt: 0 })
+      const base = `drive:${drive.session}:${drive.turn ?? 1}`
+      await asked(() => put({ turn: 1, ...drive, base, attempt: 0 }))
     },
     answer: async (session, answers, { at, id } = {}) => {
       checkedDrive({ session, answers, ...(at !== undefined && { at }) })
@@ -195,7 +200,7 @@ export function dbosSessions(
       } finally {
         // Whatever holds it hears it; what is done needs no drive.
         const last = receipts.findLast(({ status }) => status === 'waiting')
-        if (last) await put({ session, base: `answer:${session}:${last.message}`, attempt: 0 })
+        if (last) await asked(() => put({ session, base: `answer:${session}:${last.message}`, attempt: 0 }))
       }
       return receipts
     },
@@ -203,6 +208,21 @@ export function dbosSessions(
       for (const timer of timers) clearInterval(timer)
       return own.drain()
     },
+  }
+}
+
+/** What DBOS refuses outside of its workflows; inside them, it reads its own errors itself. */
+async function asked<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof StatewrightError) throw error
+    throw new StatewrightError(
+      'engine_unavailable',
+      `DBOS refuses: ${describeError(error).replace(/\.?$/, '.')} Await DBOS.launch() first, and see that DBOS reaches its Postgres.`,
+      'DBOS',
+      { cause: error },
+    )
   }
 }
 

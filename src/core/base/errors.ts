@@ -35,6 +35,7 @@ const passing: ReadonlySet<string> = new Set([
   'out_of_order',
   'disk_full',
   'store_unavailable',
+  'engine_unavailable',
   'out_of_turn',
   'stopped',
   'stranded',

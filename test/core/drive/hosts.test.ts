@@ -85,6 +85,27 @@ async function pendingOf(agents: ReturnType<typeof defineAgents>) {
   return run?.pending ?? []
 }
 
+test('what DBOS refuses is said in one sentence, by an error of ours', async () => {
+  const { agents, model } = program()
+  const queue = new Queue()
+  const own = dbosSessions(queue as unknown as DbosLike, agents)
+  await untilItAsks(own, queue, model)
+  const away = () => Promise.reject(new TypeError('connect ECONNREFUSED 127.0.0.1:5432'))
+  queue.registerQueue = away
+  queue.enqueueWorkflowWithOptions = away
+  const refusal = {
+    code: 'engine_unavailable',
+    retryable: true,
+    message:
+      'DBOS refuses: connect ECONNREFUSED 127.0.0.1:5432. Await DBOS.launch() first, and see that DBOS reaches its Postgres.',
+  }
+  await expect(own.start()).rejects.toMatchObject(refusal)
+  await expect(own.enqueue({ session: 't', input: 'Pay.' })).rejects.toMatchObject(refusal)
+  const [first] = await pendingOf(agents)
+  if (!first) throw new Error('A call waits.')
+  await expect(own.answer('s', [{ type: 'approve', ...first }])).rejects.toMatchObject(refusal)
+})
+
 test('what is too long for an engine is refused before it is there', async () => {
   const { agents } = program()
   const queue = new Queue()
