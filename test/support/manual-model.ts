@@ -44,7 +44,7 @@ export class ManualModel implements ModelProvider {
     })
 }
 
-const plainAnswer: ModelResponse = {
+export const plainAnswer: ModelResponse = {
   text: '',
   reasoning: '',
   refusal: null,

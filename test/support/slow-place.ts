@@ -27,8 +27,8 @@ export class SlowPlace {
   open(): SessionStore {
     return distant(
       this.near,
-      () => this.#way(),
-      () => this.#way(),
+      () => this.way(),
+      () => this.way(),
     )
   }
 
@@ -63,7 +63,8 @@ export class SlowPlace {
     this.#ahead += 60_000
   }
 
-  #way(): Promise<void> {
+  /** As long as one way to the store takes. */
+  way(): Promise<void> {
     const ms = this.#delays[this.#asked++ % this.#delays.length] ?? 0
     return new Promise((resolve) => {
       if (ms === 0) resolve()

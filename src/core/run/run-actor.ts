@@ -189,6 +189,7 @@ export class RunActor {
   #stop(actor: Actor<AgentMachine>, log: SessionLog | undefined): Promise<void> | undefined {
     this.#isLeft = true
     this.#gate.close()
+    log?.inbox.close()
     // A sub-agent's has a parent, and XState stops such actors from there alone.
     // oxlint-disable-next-line no-underscore-dangle -- as above
     ;(actor as unknown as { _stop(): void })._stop()

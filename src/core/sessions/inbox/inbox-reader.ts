@@ -53,6 +53,7 @@ export class InboxReader implements Holder {
   #reading: Promise<void> | undefined
   #waiting: Read[] = []
   #listener: Listener | undefined
+  #isClosed = false
 
   constructor(store: SessionStore, sessionId: string, { clock, applied, keys, found }: Found) {
     this.#store = store
@@ -113,13 +114,20 @@ export class InboxReader implements Holder {
     if (this.#store.inbox) holders.of(this.#store, this.#clock).remove(this)
   }
 
+  /**
+   * Another process goes on with the session: what has not come to anything stays for it, also what is on its way here.
+   */
+  close(): void {
+    this.#isClosed = true
+  }
+
   /** The answer to what was written may tell of messages. */
   heard(answer: Inboxed | undefined | void): void {
     if (answer) this.news(answer.inbox)
   }
 
   news(inbox: number): void {
-    if (inbox <= this.#last) return
+    if (inbox <= this.#last || this.#isClosed) return
     this.#last = inbox
     this.read()?.catch(() => {
       // Told again with the next write, or by the next poll.
@@ -146,6 +154,7 @@ export class InboxReader implements Holder {
   }
 
   #take(messages: readonly InboxMessage[]): void {
+    if (this.#isClosed) return
     for (const found of messages) {
       // A process that died could not remove it.
       if (found.message <= this.#before) this.#remove([found.message])
@@ -184,7 +193,7 @@ export class InboxReader implements Holder {
 
   /** It has come to nothing. */
   refuse(message: number): void {
-    if (this.#open.delete(message)) this.#remove([message])
+    if (this.#open.delete(message) && !this.#isClosed) this.#remove([message])
   }
 
   /** What is in the log so far: to be removed once that is durable. */

@@ -389,6 +389,7 @@ export class SessionLog implements Journal {
     if (this.#failure) return this.#failure
     this.#failure = unwritable(this.sessionId, error)
     this.#pending = []
+    this.inbox.close()
     void this.#lease.release()
     this.#onFailure(this.#failure)
     return this.#failure

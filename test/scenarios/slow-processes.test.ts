@@ -1,0 +1,187 @@
+import { jest } from '@jest/globals'
+import fc from 'fast-check'
+import { drive, type DriveOptions, type DriveRest, StoreError, UsageError } from '../../src/index.js'
+import { historyProblem } from '../support/history.js'
+import { payments, SlowProcess } from '../support/slow-crew.js'
+import { delays, numRuns, SlowPlace } from '../support/slow-place.js'
+
+jest.setTimeout(numRuns * 10_000)
+
+/** What happens to a session that three processes share, and how many milliseconds after what happened before. */
+const deed = fc.record({
+  gap: fc.nat(60),
+  by: fc.nat(2),
+  what: fc.oneof(
+    { weight: 4, arbitrary: fc.record({ type: fc.constant('answer' as const) }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        type: fc.constant('drive' as const),
+        stopAfter: fc.option(fc.nat(60), { nil: null }),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ type: fc.constant('resume' as const) }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant('steer' as const) }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant('fork' as const) }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant('kill' as const) }) },
+  ),
+})
+type Deed = typeof deed extends fc.Arbitrary<infer Value> ? Value : never
+
+/** What may be said to a process that asks for a session: another one has it, or there is nothing to do. */
+const mayBeRefused = [
+  'session_busy',
+  'stopped',
+  'run_ended',
+  'nothing_to_resume',
+  'unknown_session',
+  'not_waiting',
+  'unknown_call',
+  'already_answered',
+]
+
+class Story {
+  readonly place: SlowPlace
+  readonly paid: string[] = []
+  readonly processes: SlowProcess[]
+  readonly sessions = ['s']
+  /** What it was told in passing, and whether that was long before its end. */
+  readonly steered = new Map<string, boolean>()
+  readonly wrong: string[] = []
+  killed = 0
+
+  constructor(ways: readonly number[]) {
+    this.place = new SlowPlace(ways)
+    this.processes = [this.enter(), this.enter(), this.enter()]
+  }
+
+  enter(): SlowProcess {
+    return new SlowProcess(this.place, this.paid)
+  }
+
+  /** A process does something; what it comes to is not waited for. */
+  begin({ by, what }: Deed): void {
+    const { agent } = this.processes[by] as SlowProcess
+    if (what.type === 'kill') this.#kill(by)
+    else void this.#mayFail(what.type, this.#do(agent, what))
+  }
+
+  #kill(by: number): void {
+    if (this.killed === 2) return
+    this.killed += 1
+    this.processes[by]?.kill()
+    this.processes[by] = this.enter()
+  }
+
+  async #do(agent: SlowProcess['agent'], what: Exclude<Deed['what'], { type: 'kill' }>): Promise<void> {
+    if (what.type === 'drive') {
+      const stop = new AbortController()
+      if (what.stopAfter !== null) void this.place.clock.setTimeout(() => stop.abort(), what.stopAfter)
+      await drive(agent, { session: 's', input: 'Go.', signal: stop.signal })
+    } else if (what.type === 'resume') {
+      const { state, error } = await (await agent.resume('s')).result
+      if (state === 'ERROR') this.wrong.push(`resume: ${error?.code} ${error?.message}`)
+    } else if (what.type === 'fork') this.sessions.push(await agent.fork('s'))
+    else if (what.type === 'steer') {
+      const text = `Mind ${this.steered.size}.`
+      this.steered.set(text, false)
+      await agent.tell('s', { type: 'steer', text })
+      this.steered.set(text, !this.paid.includes('last'))
+    } else {
+      const { pending = [] } = (await agent.replay('s')).run ?? {}
+      // oxlint-disable-next-line no-await-in-loop -- as a person says it: one after the other
+      for (const { callId, fingerprint } of pending)
+        await agent.tell('s', { type: 'approve', callId, fingerprint })
+    }
+  }
+
+  async #mayFail(what: string, work: Promise<void>): Promise<void> {
+    try {
+      await work
+    } catch (error) {
+      const isTyped = error instanceof StoreError || error instanceof UsageError
+      if (!isTyped || !mayBeRefused.includes(error.code)) this.wrong.push(`${what}: ${String(error)}`)
+    }
+  }
+
+  /** Drives a session to its end, and approves all that it asks. */
+  async finish(session: string): Promise<DriveRest> {
+    const { place } = this
+    const { agent } = this.enter()
+    let answers: NonNullable<DriveOptions['answers']> = []
+    for (let i = 0; i < 40; i += 1) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- one drive after the other
+        const rest: DriveRest = await place.of(drive(agent, { session, input: 'Go.', answers }))
+        if (rest.state !== 'WAITING_FOR_INPUT') return rest
+        answers = (rest.pending ?? []).map(({ callId, fingerprint }) => ({
+          type: 'approve',
+          callId,
+          fingerprint,
+        }))
+      } catch (error) {
+        if (!(error instanceof StoreError && error.code === 'session_busy')) throw error
+        // By a process that lives, or for as long as the lease of one that was killed.
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        await place.pass(100)
+        if (i > 10 && this.killed > 0) place.outlive()
+      }
+    }
+    throw new Error(`Session '${session}' does not end.`)
+  }
+}
+
+/** A drive that is stopped lets go of the session in the very moment in which it is told something. */
+const toldWhileLeft = {
+  ways: [2, 5, 3, 7, 3, 7, 10, 5],
+  deeds: [
+    { gap: 35, by: 0, what: { type: 'answer' } },
+    { gap: 33, by: 0, what: { type: 'drive', stopAfter: 35 } },
+    { gap: 40, by: 0, what: { type: 'answer' } },
+    { gap: 33, by: 2, what: { type: 'steer' } },
+    { gap: 3, by: 0, what: { type: 'drive', stopAfter: 17 } },
+    { gap: 15, by: 0, what: { type: 'drive', stopAfter: null } },
+    { gap: 11, by: 1, what: { type: 'fork' } },
+    { gap: 52, by: 0, what: { type: 'drive', stopAfter: 56 } },
+    { gap: 6, by: 1, what: { type: 'drive', stopAfter: 38 } },
+    { gap: 3, by: 0, what: { type: 'resume' } },
+  ] satisfies Deed[],
+}
+
+test('processes that share a session over a slow store bring it to its end, and pay once', async () => {
+  await fc.assert(
+    fc.asyncProperty(delays, fc.array(deed, { maxLength: 12 }), async (ways, deeds) => {
+      const story = new Story(ways)
+      const { place, sessions, steered, paid } = story
+      story.begin({ gap: 0, by: 0, what: { type: 'drive', stopAfter: null } })
+      for (const each of deeds) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        await place.pass(each.gap)
+        story.begin(each)
+      }
+      for (const session of sessions) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        expect(await story.finish(session)).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+      }
+      await place.pass(100)
+      expect(story.wrong).toEqual([])
+      for (const each of payments) {
+        const times = paid.filter((text) => text === each).length
+        expect(times).toBeLessThanOrEqual(sessions.length)
+        // What a killed process had begun, and what came before a fork, nobody pays again.
+        if (story.killed === 0 && sessions.length === 1) expect([each, times]).toEqual([each, 1])
+      }
+      for (const { id } of place.near.list()) expect(place.near.get(id)).toMatchObject({ holder: null })
+      const { agent } = story.enter()
+      const { messages } = await place.of(agent.replay('s'))
+      expect(historyProblem(messages)).toBeNull()
+      for (const [text, isInTime] of steered) {
+        const times = messages.filter(({ content }) => content === text).length
+        expect(times).toBeLessThanOrEqual(1)
+        if (isInTime) expect([text, times]).toEqual([text, 1])
+      }
+      expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(4)
+    }),
+    { numRuns, endOnFailure: true, examples: [[toldWhileLeft.ways, toldWhileLeft.deeds]] },
+  )
+})
