@@ -18,6 +18,11 @@ export interface CycleConfig {
   haltAt: number
   /** What a halt does. */
   onHalt: OnHalt
+  /**
+   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
+   * logs of earlier versions, whose runs paused at once.
+   */
+  lastWords?: boolean
 }
 
 /** A batch that ended: what was asked, what came back, and its tools for people. */
@@ -55,8 +60,8 @@ function shortOf(outcome: string): string {
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
-  settings: { maxPeriod: { from: 2 }, nudgeAt: { from: 2 }, haltAt: { from: 2 }, onHalt },
-  defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error' },
+  settings: { maxPeriod: { from: 2 }, nudgeAt: { from: 2 }, haltAt: { from: 2 }, onHalt, lastWords: 'flag' },
+  defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error', lastWords: true },
   insteadOf: ['mixed', 'mostly', 'beside', 'recurring'],
   initial,
 

@@ -42,6 +42,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     policyDenied: { from: 1 },
     onRepeat,
     onHalt,
+    lastWords: 'flag',
   },
   defaults: {
     identical: 3,
@@ -51,6 +52,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     policyDenied: 2,
     onRepeat: 'halt',
     onHalt: 'error',
+    lastWords: true,
   },
   insteadOf: ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
   initial: { ...noFailures, refused: [], due: null },

@@ -22,6 +22,11 @@ export interface FailingConfig {
   onRepeat: OnRepeat
   /** What a halt does. */
   onHalt: OnHalt
+  /**
+   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
+   * logs of earlier versions, whose runs paused at once.
+   */
+  lastWords?: boolean
 }
 
 const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const

@@ -1,6 +1,6 @@
 import { evidence } from './lib/evidence.js'
 import type { ProgressRule } from './tally.js'
-import { type Named, times } from './lib/words.js'
+import { lastWordsAsked, type Named, times } from './lib/words.js'
 
 export interface ProgressDue {
   action: 'nudge' | 'block' | 'halt'
@@ -182,7 +182,7 @@ export function haltMessage(due: ProgressDue): string {
 
 /** What the model reads before the run pauses. */
 export function lastWordsFor(due: ProgressDue): string {
-  return `${youHave(due)} The run stops here: say what you have done and found so far, and what is missing.`
+  return `${youHave(due)} ${lastWordsAsked}`
 }
 
 export function progressEvidence({ named, setting, count }: ProgressDue): string {

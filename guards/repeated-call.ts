@@ -13,12 +13,20 @@ export interface RepeatedCallConfig {
    * With `onRepeat: 'block'` the batch after the last allowed one is refused either way.
    */
   haltAt: 'next' | 'reached'
-  /** `unchanged` counts batches that succeed with unchanged results; `all` is blind to results. */
+  /**
+   * `unchanged` counts batches that succeed with unchanged results; `all` is blind to results. Where `failing` is on,
+   * `all` counts the batches of which every call succeeds.
+   */
   counts: 'unchanged' | 'all'
   /** What becomes of the repeated call. */
   onRepeat: OnRepeat
   /** What a halt does. */
   onHalt: OnHalt
+  /**
+   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
+   * logs of earlier versions, whose runs paused at once.
+   */
+  lastWords?: boolean
 }
 
 export interface RepeatedCallState {
@@ -37,6 +45,8 @@ export interface RepeatedCallState {
 export type RepeatedCallLimits = RepeatedCallConfig & {
   /** Identical consecutive batches that execute. */
   maxRepeatedToolSteps: number
+  /** Whether the failing guard is on: failures are its business alone. */
+  leavesFailures: boolean
 }
 
 const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refused: [], due: null }
@@ -49,8 +59,14 @@ const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refus
 export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
   {
     reasons: ['repeated_call'],
-    settings: { haltAt: ['next', 'reached'], counts: ['unchanged', 'all'], onRepeat, onHalt },
-    defaults: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error' },
+    settings: {
+      haltAt: ['next', 'reached'],
+      counts: ['unchanged', 'all'],
+      onRepeat,
+      onHalt,
+      lastWords: 'flag',
+    },
+    defaults: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error', lastWords: true },
     insteadOf: ['stale', 'duplicates'],
     initial,
 
@@ -96,7 +112,8 @@ function observeResults(
   if (results.every((result) => result.refused)) return { ...state, due: null }
   if (isPolling(results)) return { ...initial, refused: state.refused }
   const streak = batch === state.batch ? state : { ...initial, batch, refused: state.refused }
-  if (config.counts === 'unchanged' && !results.every((result) => result.ok)) return { ...streak, due: null }
+  const needsSuccess = config.counts === 'unchanged' || config.leavesFailures
+  if (needsSuccess && !results.every((result) => result.ok)) return { ...streak, due: null }
   const unchanged = config.counts === 'all' || outcome === streak.outcome
   const count = unchanged ? streak.count + 1 : 1
   const reached = count === config.maxRepeatedToolSteps

@@ -14,6 +14,11 @@ export interface RepeatedOutputConfig {
   strict: boolean
   /** What a halt does. */
   onHalt: OnHalt
+  /**
+   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
+   * logs of earlier versions, whose runs paused at once.
+   */
+  lastWords?: boolean
 }
 
 export interface RepeatedOutputState {
@@ -34,8 +39,8 @@ const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
  */
 export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'repeated_output'> = {
   reasons: ['repeated_output'],
-  settings: { rounds: { from: 2 }, strict: 'flag', onHalt },
-  defaults: { rounds: 4, strict: false, onHalt: 'error' },
+  settings: { rounds: { from: 2 }, strict: 'flag', onHalt, lastWords: 'flag' },
+  defaults: { rounds: 4, strict: false, onHalt: 'error', lastWords: true },
   insteadOf: ['sameOutput'],
   initial,
 

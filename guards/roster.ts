@@ -71,8 +71,8 @@ export function settingsOf(key: keyof GuardStates, config: GuardrailsConfig): ob
     case 'duplicates':
       return config.progress?.duplicates ?? null
     case 'repeatedCall': {
-      const { maxRepeatedToolSteps, repeatedCall: settings } = config
-      return settings && { ...settings, maxRepeatedToolSteps }
+      const { maxRepeatedToolSteps, repeatedCall: settings, failing: failures } = config
+      return settings && { ...settings, maxRepeatedToolSteps, leavesFailures: failures != null }
     }
     default:
       // A log of an older version has no configuration of a guard that it did not know.

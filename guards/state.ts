@@ -1,5 +1,6 @@
 import { isRecord } from './lib/stored.js'
 import type { OnHalt } from './lib/settings.js'
+import { lastWordsAsked } from './lib/words.js'
 import {
   type AnyRule,
   type GuardName,
@@ -68,11 +69,13 @@ export type StandingFinding = Finding<GuardName> & { onHalt: OnHalt }
 export function findings(state: GuardrailsState, config: GuardrailsConfig): StandingFinding[] {
   const all: StandingFinding[] = []
   for (const [key, guard] of rules) {
-    const settings: { onHalt?: OnHalt } | null = settingsOf(key, config)
+    const settings: { onHalt?: OnHalt; lastWords?: boolean } | null = settingsOf(key, config)
     const verdict = settings && guard.verdict(state[key], settings)
     if (!verdict || verdict.action === 'ok') continue
-    const onHalt = verdict.action === 'halt' ? verdict.onHalt : undefined
-    all.push({ ...verdict, onHalt: onHalt ?? settings.onHalt ?? 'error' })
+    const isHalt = verdict.action === 'halt'
+    const onHalt = (isHalt ? verdict.onHalt : undefined) ?? settings.onHalt ?? 'error'
+    const asks = isHalt && onHalt === 'pause' && settings.lastWords
+    all.push({ ...(asks && { lastWords: lastWordsAsked }), ...verdict, onHalt })
   }
   return all.length > 1 ? all.sort((a, b) => weight[a.action] - weight[b.action]) : all
 }

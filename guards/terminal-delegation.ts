@@ -1,6 +1,7 @@
 import { cutLine } from './lib/cut.js'
 import { evidence } from './lib/evidence.js'
 import { isRecord, isText } from './lib/stored.js'
+import { lastWordsAsked } from './lib/words.js'
 import { type OnHalt, onHalt } from './lib/settings.js'
 import { type ChildOutcome, type Guard, ok } from './types.js'
 
@@ -50,7 +51,7 @@ export const terminalDelegation: Guard<
     return state.due ? { due: null } : state
   },
 
-  verdict({ due }) {
+  verdict({ due }, config) {
     if (!due) return ok
     return {
       action: 'halt',
@@ -61,6 +62,7 @@ export const terminalDelegation: Guard<
       message:
         `The sub-agent ${due.tool} cannot go on: ${whatToDo[due.code]}. ` +
         'To let the agent go on without it, set guardrails.terminalDelegation to null.',
+      ...(config.onHalt === 'pause' && { lastWords: lastWordsAsked }),
     }
   },
 

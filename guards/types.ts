@@ -88,7 +88,7 @@ export type Finding<Reason extends string = string> = {
       message: string
       /** What the halt does, where the guard's configuration does not say it for all of its rules. */
       onHalt?: OnHalt
-      /** Set when the model is asked for last words before the run pauses: what it reads. */
+      /** What the model reads when it is asked for last words before the run pauses. Default: a sentence for all guards. */
       lastWords?: string
     }
   | {

@@ -12,7 +12,7 @@ export type {
   ToolStepResponse,
   Violation,
 } from '../machines/agent/announcements.js'
-export type { AgentConfig, AgentConfigInput } from '../machines/agent/config.js'
+export type { AgentConfig, AgentConfigInput, PresetName } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { Consultation } from '../machines/agent/consultation.js'
 export type { AgentMachineEvent, PublicEvent } from '../machines/agent/events.js'

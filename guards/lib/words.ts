@@ -44,3 +44,7 @@ export function times(count: number): string {
   if (count === 1) return 'once'
   return count === 2 ? 'twice' : `${count} times`
 }
+
+/** What the model reads before the run pauses. */
+export const lastWordsAsked =
+  'The run stops here: say what you have done and found so far, and what is missing.'

@@ -2,7 +2,7 @@ import type { ContextStrategy } from './fit.js'
 import type { Json } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, CallInQuestion, Reason } from './outcome.js'
-import type { ResultStatus } from './results.js'
+import type { ResultStatus, ToolErrorKind } from './results.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
 
@@ -37,6 +37,8 @@ export type Announcement<Tools = AnyTools> =
   | ({
       type: 'tool_result'
       callId: string
+      /** Set when `status` is `error`, `timeout` or `denied`: whether the failure may pass by itself. */
+      errorKind?: ToolErrorKind
       content: string
       durationMs: number
       truncated?: true
@@ -239,6 +241,8 @@ export interface ModelStepResponse {
 export interface ToolStepResponse {
   /** `ok` is the only success. */
   status: ResultStatus
+  /** Set when `status` is `error`, `timeout` or `denied`: whether the failure may pass by itself. */
+  errorKind?: ToolErrorKind
   /** Null where tool-output shields look at results: what they clear comes as `tool_result`. */
   content: string | null
   /** True when `content` was cut to `toolCalls.maxResultChars`. */

@@ -130,6 +130,9 @@ type Setting<Key, Value> =
   | (Key extends CanBeOff ? null : never)
   | undefined
 
+/** A loop whose rules `presets` reproduces. */
+export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 'strands'
+
 /**
  * A configuration as a user writes it: every key may be left out; `null` switches a limit or a guard off.
  *
@@ -141,6 +144,9 @@ type Setting<Key, Value> =
  * createAgent({ model, ...config })
  */
 export type AgentConfigInput = {
+  /** The rules of another loop: what the keys beside it change, key by key. Default: none. See docs/guardrails.md. */
+  preset?: PresetName | undefined
+} & {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object
     ? { [Key in keyof AgentConfig[Section]]?: Setting<Key, AgentConfig[Section][Key]> } | undefined
     : Setting<Section, AgentConfig[Section]>

@@ -33,6 +33,7 @@ export async function withAgent<Value>(
     const agent = createAgent({
       ...settings,
       ...(options.instructions !== undefined && { instructions: options.instructions }),
+      ...(options.preset !== undefined && { preset: options.preset }),
       ...(stage.prices && { prices: stage.prices }),
       ...overrides,
       limits: { ...file.limits, ...overrides.limits },

@@ -60,6 +60,7 @@ export class Works {
     if (step.stepType === 'tool_execution') {
       const { toolCall, toolResponse } = step.payload
       if (toolResponse) ended['statewright.tool.status'] = toolResponse.status
+      if (toolResponse?.errorKind) ended['statewright.tool.error_kind'] = toolResponse.errorKind
       if (toolResponse && toolResponse.status !== 'ok') failure ??= toolResponse.status
       if (this.#kit.captureContent) {
         ended['gen_ai.tool.call.arguments'] = limited(toolCall.function.arguments)

@@ -99,7 +99,7 @@ export interface GuardReplay {
  * Throws a ConfigError for a configuration that is none.
  *
  * @param messages a transcript: `result.messages`, `session.messages`, or one of your own database
- * @param config as for `createAgent`; only `guardrails` is read
+ * @param config as for `createAgent`; only `preset` and `guardrails` are read
  * @param tools which of the tools are `readOnly` or `polling`
  * @example
  * const { halt, findings } = replayGuards(result.messages, { guardrails: { progress: { stale: { haltAt: 8 } } } })
@@ -127,10 +127,14 @@ export function replaySteps(
   config: AgentConfigInput = {},
   tools: RecordedTools = {},
 ): GuardReplay {
+<<<<<<< HEAD
   expectArgument('replaySteps(steps)', steps, listOf('a list of steps'))
   expectArgument('replaySteps(steps, config)', config, anyOptions)
   expectArgument('replaySteps(steps, config, tools)', tools, anyOptions)
   const { guardrails } = resolveConfig({ guardrails: config.guardrails })
+=======
+  const { guardrails } = resolveConfig({ preset: config.preset, guardrails: config.guardrails })
+>>>>>>> b1bbf83 (Let presets.openhuman halt after three identical successes, every built-in pause have last words, and a preset be a key and a flag)
   const traits = Object.fromEntries(
     Object.entries(tools).map(([name, { readOnly = false, polling = false }]) => [
       name,

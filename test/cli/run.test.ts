@@ -68,6 +68,21 @@ describe('statewright run', () => {
     expect(events.at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' })
   })
 
+  test('--preset plays by the rules of another loop, below what the file says, and refuses a name that there is not', async () => {
+    const again = { text: '', toolCalls: [{ name: 'list_files', arguments: {} }] }
+    const cwd = await folder({
+      'play.json': { turns: [again, again, again, again] },
+      'c.json': { preset: 'openhuman', guardrails: { maxRepeatedToolSteps: 2 } },
+    })
+    const args = ['run', '--rehearsal', 'play.json', '--json', '-c', 'c.json', 'Go']
+    const { code, out } = await cli([...args, '--preset', 'aar'], { cwd })
+    expect(code).toBe(3)
+    expect(resultIn(out)).toMatchObject({ state: 'ERROR', reason: 'repeated_call', steps: 3 })
+    const wrong = await cli([...args, '--preset', 'openhumen'], { cwd })
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("Did you mean 'openhuman'?")])
+    expect((await cli(['run', '--help'], { cwd })).out).toMatch(/--preset NAME +.*aar, openhuman/s)
+  })
+
   test('--api needs no option of the other API: what the file says for that is refused by name', async () => {
     const model = { model: 'm', baseURL: 'http://127.0.0.1:9/v1', maxTokensField: 'max_tokens' }
     const cwd = await folder({ 'c.json': { model } })

@@ -1,4 +1,4 @@
-import { patternShield, presets } from '../../src/index.js'
+import { patternShield, presets, ToolError } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { type Play, stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
@@ -13,9 +13,9 @@ async function stubborn(turn: Turn, preset: keyof typeof presets, limits: { toke
   return { state, reason, steps, calls: theatre.requests.length, executed: look.inputs.length }
 }
 
-describe('a model that repeats one call', () => {
-  const again = call('look', { at: 'a' }, { usage: { input: 90, output: 10 } })
+const again = call('look', { at: 'a' }, { usage: { input: 90, output: 10 } })
 
+describe('a model that repeats one call', () => {
   it('is stopped by aar before the fourth executes', async () => {
     expect(await stubborn(again, 'aar')).toEqual({
       state: 'ERROR',
@@ -27,15 +27,18 @@ describe('a model that repeats one call', () => {
   })
 
   it.each(['openhuman', 'openhumanTask'] as const)(
-    'is paused by %s right after the third',
+    'is paused by %s right after the third, whatever its results',
     async (preset) => {
-      expect(await stubborn(again, preset)).toEqual({
-        state: 'PAUSED',
-        reason: 'repeated_call',
-        steps: 3,
-        calls: 3,
-        executed: 3,
+      let n = 0
+      const look = tool('look', () => `line ${++n}`)
+      const theatre = await stage([...times(3, again), text('I read three lines.')], {
+        ...presets[preset],
+        tools: [look],
       })
+      const result = await theatre.run().rest()
+      expect(result).toMatchObject({ state: 'PAUSED', reason: 'repeated_call', steps: 4 })
+      expect(result.output).toBe('I read three lines.')
+      expect(look.inputs).toHaveLength(3)
     },
   )
 
@@ -61,6 +64,14 @@ describe('a model that repeats one call', () => {
 })
 
 describe('the preset', () => {
+  it('is a key of createAgent, under what is given beside it', async () => {
+    const look = tool('look')
+    const guardrails = { maxRepeatedToolSteps: 2 }
+    const theatre = await stage(times(3, again), { preset: 'aar', guardrails, tools: [look] })
+    expect(await theatre.run().end(3)).toMatchObject({ state: 'ERROR', reason: 'repeated_call' })
+    expect(look.inputs).toHaveLength(2)
+  })
+
   it('aar counts repeated calls whatever they bring, and accepts a missing end', async () => {
     let n = 0
     const look = tool('look', () => `line ${++n}`)
@@ -72,11 +83,70 @@ describe('the preset', () => {
 
   it('openhuman is paused by the same output for different arguments, and goes on when resumed', async () => {
     const turns = [1, 2, 3, 4].map((n) => call('write', { n }))
-    const theatre = await stage([...turns, text('Done.')], { ...presets.openhuman, tools: [tool('write')] })
+    const theatre = await stage([...turns, text('Four are written.'), text('Done.')], {
+      ...presets.openhuman,
+      tools: [tool('write')],
+    })
     const play = theatre.run()
     expect(await play.rest()).toMatchObject({ state: 'PAUSED', reason: 'repeated_output' })
     play.run.resume()
-    expect((await play.end(5)).output).toBe('Done.')
+    expect((await play.end(6)).output).toBe('Done.')
+  })
+
+  const fails = (kind: 'failed' | 'transient') =>
+    tool('fetch', () => {
+      throw new ToolError(kind, 'It is down.')
+    })
+
+  it.each([
+    ['repeated_call', tool('fetch'), 3, 'the same'],
+    ['repeated_output', tool('fetch'), 4, 'other'],
+    ['repeated_failure', fails('failed'), 3, 'the same'],
+  ] as const)('openhuman asks for last words before each pause: %s', async (reason, fetch, rounds, asked) => {
+    const turns = Array.from({ length: rounds }, (_, i) => call('fetch', asked === 'other' ? { n: i } : {}))
+    const theatre = await stage([...turns, text('This is what I have.')], {
+      ...presets.openhuman,
+      tools: [fetch],
+    })
+    const result = await theatre.run().rest()
+    expect(result).toMatchObject({ state: 'PAUSED', reason, output: 'This is what I have.' })
+    expect(theatre.requests).toHaveLength(rounds + 1)
+    expect(theatre.requests.at(-1)?.body['tools']).toBeUndefined()
+    expect(theatre.wire(-1).at(-1)?.content).toMatch(/run stops here/)
+  })
+
+  it('openhuman pauses without last words when its steps are used up, or when that is not wanted', async () => {
+    const silent = { ...presets.openhuman.guardrails.repeatedCall, lastWords: false }
+    for (const changes of [
+      { limits: { maxSteps: 3 } },
+      { guardrails: { ...presets.openhuman.guardrails, repeatedCall: silent } },
+    ]) {
+      const theatre = await stage(times(3, again), {
+        ...presets.openhuman,
+        ...changes,
+        tools: [tool('look')],
+      })
+      expect(await theatre.run().rest()).toMatchObject({ reason: 'repeated_call', steps: 3, output: '' })
+    }
+  })
+
+  it('openhuman leaves failures of one call to their own headroom', async () => {
+    const fetch = fails('transient')
+    const theatre = await stage([...times(7, call('fetch')), text('It is down.')], {
+      ...presets.openhuman,
+      tools: [fetch],
+    })
+    expect(await theatre.run().end(8)).toMatchObject({ state: 'COMPLETED', output: 'It is down.' })
+    expect(fetch.inputs).toHaveLength(7)
+  })
+
+  it.each([
+    ['at once', []],
+    ['after a failed call', [call('fetch')]],
+  ])('aar completes with an empty answer, as its source does (%s)', async (_, turns) => {
+    const theatre = await stage([...turns, text('')], { ...presets.aar, tools: [fails('failed')] })
+    const result = await theatre.run().end(turns.length + 1)
+    expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: '' })
   })
 
   it('openhumanTask lifts the cap of ten to two hundred', async () => {

@@ -98,7 +98,7 @@ describe('an unfinished sub-agent', () => {
       'a guard',
       { ...presets.openhuman },
       {},
-      times(3, call('look')),
+      [...times(3, call('look')), text('I saw it three times.')],
       /a guardrail stopped it \(repeated_call\)/,
     ],
     [

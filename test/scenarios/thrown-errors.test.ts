@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../src/index.js'
-import { memoryStore } from '../../src/index.js'
+import { memoryStore, ToolError } from '../../src/index.js'
 import { played } from '../support/play.js'
 import { Recorded } from '../support/spans.js'
 import { call, text, tool } from '../support/tools.js'
@@ -10,6 +10,32 @@ const failing = (error: Error) =>
   })
 
 describe('what a tool throws', () => {
+  it.each([
+    ['transient', 'error', new ToolError('transient', 'Not now.')],
+    ['policy_denied', 'denied', new ToolError('policy_denied', 'Never.')],
+    ['failed', 'error', new Error('It broke.')],
+  ] as const)(
+    'is told with its kind, %s, by its result, its step and its span',
+    async (kind, status, error) => {
+      const recorded = new Recorded()
+      const { events } = await played([call('fail'), text('Done.')], {
+        tools: [failing(error)],
+        telemetry: recorded.otel(),
+      })
+      expect(events).toContainEqual(expect.objectContaining({ type: 'tool_result', status, errorKind: kind }))
+      const step = events.find(({ type, ...event }) => type === 'step_completed' && 'callId' in event)
+      expect(step).toMatchObject({ payload: { toolResponse: { status, errorKind: kind } } })
+      const span = recorded.spans.find(({ name }) => name === 'execute_tool fail')
+      expect(span?.attributes['statewright.tool.error_kind']).toBe(kind)
+    },
+  )
+
+  it('has no kind where a call succeeds', async () => {
+    const { events } = await played([call('look'), text('Done.')], { tools: [tool('look')] })
+    expect(events.some(({ type }) => type === 'tool_result')).toBe(true)
+    expect(JSON.stringify(events)).not.toContain('errorKind')
+  })
+
   it('is the cause of its step, with its stack: live, and in neither log nor transcript nor JSON', async () => {
     const thrown = new Error('It broke.', { cause: new Error('Deep down.') })
     const store = memoryStore()

@@ -136,6 +136,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
 
 /** All that is in a section are numbers and switches. */
 const rowOfSection: Rows<keyof AgentConfigInput> = {
+  preset: 'no words',
   limits: 'entrance: the last words at a limit',
   budget: 'no words',
   retry: 'no words',

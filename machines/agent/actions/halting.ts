@@ -1,6 +1,7 @@
 import { resetGuard } from '../../../guards/state.js'
 import { act } from '../act.js'
 import { timeOf } from '../events.js'
+import type { Reason } from '../outcome.js'
 import { closeOpenCalls, withInternalMessage } from './transcript.js'
 
 /** A guard stops the run: the calls that it did not let through are closed, and the user is told why. */
@@ -36,9 +37,14 @@ export const forgetHalt = act((context, event) => {
     pausing: false,
     nudges: [],
     guardrails: resetGuard(context.guardrails, verdict.guard, verdict.userGuard),
-    ...(asksOn && withInternalMessage(context, goOn, 'resumed', timeOf(event))),
+    ...(asksOn && withInternalMessage(context, goOnAfter(verdict.guard), 'resumed', timeOf(event))),
   }
 })
 
-const goOn =
-  'Go on with the task. What you did before was stopped because it brought nothing new: try another way.'
+function goOnAfter(guard: Reason): string {
+  const why =
+    guard === 'terminal_delegation'
+      ? 'a sub-agent could not work. It may be able to now.'
+      : 'it brought nothing new: try another way.'
+  return `Go on with the task. What you did before was stopped because ${why}`
+}

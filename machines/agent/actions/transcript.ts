@@ -120,11 +120,23 @@ export function settled(call: BatchCall, result: ToolResult, now: number, tell: 
 }
 
 export function tellResult({ id: callId, name }: BatchCall, result: ToolResult, tell: Tell): void {
-  const { status, content, durationMs, publicMessage } = result
+  const { status, errorKind, content, durationMs, publicMessage } = result
+  const kind = errorKind ? { errorKind } : {}
   const truncated = result.truncated ? { truncated: true as const } : {}
   const media = result.media ? { media: result.media } : {}
   const toPages = publicMessage === undefined ? {} : { publicMessage }
-  tell({ type: 'tool_result', callId, name, status, content, durationMs, ...truncated, ...toPages, ...media })
+  tell({
+    type: 'tool_result',
+    callId,
+    name,
+    status,
+    ...kind,
+    content,
+    durationMs,
+    ...truncated,
+    ...toPages,
+    ...media,
+  })
 }
 
 function closing(call: BatchCall, notExecuted: string): ToolResult {

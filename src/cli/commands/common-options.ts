@@ -1,3 +1,5 @@
+import type { PresetName } from '../../../machines/agent/config.js'
+import { findPreset, presets } from '../../core/config/presets.js'
 import { type ModelApi, modelApis } from '../../core/config/model-section.js'
 import { isHttp } from '../../core/models/openai/options.js'
 import { badUsage } from '../cli-error.js'
@@ -9,6 +11,7 @@ import { shellWord } from '../shell-words.js'
 
 export const agentOptionSpecs = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
+  preset: { value: 'NAME', about: `the rules of another loop: ${Object.keys(presets).join(', ')}` },
   tools: {
     short: 't',
     value: 'MODULE',
@@ -54,6 +57,7 @@ export type OutputForm = 'human' | 'json' | 'events'
 
 export interface CommonOptions {
   config: string | undefined
+  preset: PresetName | undefined
   tools: string | undefined
   mcp: readonly string[]
   model: string | undefined
@@ -82,6 +86,7 @@ export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>
   if (baseURL !== undefined) checkedURL(baseURL, '--base-url')
   return {
     config: text('config'),
+    preset: presetFrom(text('preset')),
     tools: text('tools'),
     mcp: all('mcp'),
     model: text('model'),
@@ -94,6 +99,11 @@ export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>
     output: has('json') ? 'json' : has('events') ? 'events' : 'human',
     inspect: has('inspect'),
   }
+}
+
+function presetFrom(given: string | undefined): PresetName | undefined {
+  if (given !== undefined) findPreset(given, '--preset')
+  return given as PresetName | undefined
 }
 
 function apiFrom(given: string | undefined): ModelApi | undefined {
@@ -117,10 +127,11 @@ export function scenarioInline(args: readonly string[]): string[] {
  * secret is left to the person: output ends up in logs.
  */
 export function carriedOptions(options: Partial<CommonOptions>): string {
-  const { store, config, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
+  const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
   const given: [string, string | undefined][] = [
     ['store', store],
     ['config', config],
+    ['preset', preset],
     ['tools', tools],
     ...mcp.map((server): [string, string] => ['mcp', server]),
     ['model', model],

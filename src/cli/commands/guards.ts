@@ -29,14 +29,14 @@ export const guardsCommand: Command = {
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
     const id = onlyId(positionals)
-    const { guardrails } = await loadConfig(text('config'), io.cwd)
+    const { preset, guardrails } = await loadConfig(text('config'), io.cwd)
     const { messages, tools } = await withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
       const { messages: all, snapshot } = await replay(store, id)
       const context = snapshot?.context as AgentContext | undefined
       return { messages: all, tools: context?.tools ?? {} }
     })
-    const said = replayGuards(messages, { guardrails }, tools)
+    const said = replayGuards(messages, { preset, guardrails }, tools)
     if (has('json')) io.stdout.write(`${JSON.stringify(said)}\n`)
     else show(said, io)
     return said.halt === null ? exitCodes.completed : exitCodes.stopped

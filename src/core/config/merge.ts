@@ -3,11 +3,18 @@ import { type Problem, refusal } from './check.js'
 import { defaultConfig, guardsWhenOn } from './defaults.js'
 import { deepFreeze } from '../base/freeze.js'
 import { crossedSteps, withGuards } from './guard-settings.js'
+import { findPreset } from './presets.js'
 import type { GivenConfig } from './sections.js'
 
-/** Lays what was given over the base, key by key. Throws a ConfigError where keys contradict each other. */
+/**
+ * Lays what was given over its preset, and that over the base, key by key. Throws a ConfigError for an unknown preset, and
+ * where keys contradict each other.
+ */
 export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string): AgentConfig {
-  const merged = deepFreeze(overlay(everyGuard, base, withGuards(given, base)))
+  const { preset } = given
+  const under =
+    preset === undefined ? base : mergeConfig(findPreset(preset, 'preset') as GivenConfig, base, what)
+  const merged = deepFreeze(overlay(everyGuard, under, withGuards(given, under)))
   const problems = contradictions(merged)
   if (problems.length > 0) throw refusal(what, problems)
   return merged

@@ -1,5 +1,5 @@
 import { noGuards } from '../../../guards/roster.js'
-import type { AgentConfigInput } from '../../../machines/agent/config.js'
+import type { AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
 import { ConfigError } from '../base/errors.js'
 import { nearest } from '../base/nearest.js'
 
@@ -8,7 +8,7 @@ const openhuman = {
   guardrails: {
     ...noGuards,
     maxRepeatedToolSteps: 3,
-    repeatedCall: { haltAt: 'reached', counts: 'unchanged', onRepeat: 'halt', onHalt: 'pause' },
+    repeatedCall: { haltAt: 'reached', counts: 'all', onRepeat: 'halt', onHalt: 'pause' },
     repeatedOutput: { rounds: 4, strict: true, onHalt: 'pause' },
     failing: {
       identical: 3,
@@ -30,7 +30,10 @@ const openhuman = {
  * @example createAgent({ ...presets.openhuman, model, tools })
  */
 export const presets = /* @__PURE__ */ known({
-  /** The 4th identical batch is not executed, whatever its results; budgets trip right after the response. */
+  /**
+   * The 4th identical batch is not executed, whatever its results; budgets trip right after the response. An empty
+   * answer ends the turn.
+   */
   aar: {
     limits: { maxSteps: 50, timeoutMs: 0 },
     budget: { scope: 'session', onOvershoot: 'exceeded', finishBatch: false },
@@ -38,6 +41,7 @@ export const presets = /* @__PURE__ */ known({
     guardrails: {
       ...noGuards,
       maxTokensRecoveries: 2,
+      emptyAnswer: null,
       maxRepeatedToolSteps: 3,
       reserveTokens: 512,
       reserveCostFraction: 0.1,
@@ -45,7 +49,10 @@ export const presets = /* @__PURE__ */ known({
     },
   },
 
-  /** Halts right after the 3rd identical successful batch and the 4th identical output, as a resumable checkpoint. */
+  /**
+   * Halts right after the 3rd identical successful batch, whatever its results, and after the 4th identical output, as a
+   * resumable checkpoint with the model's last words.
+   */
   openhuman,
 
   /** The same guards for dispatched tasks and skills, with the lifted cap as an explicit number. */
@@ -67,7 +74,19 @@ export const presets = /* @__PURE__ */ known({
     budget: { scope: 'run', onOvershoot: 'complete', finishBatch: true },
     guardrails: { ...noGuards, emptyAnswer: null },
   },
-} as const satisfies Record<string, AgentConfigInput>)
+} as const satisfies Record<PresetName, AgentConfigInput>)
+
+/** The preset of this name. Throws a ConfigError about `subject` when there is none. */
+export function findPreset(name: string, subject: string): AgentConfigInput {
+  if (Object.hasOwn(presets, name)) return presets[name as PresetName]
+  throw unknownPreset(name, Object.keys(presets), subject)
+}
+
+function unknownPreset(name: string, names: readonly string[], subject: string): ConfigError {
+  const meant = nearest(name, names)
+  const hint = meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${meant}'?`
+  return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
+}
 
 /** To spread what is not there is no mistake to JavaScript: a mistyped name would give the defaults in silence. */
 function known<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
@@ -75,10 +94,7 @@ function known<Presets extends Record<string, AgentConfigInput>>(all: Presets): 
     get(_, name) {
       // Inspectors and matchers ask for other things, whose names begin otherwise or are methods of every object.
       if (typeof name === 'string' && /^[a-z]\w*$/i.test(name) && !(name in all) && !asked.has(name)) {
-        const names = Object.keys(all)
-        const meant = nearest(name, names)
-        const hint = meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${meant}'?`
-        throw new ConfigError('invalid_config', `There is no preset '${name}'. ${hint}`, `presets.${name}`)
+        throw unknownPreset(name, Object.keys(all), `presets.${name}`)
       }
       return Reflect.get(all, name) as unknown
     },

@@ -1,8 +1,10 @@
 import { guardSections } from './guard-sections.js'
-import { nullable, type Read } from './kind.js'
+import type { PresetName } from '../../../machines/agent/config.js'
+import { type Kind, nullable, type Read } from './kind.js'
 import {
   amount,
   amountOrOff,
+  anyText,
   choice,
   count,
   countOrNull,
@@ -14,6 +16,8 @@ import {
 
 /** The sections of an agent's configuration as a user writes them: no key is needed, no other is allowed. */
 export const agentSections = {
+  // Which there are is known where they are laid under the other keys.
+  preset: anyText('the name of a preset') as Kind<PresetName>,
   limits: section({
     maxSteps: countOrNull(1, ', or null for no cap'),
     timeoutMs: amountOrOff('milliseconds'),

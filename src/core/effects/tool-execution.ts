@@ -58,6 +58,14 @@ function toolStep(context: AgentContext, callId: string, name: string): ToolWork
   return { stepType: 'tool_execution', stepId: callStepId(context, callId), callId, name }
 }
 
-function responseOf({ status, content, truncated }: ToolResult, isWithheld: boolean): ToolStepResponse {
-  return { status, content: isWithheld ? null : content, ...(truncated && { truncated }) }
+function responseOf(
+  { status, errorKind, content, truncated }: ToolResult,
+  isWithheld: boolean,
+): ToolStepResponse {
+  return {
+    status,
+    ...(errorKind && { errorKind }),
+    content: isWithheld ? null : content,
+    ...(truncated && { truncated }),
+  }
 }

@@ -101,7 +101,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   }),
   'watching repetition, beside guards of its own': watching({ repeatedCall: {} }, {}, { userGuards: true }),
   'watching repetition, halting at once': watching(
-    { repeatedCall: { haltAt: 'reached', onHalt: 'pause' } },
+    { repeatedCall: { haltAt: 'reached', onHalt: 'pause', lastWords: false } },
     { onLimit: 'conclude' },
     { userGuards: true },
   ),

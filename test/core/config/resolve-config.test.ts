@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import type { Setting, Settings } from '../../../guards/lib/settings.js'
 import { guards, noGuards } from '../../../guards/roster.js'
-import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
+import type { AgentConfig, AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
+import { parseConfigFile } from '../../../src/core/config/file.js'
 import { guardsWhenOn } from '../../../src/core/config/defaults.js'
 import { defaultConfig, overrideLimits, resolveConfig } from '../../../src/core/config/schema.js'
 import type { Taken } from '../../../src/core/config/kind.js'
@@ -469,4 +470,42 @@ const whole = (config: AgentConfig): Input => config
 
 test('the schema and the plain types agree', () => {
   for (const check of [taken, written, given, whole]) expect(check).toBeInstanceOf(Function)
+})
+
+describe('preset:', () => {
+  const names = Object.keys(presets) as PresetName[]
+
+  it.each(names)('%s is the base, and keys beside it win key by key', (preset) => {
+    const spread = resolveConfig(presets[preset])
+    expect(resolveConfig({ preset })).toEqual(spread)
+    expect(resolveConfig({ preset, limits: { costLimit: 2 }, stream: false })).toEqual({
+      ...spread,
+      limits: { ...spread.limits, costLimit: 2 },
+      stream: false,
+    })
+    expect(resolveConfig({ preset, guardrails: { repeatedCall: { haltAt: 'next' } } }).guardrails).toEqual({
+      ...spread.guardrails,
+      repeatedCall: { ...guardsWhenOn.repeatedCall, ...spread.guardrails.repeatedCall, haltAt: 'next' },
+    })
+  })
+
+  it.each([
+    ['openhumen', "There is no preset 'openhumen'. Did you mean 'openhuman'?"],
+    ['toString', "There is no preset 'toString'. There are aar, "],
+    ['', "There is no preset ''. There are aar, "],
+  ])('is refused where there is none of this name: %s', (preset, message) => {
+    for (const refuse of [
+      () => resolveConfig({ preset }),
+      () => parseConfigFile(JSON.stringify({ preset }), 'agent.json'),
+    ])
+      expect(refuse).toThrow(
+        expect.objectContaining({
+          code: 'invalid_config',
+          subject: 'preset',
+          message: expect.stringContaining(message),
+        }),
+      )
+    expect(() => resolveConfig({ preset: 3 })).toThrow('preset must be the name of a preset (is 3)')
+    expect(() => resolveConfig({ presets: 'aar' })).toThrow('Did you mean preset?')
+  })
 })
