@@ -127,14 +127,10 @@ export function replaySteps(
   config: AgentConfigInput = {},
   tools: RecordedTools = {},
 ): GuardReplay {
-<<<<<<< HEAD
   expectArgument('replaySteps(steps)', steps, listOf('a list of steps'))
   expectArgument('replaySteps(steps, config)', config, anyOptions)
   expectArgument('replaySteps(steps, config, tools)', tools, anyOptions)
-  const { guardrails } = resolveConfig({ guardrails: config.guardrails })
-=======
   const { guardrails } = resolveConfig({ preset: config.preset, guardrails: config.guardrails })
->>>>>>> b1bbf83 (Let presets.openhuman halt after three identical successes, every built-in pause have last words, and a preset be a key and a flag)
   const traits = Object.fromEntries(
     Object.entries(tools).map(([name, { readOnly = false, polling = false }]) => [
       name,
