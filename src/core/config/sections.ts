@@ -16,8 +16,6 @@ import {
 
 /** The sections of an agent's configuration as a user writes them: no key is needed, no other is allowed. */
 export const agentSections = {
-  // Which there are is known where they are laid under the other keys.
-  preset: anyText('the name of a preset') as Kind<PresetName>,
   limits: section({
     maxSteps: countOrNull(1, ', or null for no cap'),
     timeoutMs: amountOrOff('milliseconds'),
@@ -66,6 +64,8 @@ export const agentSections = {
     ...guardSections,
     emptyAnswer: nullable(section({ reprompts: count(0), retries: count(0) })),
   }),
+  // Which there are is known where they are laid under the other keys.
+  preset: anyText('the name of a preset') as Kind<PresetName>,
 }
 
 export const agentSchema = section(agentSections)
