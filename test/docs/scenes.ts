@@ -52,6 +52,7 @@ export interface Elsewhere {
 export const loose: Record<string, string[]> = {
   'docs/guardrails.md › Guards of your own': ['TS2339'],
   'docs/guardrails.md › Guards of your own (2)': ['TS18046'],
+  'docs/migrating.md › Migrating': ['TS2353', 'TS18046'],
   'docs/sessions.md › A history of your own': ['TS2322'],
   'docs/telemetry.md › To a collector (2)': ['TS2307'],
 }
@@ -271,6 +272,33 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) => {
       expect(values.known).toMatchObject({ size: 3 })
     },
+  },
+  'docs/migrating.md › Migrating': {
+    expect: ({ said }) => expect(said).toContain('maxTurns is not a known key. Here it is limits.maxSteps.'),
+  },
+  'docs/migrating.md › From the Vercel AI SDK (2)': {
+    turns: [says('Less rain.')],
+    expect: ({ said }) => expect(said).toBe('Less rain. end_turn\n'),
+  },
+  'docs/migrating.md › From the OpenAI Agents SDK (2)': {
+    turns: [says('{"total":7}')],
+    expect: ({ said }) => expect(said).toBe('7\n'),
+  },
+  'docs/migrating.md › From LangGraph (2)': {
+    turns: [says('Less rain.')],
+    expect: ({ said }) => expect(said).toBe('Less rain.\n'),
+  },
+  'docs/migrating.md › From Strands Agents (2)': {
+    turns: [says('Less rain.')],
+    expect: ({ said }) => expect(said).toBe('COMPLETED end_turn\n'),
+  },
+  'docs/migrating.md › From Llama Stack (2)': {
+    turns: [says('Less rain.')],
+    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
+  },
+  'docs/migrating.md › From aar and OpenHuman (2)': {
+    turns: [says('Less rain.')],
+    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
   },
   'docs/models.md › The Responses API': {
     turns: [{ reasoning: 'I look.', text: 'It is 4.' }],

@@ -1,6 +1,7 @@
 import { ConfigError } from '../base/errors.js'
 import { nearest } from '../base/nearest.js'
 import { anyKey, type Kind, type Path } from './kind.js'
+import { findOtherName } from './other-names.js'
 
 /** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
 export interface Problem {
@@ -56,10 +57,17 @@ function unknownKey(at: Path, kind: Kind, beside: readonly string[]): string {
   const path = at.slice(0, -1)
   const key = String(at.at(-1))
   const siblings = [...keysAt(kind, path), ...(path.length === 0 ? beside : [])]
+  return `${pathOf(at)} is not a known key. ${hintAt(key, path, siblings, kind)}`
+}
+
+/** Another library's name is tried first: by spelling alone, `max_retries` is close to keys that mean something else. */
+function hintAt(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
+  const other = findOtherName(key)
+  if (other !== undefined) return `Here it is ${other}.`
   const meant = nearest(key, siblings)
-  return `${pathOf(at)} is not a known key. ${
-    meant === undefined ? (elsewhere(key, kind) ?? known(siblings)) : didYouMean(pathOf([...path, meant]))
-  }`
+  return meant === undefined
+    ? (elsewhere(key, kind) ?? known(siblings))
+    : didYouMean(pathOf([...path, meant]))
 }
 
 /** A key that stands under another section: `maxSteps` at the top. */
