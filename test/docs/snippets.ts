@@ -23,6 +23,7 @@ export const documents = [
   'docs/hono.md',
   'docs/mcp.md',
   'docs/memory.md',
+  'docs/migrating.md',
   'docs/models.md',
   'docs/next.md',
   'docs/node-http.md',
@@ -39,6 +40,7 @@ export const documents = [
   'docs/telemetry.md',
   'docs/test-your-own-agent.md',
   'docs/tools.md',
+  'docs/versioning.md',
   'visualizations/README.md',
 ]
 
