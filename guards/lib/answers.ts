@@ -1,4 +1,10 @@
-import type { CallFact } from '../types.js'
+/** What is read of a call beside its answer. */
+interface AnsweredCall {
+  name: string
+  readOnly: boolean
+  /** The arguments for people. */
+  shown: string
+}
 
 /**
  * What the words of a result say about its call:
@@ -14,7 +20,7 @@ const longest = 300
 
 /** Reads at most 300 characters of a result. Other words, and other languages, say nothing: `null`. */
 export function readAnswer(
-  call: Pick<CallFact, 'name' | 'readOnly' | 'shown'>,
+  call: AnsweredCall,
   result: { ok: boolean; errorKind: string | null; content: string },
 ): Saying {
   const { ok, errorKind, content } = result
@@ -22,7 +28,7 @@ export function readAnswer(
   return errorKind === 'failed' ? readFailure(call, content.slice(0, longest)) : null
 }
 
-function readSuccess({ name, readOnly }: Pick<CallFact, 'name' | 'readOnly'>, content: string): Saying {
+function readSuccess({ name, readOnly }: Omit<AnsweredCall, 'shown'>, content: string): Saying {
   if (sleeps.test(name)) return 'under_way'
   if (underWay.test(content) && (readOnly || !acts.test(name))) return 'under_way'
   return failed.test(content) ? 'failing' : null
@@ -76,7 +82,7 @@ const needs = /\b(?:command|module|package|library|executable|interpreter|import
 const shell =
   /(?:^|[\s:])(?!(?:error|failed|failure|result|status|lookup)\b)[a-z][\w./+-]*: (?:command )?not found\b/i
 
-function readFailure({ shown }: Pick<CallFact, 'shown'>, content: string): Saying {
+function readFailure({ shown }: Pick<AnsweredCall, 'shown'>, content: string): Saying {
   if (statuses.test(content)) return 'absent'
   if (!absent.test(content) || needs.test(content) || shell.test(content)) return null
   const said = new Set(wordsOf(content))

@@ -87,9 +87,10 @@ describe('the core entry', () => {
     })
   })
 
-  it('is at most 71 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
+  // The guards that tell honest work from loops are part of the pure machine, so they load with it: 4 kB of it.
+  it('is at most 78 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
     const { first, code } = await bundle(app, { external: shared })
-    expect(gzipSync(first).length).toBeLessThanOrEqual(71_000)
+    expect(gzipSync(first).length).toBeLessThanOrEqual(78_000)
     // A word that only the table of prices has; it is there, for whoever needs it.
     expect(first).not.toContain('input_mtok')
     expect(code).toContain('input_mtok')
