@@ -178,8 +178,22 @@ function cutOff(live: Live, text: string): PartialAnswer | null {
 
 /** What starts anew, with fresh input, whatever a restored run was waiting for. */
 function resumed({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
-  const isKnown = JSON.stringify(now) === JSON.stringify(tools)
-  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
+  const adopted = keepChildIds(tools, now)
+  const isKnown = JSON.stringify(adopted) === JSON.stringify(tools)
+  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: adopted }
+}
+
+/** A run that an earlier version began keeps the ids of its sub-agents' sessions: their logs have no others. */
+function keepChildIds(
+  tools: Record<string, ToolTraits>,
+  now: Record<string, ToolTraits>,
+): Record<string, ToolTraits> {
+  return Object.fromEntries(
+    Object.entries(now).map(([name, traits]) => {
+      const { nested: _nested, ...former } = traits
+      return [name, tools[name]?.delegate && !tools[name].nested ? former : traits]
+    }),
+  )
 }
 
 /** Whether the run works from this event on: it was at rest, or in the hands of a process that is gone. */

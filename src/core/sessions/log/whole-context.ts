@@ -1,3 +1,4 @@
+import { type ProgressConfig, progressDefaults } from '../../../../guards/progress-config.js'
 import { restoreGuardrails } from '../../../../guards/state.js'
 import {
   type AgentContext,
@@ -15,11 +16,22 @@ const missing = {
   guardrails: { ...defaultConfig.guardrails, progress: null },
 } satisfies AgentInput['config']
 
+/** The detectors that a progress policy of an earlier version did not have stay off, so that its log stays what it was. */
+const missingInProgress = { ...progressDefaults, similar: null, tour: null }
+
+function completeConfig(stored: AgentInput['config']): AgentInput['config'] {
+  const config = filled<AgentInput['config']>(missing, stored)
+  const { progress } = config.guardrails
+  if (!isRecord(progress)) return config
+  const whole = filled<ProgressConfig>(missingInProgress, progress as ProgressConfig)
+  return whole === progress ? config : { ...config, guardrails: { ...config.guardrails, progress: whole } }
+}
+
 /** The input of a run from its log. What an earlier version did not know has its default. */
 export function wholeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
   return {
     ...input,
-    config: filled<AgentInput['config']>(missing, input.config),
+    config: completeConfig(input.config),
     features: filled(noFeatures, input.features),
   }
 }
@@ -32,7 +44,7 @@ export function wholeContext(stored: AgentContext): AgentContext {
     ...emptySession(),
     ...beginning,
     messages,
-    config: filled<AgentInput['config']>(missing, stored.config),
+    config: completeConfig(stored.config),
     features: filled(noFeatures, stored.features),
   })
   const guardrails = restoreGuardrails(stored.guardrails)
