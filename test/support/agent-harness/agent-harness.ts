@@ -5,7 +5,7 @@ import type { AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import type { FitOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import { isRunnable, type ToolResult } from '../../../machines/agent/results.js'
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, Screening } from '../../../machines/agent/screening.js'
 import {
@@ -189,7 +189,9 @@ export class AgentHarness implements ReplayHarness {
   }
 
   #hasOpenCalls(): boolean {
-    return this.#live.getSnapshot().context.calls.some((call) => call.started && call.result === undefined)
+    return this.#live
+      .getSnapshot()
+      .context.calls.some((call) => isRunnable(call) || (call.started && call.result === undefined))
   }
 
   #waitOut(): void {
