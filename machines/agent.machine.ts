@@ -430,13 +430,19 @@ export const agentMachine = setup({
 
         screeningResults: {
           description:
-            'Tool-output shields look at the results before anybody else does; anew when one more is handed in.',
+            'Shields look at the results, and at why people refuse calls, before anybody else does; anew when one more comes.',
           invoke: {
             id: 'resultShields',
             src: 'screenResults',
             onDone: { target: 'dispatching', actions: 'heedResultShields' },
           },
           on: {
+            REJECT: {
+              guard: 'awaitsApproval',
+              target: 'screeningResults',
+              reenter: true,
+              actions: 'reject',
+            },
             TOOL_OUTPUT: {
               guard: 'awaitsOutput',
               target: 'screeningResults',

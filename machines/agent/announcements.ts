@@ -85,7 +85,7 @@ export type Announcement<Tools = AnyTools> =
       action: Exclude<ShieldAction, 'allow'>
       message: string | null
       durationMs: number
-      /** At `toolInput` and `toolOutput`. */
+      /** At `toolInput` and `toolOutput`, and at `input` where it is about why a person refuses a call. */
       callId?: string
     }
   /** What memory found for a user message. */
@@ -129,7 +129,10 @@ export type Step =
       summary?: true
     }
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
-  /** `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own. */
+  /**
+   * `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own, and at `input` where it is about why
+   * a person refuses a call.
+   */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
   /** A tool that the provider itself runs, while the model answers: `web_search`, `code_interpreter`, … */

@@ -228,6 +228,7 @@ export const isOpenCall = ({ context, event }: Scope): boolean =>
 /** The result of the last open call: nobody else has to act on this batch. */
 export const isLastOfBatch = (scope: Scope): boolean =>
   !scope.context.features.resultShields &&
+  !hasResultsToScreen(scope) &&
   isOnlyOne(scope.context.calls, (call) => call.result === undefined) &&
   isOpenCall(scope)
 

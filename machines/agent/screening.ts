@@ -1,4 +1,5 @@
 import type { AssistantMessage } from './messages.js'
+import type { ToolResult } from './results.js'
 
 /** Where content is screened: what the user says, what a tool is given, what it returns, what the model answers. */
 export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
@@ -55,6 +56,8 @@ export interface CallScreening extends Screening {
   name?: string
   /** Shields have objected to what can be read of its pictures and documents: they are left out. */
   withoutMedia?: true
+  /** What input shields said of the words of the person who refused the call. */
+  asInput?: Omit<Screening, 'content'>
 }
 
 /** An answer that no shield has cleared yet; it is in the transcript as a message that holds nothing of it. */
@@ -111,3 +114,9 @@ export function listed(output: unknown): readonly unknown[] {
 
 /** What the model reads of a call that a person has refused, before the reason. */
 export const rejectedBecause = 'Rejected by the user: '
+
+/** Why a person has refused a call, in that person's words; null for any other result. */
+export function reasonOf({ status, content }: Pick<ToolResult, 'status' | 'content'>): string | null {
+  const isReason = status === 'rejected' && content.startsWith(rejectedBecause)
+  return isReason ? content.slice(rejectedBecause.length) : null
+}

@@ -22,7 +22,7 @@ export function holdsUncleared(event: AgentMachineEvent, features: Features): bo
     case 'TOOL_OUTPUT':
       return features.resultShields
     case 'REJECT':
-      return features.resultShields && event.why !== ''
+      return (features.inputShields || features.resultShields) && event.why !== ''
     case 'REPLY':
     case 'STEER':
       return features.inputShields

@@ -205,7 +205,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
   steer: 'entrance: steering',
   reply: 'entrance: a reply',
   approve: 'entrance: edited arguments',
-  reject: 'no: what a person says no with is looked at by no shield',
+  reject: 'entrance: why a person refuses a call',
   toolOutput: 'entrance: what a client hands in',
 }
 
@@ -228,7 +228,7 @@ const rowOfDriveAnswer: Rows<DriveAnswer['type']> = {
   resume: 'no words',
   steer: 'entrance: steering',
   approve: 'entrance: edited arguments',
-  reject: 'no: what a person says no with is looked at by no shield',
+  reject: 'entrance: why a person refuses a call',
   toolOutput: 'entrance: what a client hands in',
 }
 

@@ -25,6 +25,8 @@ export interface Slots {
   hostedName: string
   hostedUrl: string
   edit: string
+  /** Why a person refuses every call that needs approval; without it they are approved. */
+  rejection: string
   toolResult: string
   toolError: string
   /** Words, the name and the text of a file that a tool returns; without any it returns a text. */
@@ -175,6 +177,11 @@ export const entrances: Readonly<Record<string, Entrance>> = {
     points: ['toolInput'],
     plant: { edit: says },
     needs: ['approval', 'an edit'],
+  },
+  'why a person refuses a call': {
+    points: ['input', 'toolOutput'],
+    plant: { rejection: says },
+    needs: ['approval'],
   },
   'a result': { points: ['toolOutput'], plant: { toolResult: says } },
   'words beside a file of a result': { points: ['toolOutput'], plant: { toolMedia: { text: says } } },

@@ -66,6 +66,7 @@ const harmless: Slots = {
   hostedName: 'shorten',
   hostedUrl: 'https://a.example',
   edit: 'y',
+  rejection: '',
   toolResult: 'Echo.',
   toolError: '',
   toolMedia: {},
@@ -299,12 +300,13 @@ class World {
 
   /** What the run waits for. */
   #due(context: AgentContext, replies: () => boolean): SessionMessage[] {
-    const { reply, edit, clientOutput } = this.#slots
+    const { reply, edit, rejection, clientOutput } = this.#slots
     if (context.state === 'PAUSED') return [{ type: 'resume' }]
     if (context.reason === 'message')
       return replies() ? [{ type: 'reply', input: reply }] : [{ type: 'cancel' }]
     return pendingCalls(context).map(({ callId, needs, hosted }): SessionMessage => {
       const isEdited = this.#has('an edit') && hosted !== true
+      if (needs === 'approval' && rejection !== '') return { type: 'reject', callId, why: rejection }
       if (needs === 'approval')
         return { type: 'approve', callId, ...(isEdited && { editedInput: { text: edit } }) }
       const value = this.#scene === 'client fails' ? new Error(clientOutput) : clientOutput
@@ -627,6 +629,7 @@ function say(run: Run, message: SessionMessage): void {
   else if (message.type === 'cancel') run.cancel()
   else if (message.type === 'reply') run.reply(message.input)
   else if (message.type === 'approve') run.approve(message.callId, message.editedInput)
+  else if (message.type === 'reject') run.reject(message.callId, message.why)
   else if (message.type === 'toolOutput') run.toolOutput(message.callId, message.value)
 }
 

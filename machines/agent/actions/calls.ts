@@ -8,6 +8,7 @@ import { isRunnable } from '../results.js'
 import { rejectedBecause } from '../screening.js'
 import { spendForChild } from './children.js'
 import {
+  awaitShields,
   closeOpenCalls,
   receiveResult,
   settleCall,
@@ -127,11 +128,11 @@ export const reject = act((context, event, tell) => {
   if (answered) return { calls: answered }
   const content = event.why === '' ? 'Rejected by the user.' : `${rejectedBecause}${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
-  // Why, is what somebody says; in logs of old nobody has looked at that.
-  const settle = event.withheld
-    ? receiveResult(context, event.callId, result, timeOf(event), tell)
+  // A reason is what a person says and the model reads; where a log of old has none marked, no shield has looked at it.
+  const calls = event.withheld
+    ? awaitShields(context.calls, event.callId, result, timeOf(event))
     : settleCall(context.calls, event.callId, result, timeOf(event), tell)
-  return { calls: settle }
+  return { calls }
 })
 
 export const acceptOutput = act((context, event, tell) => {

@@ -224,6 +224,7 @@ export const heedResultShields = act((context, event, tell) => {
   const calls = context.calls.map((call): BatchCall => {
     if (call.result === undefined || !call.unscreened) return call
     const screening = screeningOf(call)
+    if (screening.asInput) tellFindings(screening.asInput, 'input', call.id, tell)
     tellFindings(screening, 'toolOutput', call.id, tell)
     const { unscreened: _unscreened, result, ...known } = call
     const now = call.settledAt ?? timeOf(event)
@@ -246,7 +247,12 @@ const rejectedUnheard = {
   content: 'Rejected by the user, for a reason that a shield has withheld.',
 }
 
-function tellFindings({ findings }: Screening, point: ShieldPoint, callId: string | null, tell: Tell): void {
+function tellFindings(
+  { findings }: Pick<Screening, 'findings'>,
+  point: ShieldPoint,
+  callId: string | null,
+  tell: Tell,
+): void {
   for (const { shield, action, message, durationMs } of findings) {
     if (action === 'allow') continue
     tell({ type: 'shield', point, shield, action, message, durationMs, ...(callId !== null && { callId }) })

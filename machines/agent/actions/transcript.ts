@@ -67,8 +67,19 @@ export function receiveResult(
   now: number,
   tell: Tell,
 ): BatchCall[] {
-  if (!context.features.resultShields) return settleCall(context.calls, callId, result, now, tell)
-  return withOpenCall(context.calls, callId, (call) =>
+  return context.features.resultShields
+    ? awaitShields(context.calls, callId, result, now)
+    : settleCall(context.calls, callId, result, now, tell)
+}
+
+/** One call of the batch with a result that is not told before shields have seen it. */
+export function awaitShields(
+  calls: readonly BatchCall[],
+  callId: string,
+  result: ToolResult,
+  now: number,
+): BatchCall[] {
+  return withOpenCall(calls, callId, (call) =>
     extended(call, { result, settledAt: now, unscreened: true as const }),
   )
 }

@@ -1,10 +1,18 @@
-import { type CallScreening, withheldName } from '../../../machines/agent/screening.js'
+import type { ToolResult } from '../../../machines/agent/results.js'
+import {
+  type CallScreening,
+  reasonOf,
+  rejectedBecause,
+  type Screening,
+  type ShieldPoint,
+  withheldName,
+} from '../../../machines/agent/screening.js'
 import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
 import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 import { readablePart } from '../shields/readable-part.js'
 import { inTurns } from '../base/next-turn.js'
-import { shieldCall } from './shield-call.js'
+import { type Said, shieldCall } from './shield-call.js'
 import { screen } from './shielding.js'
 import { callStepId } from './call-step-id.js'
 
@@ -34,52 +42,78 @@ export async function screenCalls(
   })
 }
 
-/** Shows the shields the results that have come. */
+/** Shows the shields the results that have come, and input shields why people refuse calls. */
 export async function screenResults(
   parts: AgentParts,
   { signal, self, live, context }: EffectScope,
 ): Promise<CallScreening[]> {
   await live.flushed()
   signal.throwIfAborted()
-  const come = context.calls.filter((call) => call.unscreened)
-  const callShield = callShields()
-  for (const { id: callId } of come) {
-    const stepId = `${callStepId(context, callId)}.toolOutput`
-    live.steps.start(self, callShield({ stepId, point: 'toolOutput', callId }))
+  const { inputShields, resultShields } = context.features
+  const come = context.calls.flatMap(({ id, name, result, unscreened }) => {
+    if (!unscreened || result === undefined) return []
+    return [{ id, name, result, reason: inputShields ? reasonOf(result) : null }]
+  })
+  const [callShield, reasonShield] = [callShields(), callShields(({ asInput }) => asInput)]
+  const startLook = (callId: string, isReason: boolean): void => {
+    const step = callStepId(context, callId)
+    if (isReason) live.steps.start(self, reasonShield({ stepId: `${step}.input`, point: 'input', callId }))
+    else live.steps.start(self, callShield({ stepId: `${step}.toolOutput`, point: 'toolOutput', callId }))
   }
+  for (const { id, reason } of come) startLook(id, reason !== null)
   signal.throwIfAborted()
-  return inTurns(come, signal, async ({ id: callId, name: toolName, result }) => {
-    const look = (content: string) =>
-      screen(parts, { live, context, signal }, 'toolOutput', content, { callId, toolName })
-    const screening = { ...(await look(result?.content ?? '')), callId }
-    const readable = (result?.media ?? []).map(readablePart).filter((text) => text !== '')
-    if (readable.length === 0 || screening.action === 'block') return screening
-    // Nothing can be taken out of a file: it goes on as it is, or not at all.
-    const { action, findings } = await look(readable.join('\n'))
-    if (action !== 'block' && action !== 'redact') return screening
-    const content = `${screening.content}\n${withheldMedia}`
-    return {
-      ...screening,
-      content,
-      withoutMedia: true as const,
-      findings: [...screening.findings, ...findings],
-    }
+  return inTurns(come, signal, async ({ id: callId, name: toolName, result, reason }) => {
+    const look = (point: ShieldPoint, content: string) =>
+      screen(parts, { live, context, signal }, point, content, { callId, toolName })
+    if (reason === null)
+      return { ...(await screenResult(result, (text) => look('toolOutput', text))), callId }
+    const { content, ...asInput } = await look('input', reason)
+    signal.throwIfAborted()
+    if (asInput.action === 'block') return { ...asInput, content, findings: [], callId, asInput }
+    const words = rejectedBecause + content
+    if (!resultShields) return { ...cleared, content: words, callId, asInput }
+    startLook(callId, false)
+    signal.throwIfAborted()
+    return { ...(await look('toolOutput', words)), callId, asInput }
   })
 }
 
+/** What shields say of the words of a result, and of what can be read of its files. */
+async function screenResult(
+  { content: words, media = [] }: ToolResult,
+  look: (text: string) => Promise<Screening>,
+): Promise<Omit<CallScreening, 'callId'>> {
+  const screening = await look(words)
+  const readable = media.map(readablePart).filter((text) => text !== '')
+  if (readable.length === 0 || screening.action === 'block') return screening
+  // Nothing can be taken out of a file: it goes on as it is, or not at all.
+  const { action, findings } = await look(readable.join('\n'))
+  if (action !== 'block' && action !== 'redact') return screening
+  const content = `${screening.content}\n${withheldMedia}`
+  return {
+    ...screening,
+    content,
+    withoutMedia: true as const,
+    findings: [...screening.findings, ...findings],
+  }
+}
+
+const cleared = { action: 'allow' as const, message: null, findings: [] }
+
 const withheldMedia = '[Withheld: a shield refused what the files of this result say.]'
 
-/** The looks at one batch: what they come to is brought for all calls at once. */
-function callShields() {
+/** The looks at one batch: what they come to is brought for all calls at once; `said` picks what one look has said. */
+function callShields(said: (screening: CallScreening) => Said | undefined = (screening) => screening) {
   let brought: readonly CallScreening[] | undefined
   let byCall = new Map<string, CallScreening>()
-  return (step: { stepId: string; point: 'toolInput' | 'toolOutput'; callId: string }) =>
+  return (step: { stepId: string; point: Exclude<ShieldPoint, 'output'>; callId: string }) =>
     shieldCall(step, (screenings: CallScreening[]) => {
       if (brought !== screenings) {
         brought = screenings
         byCall = new Map(screenings.map((screening) => [screening.callId, screening]))
       }
       const screening = byCall.get(step.callId)
-      return screening ? [screening] : []
+      const one = screening && said(screening)
+      return one ? [one] : []
     })
 }

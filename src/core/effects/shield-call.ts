@@ -2,12 +2,14 @@ import type { Step, Violation } from '../../../machines/agent/announcements.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 import type { Work } from '../live/open-steps.js'
 
+/** What shields said, without what they said it of. */
+export type Said = Omit<Screening, 'content'>
 type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
 
 /** A look of the shields at one point; `screeningsOf` picks what it came to from what its actor brings. */
 export function shieldCall<Output>(
   step: Omit<ShieldStep, 'stepType'>,
-  screeningsOf: (output: Output) => readonly Screening[],
+  screeningsOf: (output: Output) => readonly Said[],
 ): Work<'shield_call', Output> {
   return {
     step: { stepType: 'shield_call', ...step },
@@ -17,7 +19,7 @@ export function shieldCall<Output>(
 
 const gravity = ['block', 'redact', 'warn'] as const
 
-function violationIn(screenings: readonly Screening[]): Violation | null {
+function violationIn(screenings: readonly Said[]): Violation | null {
   const action = gravity.find((one) => screenings.some((screening) => screening.action === one))
   if (action === undefined) return null
   const gravest = screenings.find((screening) => screening.action === action)

@@ -9,7 +9,7 @@ export function ofPeople(context: AgentContext): Events {
   const clientCallId = openThatNeeds('client')
   if (context.state === 'WAITING_FOR_TOOL') return ofTheHasty(callId, clientCallId, context.features)
   // As the journal marks it.
-  const unheard = context.features.resultShields && { withheld: true as const }
+  const unheard = { ...(looksAtReasons(context.features) && { withheld: true as const }) }
   return {
     approve: at({ type: 'APPROVE', callId }),
     'approve an edit': at({
@@ -28,17 +28,23 @@ export function ofPeople(context: AgentContext): Events {
   }
 }
 
+/** Why a person refuses a call is what a person says, and what the call returns. */
+function looksAtReasons({ inputShields, resultShields }: AgentContext['features']): boolean {
+  return inputShields || resultShields
+}
+
 /** Answers that come while other calls are carried out. Where nobody is asked, they are nobody's. */
-function ofTheHasty(
-  callId: string,
-  clientCallId: string,
-  { callShields, resultShields }: AgentContext['features'],
-): Events {
+function ofTheHasty(callId: string, clientCallId: string, features: AgentContext['features']): Events {
   return {
     'approve meanwhile': at({ type: 'APPROVE', callId }),
-    'reject meanwhile': at({ type: 'REJECT', callId, why: 'No.', ...(resultShields && { withheld: true }) }),
+    'reject meanwhile': at({
+      type: 'REJECT',
+      callId,
+      why: 'No.',
+      ...(looksAtReasons(features) && { withheld: true }),
+    }),
     'hand in output meanwhile': at({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
-    ...(callShields && {
+    ...(features.callShields && {
       'approve an edit meanwhile': at({ type: 'APPROVE', callId, arguments: '{"n":2}', withheld: true }),
     }),
   }
