@@ -53,6 +53,11 @@ export const agentMachine = setup({
     },
     LEFT: { actions: 'noteLeaving' },
     PAUSE: { actions: 'notePause' },
+    RESUME: {
+      guard: 'isPausing',
+      description: 'A pause that the run has not taken yet is withdrawn.',
+      actions: ['withdrawPause', 'resumeChildren'],
+    },
     STEER: { actions: 'queueSteering' },
   },
   states: {

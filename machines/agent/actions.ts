@@ -24,7 +24,14 @@ export {
 } from './actions/failure.js'
 export { applyFit } from './actions/fitting.js'
 export { announceHalt, forgetHalt } from './actions/halting.js'
-export { deliverSteering, notePause, queueSteering, takeInput, takeReply } from './actions/input.js'
+export {
+  deliverSteering,
+  notePause,
+  queueSteering,
+  takeInput,
+  takeReply,
+  withdrawPause,
+} from './actions/input.js'
 export { judgeCalls, judgeResults } from './actions/judging.js'
 export { askAgain, askForRepair, continueAnswer, reprompt } from './actions/recovery.js'
 export { recordResponse } from './actions/response.js'

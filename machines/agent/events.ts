@@ -39,6 +39,7 @@ export type PublicEvent = Timed &
   (
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
+    /** Ends a pause, or withdraws one that the run has not taken yet. */
     | { type: 'RESUME' }
     /** Guidance that reaches the model at the next safe point, without resetting any counter. */
     | { type: 'STEER'; text: string }

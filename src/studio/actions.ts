@@ -64,16 +64,18 @@ export class Actions {
     const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
     if (isStranded) return isOver(context) || !this.#canTell ? [] : ['cancel']
     switch (context.state) {
-      case 'WAITING_FOR_INPUT':
-        if (context.reason === 'message') return ['reply', 'cancel']
-        return context.reason === 'approval' ? ['approve', 'reject', 'cancel'] : ['tool_output', 'cancel']
+      case 'WAITING_FOR_INPUT': {
+        const ends: Answer['type'][] = context.pausing ? ['resume', 'cancel'] : ['cancel']
+        if (context.reason === 'message') return ['reply', ...ends]
+        return context.reason === 'approval' ? ['approve', 'reject', ...ends] : ['tool_output', ...ends]
+      }
       case 'PAUSED':
         return ['resume', 'steer', 'cancel']
       case null:
       case 'RUNNING':
       case 'WAITING_FOR_TOOL':
         if (this.#runs.has(id) || (isHeld && this.#canTell))
-          return ['approve', 'reject', 'tool_output', 'pause', 'steer', 'cancel']
+          return ['approve', 'reject', 'tool_output', context.pausing ? 'resume' : 'pause', 'steer', 'cancel']
         return isHeld ? [] : ['resume', 'cancel']
       default:
         return []
@@ -93,7 +95,7 @@ export class Actions {
     if (isTold && (await this.#told(await this.#ownId(id), answer))) return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumed(await this.#ownId(id)))
     // A run that was interrupted goes on by being brought back.
-    if (answer.type !== 'resume' || run.state === 'PAUSED') say(run, answer)
+    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing) say(run, answer)
     return { sessionId: id }
   }
 
@@ -129,7 +131,7 @@ export class Actions {
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
         throw wrongState('it waits for no message', context)
       case 'resume':
-        if (context?.state !== 'WAITING_FOR_INPUT' && !isOver(context)) return
+        if ((context?.state !== 'WAITING_FOR_INPUT' || context.pausing) && !isOver(context)) return
         throw wrongState('there is nothing to resume', context)
       case 'pause':
         if (context && (isFar || this.#runs.has(context.sessionId)) && !isOver(context)) return

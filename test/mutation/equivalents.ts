@@ -10,6 +10,9 @@ export const equivalents: Readonly<Record<string, string>> = {
     'RUNNING.judging.accounting: always [mayAskAgain] after the next branch',
     'RUNNING.judging.accounting: always [isEmpty] after the next branch',
   ]),
+  ...because('where no pause has been asked for, there is none to withdraw', [
+    '(root): RESUME [isPausing] without its guard',
+  ]),
   ...because('a request that is refused before it is made has cost nothing', [
     'RUNNING.asking.requesting: onError [isRefusedByBudget] after the next branch',
   ]),

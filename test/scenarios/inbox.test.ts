@@ -54,6 +54,28 @@ describe.each(kinds)('a session of a store that answers %s', (_, open) => {
     expect((await agent.replay('s')).run).toMatchObject({ state: 'CANCELLED' })
   })
 
+  it('withdraws a pause that was asked for while a person is asked', async () => {
+    const store = open()
+    const done: unknown[] = []
+    const [first, second] = [new ManualModel(), new ManualModel()]
+    const agent = createAgent({ model: first, store, tools: [pay(done)], clock: new SimulatedClock() })
+    const run = agent.run('Pay.', { session: 's' })
+    await until(() => first.pending !== null)
+    first.pending?.answer({ toolCalls: [callOf('a', 'pay', { amount: 1 })] })
+    expect(await run.result).toMatchObject({ reason: 'approval' })
+    const other = createAgent({ model: second, store, tools: [pay(done)], clock: new SimulatedClock() })
+    expect(await refused(other.tell('s', { type: 'resume' }))).toMatchObject({ code: 'not_waiting' })
+    run.pause()
+    await run.result
+    expect(await other.tell('s', { type: 'resume' })).toMatchObject({ status: 'waiting' })
+    const resumed = await other.resume('s')
+    resumed.approve('a')
+    await until(() => second.pending !== null)
+    second.pending?.answer({ text: 'Done.' })
+    expect(await resumed.result).toMatchObject({ state: 'COMPLETED' })
+    expect(done).toEqual([1])
+  })
+
   it('hears what it is told in order: it is steered, pauses, is resumed and steered elsewhere', async () => {
     const store = open()
     const model = new ManualModel()

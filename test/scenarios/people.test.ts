@@ -1,5 +1,5 @@
 import { UsageError } from '../../src/index.js'
-import { stage, textOf, tick } from '../support/play.js'
+import { latch, stage, textOf, tick, until } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
 
 const done = text('Done.')
@@ -253,5 +253,46 @@ describe('a call that the client carries out', () => {
     play.run.toolOutput('call_1_1', 'x'.repeat(5_000))
     await play.end(2)
     expect(textOf(theatre.wire(1).at(-1)).length).toBeLessThanOrEqual(100)
+  })
+})
+
+describe('a pause that is asked for while a person is asked', () => {
+  it('is withdrawn by resume(): the answered call runs, and the run goes on without a rest', async () => {
+    const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools: [pay()] })
+    const play = theatre.run()
+    await play.rest()
+    play.run.pause()
+    play.run.resume()
+    expect(await play.rest()).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ callId: 'call_1_1' }] })
+    expect(() => play.run.resume()).toThrow(/no pause has been asked for/)
+    play.run.approve('call_1_1')
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')
+  })
+
+  it('holds when it is asked for again', async () => {
+    const theatre = await stage([call('pay', { to: 'Ann', amount: 5 }), done], { tools: [pay()] })
+    const play = theatre.run()
+    await play.rest()
+    play.run.pause()
+    play.run.resume()
+    play.run.pause()
+    play.run.approve('call_1_1')
+    expect(await play.rest()).toMatchObject({ state: 'PAUSED' })
+    play.run.resume()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+  })
+
+  it('is withdrawn before the run has read its session, and while a tool works', async () => {
+    const gate = latch()
+    const theatre = await stage([call('look'), done], { tools: [tool('look', () => gate.opened)] })
+    const play = theatre.run()
+    play.run.pause()
+    play.run.resume()
+    await until(() => play.run.state === 'WAITING_FOR_TOOL')
+    play.run.pause()
+    play.run.resume()
+    gate.open()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
   })
 })

@@ -1,7 +1,7 @@
 import { createActor, toPromise } from 'xstate'
 import { createAgent, type LogRecord, memoryStore, openaiChat, type SessionStore } from '../../src/index.js'
 import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
-import { latch, stage, textOf, until } from '../support/play.js'
+import { latch, stage, textOf, tick, until } from '../support/play.js'
 import { historyProblem } from '../support/history.js'
 import { call, calls, clientTool, text, times, tool } from '../support/tools.js'
 import { ask, asked, pair, research } from '../support/sub-agents.js'
@@ -44,6 +44,74 @@ describe('a pause', () => {
     play.run.steer('Hurry.')
     await play.end(2)
     expect(parent.wire(1).slice(-2).map(textOf)).toEqual(['Seen.', 'Hurry.'])
+  })
+
+  it('that is withdrawn in time reaches no rest', async () => {
+    const gate = latch()
+    const look = tool('look', () => gate.opened)
+    const { parent, child } = await pair([ask(), text('Done.')], [call('look'), text('Seen.')], {
+      child: { tools: [look] },
+    })
+    const play = parent.run()
+    await until(() => look.inputs.length === 1)
+    play.run.pause()
+    await tick()
+    play.run.resume()
+    gate.open()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(child.requests).toHaveLength(2)
+    expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')
+  })
+
+  it('that is withdrawn when one sub-agent has taken it goes on there, beside another that works', async () => {
+    const [early, gate] = [latch(), latch()]
+    const quick = tool('quick', () => early.opened)
+    const slow = tool('slow', () => gate.opened)
+    const turns: TurnFunction = ({ body }) =>
+      body.messages.some(({ role }) => role === 'tool')
+        ? text('Seen.')
+        : call(JSON.stringify(body.messages).includes('Slowly') ? 'slow' : 'quick')
+    const { parent } = await pair(
+      [
+        calls([
+          ['research', { task: 'Slowly.' }],
+          ['research', { task: 'Look.' }],
+        ]),
+        text('Done.'),
+      ],
+      times(4, turns),
+      { child: { tools: [quick, slow] } },
+    )
+    const play = parent.run()
+    await until(() => slow.inputs.length === 1 && quick.inputs.length === 1)
+    play.run.pause()
+    early.open()
+    await until(() =>
+      play.of('child_event').some(({ event }) => event.type === 'state_changed' && event.to === 'PAUSED'),
+    )
+    play.run.resume()
+    gate.open()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(quick.inputs).toHaveLength(1)
+    expect(slow.inputs).toHaveLength(1)
+  })
+
+  it('that is withdrawn while the sub-agent asks a person is withdrawn there, too', async () => {
+    const gate = latch()
+    const tools = [tool('pay', () => 'paid', { needsApproval: true }), tool('look', () => gate.opened)]
+    const { parent } = await pair([ask(), text('Done.')], [calls([['look'], ['pay']]), text('Paid.')], {
+      child: { tools },
+    })
+    const play = parent.run()
+    await until(() => tools[1]?.inputs.length === 1)
+    play.run.pause()
+    await tick()
+    gate.open()
+    expect(await play.rest()).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval' })
+    play.run.resume()
+    play.run.approve('call_1_1/call_1_2')
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(play.of('state_changed').map(({ to }) => to)).not.toContain('PAUSED')
   })
 
   it('ends with cancelling', async () => {

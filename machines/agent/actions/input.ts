@@ -45,3 +45,6 @@ export const deliverSteering = act((context, event, tell) => {
 })
 
 export const notePause = act((context) => (context.pausing ? undefined : { pausing: true }))
+
+/** The run goes on as if no pause had been asked for. */
+export const withdrawPause = act(() => ({ pausing: false }))

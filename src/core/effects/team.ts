@@ -71,9 +71,9 @@ export class Team {
       // What a resumed sub-agent has used while nobody could hear it.
       this.#spend(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
-      if (questions) await child.goOn(questions)
+      if (questions) await child.goOn(questions, context.pausing)
       if (this.#context.pausing) child.pause()
-      const result = await child.next()
+      const result = await this.#nextRest(child)
       // How it stands is seen by whoever goes on with the run, who gives it the answers that it may not have heard.
       if (child.isLeaving && isAtRest(result)) return await never()
       if (!isAtRest(result)) {
@@ -88,6 +88,13 @@ export class Team {
       if (live.children.get(call.id)?.isLeaving) return never()
       return failed(`The sub-agent '${tool.name}' could not be run: ${describeError(error)}`)
     }
+  }
+
+  /** The end of a sub-agent, or its next rest; a pause that was withdrawn after it had taken it is none. */
+  async #nextRest(child: Child): Promise<RunResult> {
+    const result = await child.next()
+    const goesOn = result.state === 'PAUSED' && !this.#context.pausing && child.leavesWithdrawnPause()
+    return goesOn ? this.#nextRest(child) : result
   }
 
   /** What goes with a result: what its sub-agent has used, and what the others have when it stops them. */
@@ -205,7 +212,11 @@ export class Team {
 
   #follow(): () => void {
     const pauseAll = ({ context }: { context: AgentContext }): void => {
-      if (context.pausing) for (const child of this.#scope.live.children.values()) child.pause()
+      if (context.state !== 'WAITING_FOR_TOOL') return
+      for (const child of this.#scope.live.children.values()) {
+        if (context.pausing) child.pause()
+        else child.withdrawPause()
+      }
     }
     const subscription = this.#scope.agent.subscribe(pauseAll as (snapshot: unknown) => void)
     return () => {

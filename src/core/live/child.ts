@@ -18,6 +18,9 @@ export class Child {
   /** What of it is in the totals of the run above. */
   #told: Usage
   #isPausing = false
+  #isWithdrawn = false
+  /** How its run stands; undefined until it has begun. */
+  #latest: AgentContext | undefined
   #isCancelled = false
   #isLeaving = false
   /** Settles when its run is there, or is known not to come. */
@@ -45,6 +48,7 @@ export class Child {
 
   /** Takes in whatever the run has come to, at once: an end is told before it is durable. */
   readonly watch = (context: AgentContext): void => {
+    this.#latest = context
     this.#total = context.usage.run
     const isOver =
       context.state !== null && !underWay.includes(context.state) && !resting.includes(context.state)
@@ -94,8 +98,11 @@ export class Child {
   }
 
   /** A run that rests goes on with the answers to its questions; one that has moved on since is left alone. */
-  async goOn(questions: readonly ChildQuestion[]): Promise<void> {
+  async goOn(questions: readonly ChildQuestion[], isPausing: boolean): Promise<void> {
+    // It may have asked before it could take the pause.
+    if (!isPausing && this.#latest?.pausing) this.withdrawPause()
     this.#isPausing = false
+    this.#isWithdrawn = false
     const { state, pending = [] } = await this.next()
     if (state === 'PAUSED') this.#run?.resume()
     for (const question of questions) {
@@ -112,7 +119,24 @@ export class Child {
   pause(): void {
     if (this.#isPausing || !this.isUnderWay) return
     this.#isPausing = true
+    this.#isWithdrawn = false
     this.#run?.pause()
+  }
+
+  /** Withdraws a pause. A sub-agent that has taken it already goes on where its next rest is looked at. */
+  withdrawPause(): void {
+    if (!this.#isPausing || this.#end !== undefined) return
+    this.#isPausing = false
+    if (this.#latest?.pausing ?? true) this.#run?.resume()
+    else this.#isWithdrawn = true
+  }
+
+  /** Whether it rests in a pause that was withdrawn meanwhile; then it goes on. */
+  leavesWithdrawnPause(): boolean {
+    const isWithdrawn = this.#isWithdrawn
+    this.#isWithdrawn = false
+    if (isWithdrawn && this.#run?.state === 'PAUSED') this.#run.resume()
+    return isWithdrawn
   }
 
   cancel(): void {

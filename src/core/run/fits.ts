@@ -16,11 +16,16 @@ export type Hearing = Pick<AgentSnapshot, 'status' | 'context' | 'matches'>
 export function refuseUnfit(event: PublicEvent, run: Hearing, sessionId: string): void {
   refuseEnded(run, sessionId)
   const state = run.context.state ?? 'RUNNING'
-  if (event.type === 'RESUME' && state !== 'PAUSED')
-    throw notWaiting(sessionId, `is ${state}, and not paused`)
+  if (event.type === 'RESUME' && !canResume(run))
+    throw notWaiting(sessionId, `is ${state}, and no pause has been asked for`)
   if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
     throw notWaiting(sessionId, `is ${state}, and waits for no message`)
   if (event.type in needsOf) askedCall(event as Answer, run)
+}
+
+/** Whether there is a pause to end, or one to withdraw that the run has not taken yet. */
+export function canResume({ status, context }: Pick<Hearing, 'status' | 'context'>): boolean {
+  return status === 'active' && (context.state === 'PAUSED' || context.pausing)
 }
 
 /** @throws {UsageError} `run_ended` */

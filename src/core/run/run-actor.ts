@@ -10,6 +10,7 @@ import type { SessionLog } from '../sessions/log/session-log.js'
 import type { Above, Origin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
 import { Foresight } from './foresight.js'
+import { canResume } from './fits.js'
 import { Gate } from './gate.js'
 import { type Inspector, safeInspector } from './safe-inspector.js'
 
@@ -62,6 +63,14 @@ export class RunActor {
     return this.#foresight.after(actor.getSnapshot(), this.#gate.ahead, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
     )
+  }
+
+  /** Whether there is a pause to end, or one to withdraw, once it has heard what it was told. */
+  get canResume(): boolean {
+    const { ahead } = this
+    if (ahead) return canResume(ahead)
+    const told = [...this.#gate.ahead].findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')
+    return told?.type === 'PAUSE'
   }
 
   /** The state as plain JSON. */

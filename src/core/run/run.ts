@@ -172,12 +172,13 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Goes on from PAUSED; `result` is then the promise of the next rest.
+   * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not taken
+   * yet, as while it waits for an approval.
    * @example if ((await run.result).state === 'PAUSED') run.resume()
-   * @throws {UsageError} `wrong_state` in every other state
+   * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for
    */
   resume(): void {
-    this.#mustBe('PAUSED', 'resume')
+    if (!this.#actor.canResume) this.#refuse('resume', 'it is not PAUSED, and no pause has been asked for')
     this.#send({ type: 'RESUME' })
   }
 
@@ -384,10 +385,6 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #mustBeActive(method: string): void {
     const ahead = this.#actor.ahead
     if (this.#isRefused || (ahead && ahead.status !== 'active')) this.#refuse(method, 'it has ended')
-  }
-
-  #mustBe(state: AgentState, method: string): void {
-    if (this.#actor.ahead?.context.state !== state) this.#refuse(method, `it is not ${state}`)
   }
 
   #refuse(method: string, why: string): never {

@@ -53,7 +53,7 @@ export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Even
       ...callsAllowed(context),
       ...(isExecuting(value) && ofTools(context, watchedOutcomes(config))),
       ...(isExecuting(value) && config.guardrails.terminalDelegation && lastWordOfChild(context)),
-      ...(state === 'PAUSED' && { resume }),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
   }
   if (isDelegating(context)) {
@@ -69,7 +69,7 @@ export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Even
         ...leftBehind(context),
       }),
       ...(mayAnswer(value) && ofPeople(context)),
-      ...(state === 'PAUSED' && { resume }),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
   }
   const hurried = deadline !== null
@@ -87,7 +87,7 @@ export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Even
     ...ofShields(context),
     ...(isExecuting(value) && ofTools(context, everyOutcome)),
     ...(mayAnswer(value) && ofPeople(context)),
-    ...(state === 'PAUSED' && { resume }),
+    ...((state === 'PAUSED' || context.pausing) && { resume }),
   }
 }
 

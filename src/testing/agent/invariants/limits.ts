@@ -1,3 +1,4 @@
+import { isPaused } from '../../../../machines/agent/delegation.js'
 import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import { isNearBudget, budgetReason } from '../../../../machines/agent/totals.js'
 import { type AgentInvariant, announcedAs, beginsStep, rule, starts } from './rule.js'
@@ -178,6 +179,10 @@ export const limitRules: readonly AgentInvariant[] = [
       !/^(REPLY|RESUME|STEER)$/.test(event.type) &&
       'it is forgotten'
     )
+  }),
+  rule('no sub-agent stays in a pause that is withdrawn', ({ event, before, after }) => {
+    const isWithdrawn = event.type === 'RESUME' && before?.pausing
+    return isWithdrawn && after.calls.some(isPaused) && 'a sub-agent stays paused'
   }),
   rule('a session hears once that its budget is nearly used up', (change) => {
     const { before, after, event } = change
