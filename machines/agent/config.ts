@@ -130,7 +130,13 @@ type Setting<Key, Value> =
   | (Key extends CanBeOff ? null : never)
   | undefined
 
-/** A loop whose rules `presets` reproduces. */
+/**
+ * A loop whose rules `presets` reproduces.
+ *
+ * @example
+ * const preset: PresetName = 'openhuman'
+ * const agent = createAgent({ preset, model, tools })
+ */
 export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 'strands'
 
 /**

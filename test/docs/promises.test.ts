@@ -123,7 +123,9 @@ describe('renewing promises', () => {
   })
 
   it('gives both parts of a divided sentence what kept the whole', () => {
-    const former = [{ heading: 'A', number: 1, text: 'A call runs once, and its result is kept in the log for good.' }]
+    const former = [
+      { heading: 'A', number: 1, text: 'A call runs once, and its result is kept in the log for good.' },
+    ]
     const { promises } = renew('# A\n\nA call runs once. Its result is kept in the log.\n', former)
     expect(promises.map(({ keepers }) => keepers)).toEqual([
       ['keeps: A call runs once, and its result is kept in the log for good.'],

@@ -1,13 +1,14 @@
+import type { SnapshotFrom } from 'xstate'
 import type { PublicEvent } from '../../../machines/agent/events.js'
 import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { UsageError } from '../base/errors.js'
+import type { AgentMachine } from '../live/journaled.js'
 import { awaitedCall } from './awaited-call.js'
-import type { AgentSnapshot } from './run-actor.js'
 
 const needsOf = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' } as const
 
 /** For whom a message is looked at: a run that is at work hears it in the middle of that. */
-export type Hearing = Pick<AgentSnapshot, 'status' | 'context' | 'matches'>
+export type Hearing = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
  * Looks whether a run can take a message as it stands.
