@@ -43,13 +43,13 @@ export class Library {
    * order, as long as there is time (in milliseconds); of the others it is as it was known.
    */
   async rows(readingMs = 0): Promise<SessionRow[]> {
-    const until = performance.now() + readingMs
     const listed = await this.#store.list()
     const ids = new Set(listed.map(({ id }) => id))
     for (const id of this.#told.keys()) if (!ids.has(id)) this.#told.delete(id)
     const rows = (): SessionRow[] => listed.map((entry) => this.#rowOf(entry)).sort(byStanding)
     const known = rows()
     let isRead = false
+    const until = performance.now() + readingMs
     for (const { id, records: head, createdAt } of known) {
       if (performance.now() >= until) break
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time

@@ -108,7 +108,8 @@ test('what is no agent, no options or no driver is refused by name', async () =>
   await expect(drive(nothing, { session: 's' })).rejects.toMatchObject(refused)
   await expect(drive('agent' as never, { session: 's' })).rejects.toMatchObject(refused)
   await expect(drive(agent, nothing)).rejects.toMatchObject(refused)
-  await expect(driver(agent, nothing).drive(nothing)).rejects.toMatchObject(refused)
+  expect(() => driver(agent, nothing)).toThrow(/driver\(agents, options\) must be an object of options/)
+  await expect(driver(agent).drive(nothing)).rejects.toMatchObject(refused)
   const signal = { aborted: false } as AbortSignal
   await expect(driver(agent).drive({ session: 's', signal })).rejects.toMatchObject(refused)
 })

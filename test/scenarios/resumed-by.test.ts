@@ -218,9 +218,10 @@ describe('a run that ends every process that goes on with it', () => {
     const last = team()
     store.inbox.put('s', '{"type":"STEER","text":"Hurry."}')
     expect((await (await last.above.agent.resume('s')).result).error?.code).toBe('poisoned')
-    expect(store.list().map(({ summary, holder }) => [summary?.state, holder])).toEqual([
-      ['CANCELLED', null],
-      ['ERROR', null],
+    const standing = store.list().map(({ id, summary, holder }) => [id === 's', summary?.state, holder])
+    expect(standing.sort()).toEqual([
+      [false, 'CANCELLED', null],
+      [true, 'ERROR', null],
     ])
     expect(store.inbox.read('s')).toEqual([])
   })

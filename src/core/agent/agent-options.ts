@@ -237,9 +237,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * it would stay for as long as the agent. The sessions of its sub-agents, at every depth, and all that is left in an inbox
    * go with it. False when there was none.
    *
-   * @example
-   * await agent.tell('ann', { type: 'cancel' }) // a session that works is ended first
-   * await agent.forget('ann')
+   * @example await agent.forget('ann') // while it works: agent.tell('ann', { type: 'cancel' }) first
+   *
    * @throws {StoreError | UsageError} `session_busy` while a run has it, or a sub-agent's session; the session is still there
    */
   forget(sessionId: string): Promise<boolean>

@@ -130,7 +130,7 @@ describe('parseConfigFile', () => {
       { sampling: { max_tokens: 1 } },
       'sampling.max_tokens is not a known key. Did you mean sampling.maxTokens?',
     ],
-    [{ temperature: 1 }, 'temperature is not a known key. Did you mean sampling.temperature?'],
+    [{ temperature: 1 }, 'temperature is not a known key. Here it is sampling.temperature.'],
     [
       { limits: { maxAttempts: 1 } },
       'limits.maxAttempts is not a known key. Did you mean retry.maxAttempts?',

@@ -397,7 +397,6 @@ describe('what makes no sense is refused', () => {
       { skip: { speed: 'no' } },
       /^skip: there is no check 'speed'\. There are: the log /,
     ],
-    ['a store in the place of what makes one', memoryStore(), {}, /open is a function that makes a store/],
     [
       'a time that is none',
       inMemory,

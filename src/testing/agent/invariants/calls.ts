@@ -24,10 +24,11 @@ export const callRules: readonly AgentInvariant[] = [
     const runnable = takesBranch(change, 'hasResultsToScreen') ? runnableOf(change.after) : []
     return runnable.length > 0 && `${runnable.join()} could run`
   }),
-  rule('shields look anew when one more result is handed in to them', (change) => {
+  rule('shields look anew when a person hands in one more result, or refuses one more call', (change) => {
     const { event, state, transitions } = change
-    const isHandedIn = event.type === 'TOOL_OUTPUT' && state === 'WAITING_FOR_TOOL.screeningResults'
-    return isHandedIn && transitions.length > 0 && !starts(change, 'screenResults') && 'they do not'
+    const isAnswer = event.type === 'TOOL_OUTPUT' || event.type === 'REJECT'
+    const isOneMore = isAnswer && state === 'WAITING_FOR_TOOL.screeningResults'
+    return isOneMore && transitions.length > 0 && !starts(change, 'screenResults') && 'they do not'
   }),
   rule('shields look at what people have changed when everybody has decided, and no sooner', (change) => {
     const calls = takesBranch(change, 'hasCallsToScreen') ? answerableCalls(change.after) : []
