@@ -119,7 +119,9 @@ export class Driving {
     if (this.#draw() < 0.5) {
       const stop = new AbortController()
       this.#stop = () => stop.abort()
-      const agents = this.#draw() < 0.5 ? agent : defineAgents({ chaos: agent })
+      // Either way the agent has its name: only an agent of that name goes on with the run.
+      const named = defineAgents({ chaos: agent })
+      const agents = this.#draw() < 0.5 ? agent : named
       driving = drive(agents, { ...options, signal: stop.signal })
     } else {
       const own = driver(defineAgents({ chaos: agent }), { drainMs: 0 })

@@ -46,12 +46,13 @@ export function dueIn({ context, value }: Standing, manner: Manner, world: World
   if (context.state === 'PAUSED') return [{ type: 'resume' }]
   if (JSON.stringify(value).includes('message'))
     return [world.below(2) === 0 ? { type: 'reply', input: 'And?' } : { type: 'cancel' }]
-  return answerableCalls(context).flatMap(({ callId, needs, hosted }): SessionMessage[] => {
-    if (needs === 'client') return [{ type: 'toolOutput', callId, value: 'from the client' }]
-    if (manner === 'reject') return [{ type: 'reject', callId, why: 'No.' }]
+  return answerableCalls(context).flatMap(({ callId, needs, hosted, fingerprint }): SessionMessage[] => {
+    if (needs === 'client') return [{ type: 'toolOutput', callId, fingerprint, value: 'from the client' }]
+    if (manner === 'reject') return [{ type: 'reject', callId, fingerprint, why: 'No.' }]
     const answer = {
       type: 'approve',
       callId,
+      fingerprint,
       ...(manner === 'edit' && !hosted && { editedInput: { n: 3 } }),
     } as const
     return manner === 'answer twice' ? [answer, answer] : [answer]

@@ -30,8 +30,8 @@ describe('examples/runaway.mjs', () => {
       ['no guards', 200, 200, 'MAX_STEPS', 'max_steps'],
       ['defaults', 22, 5, 'PAUSED', 'no_progress'],
       ['aar', 4, 3, 'ERROR', 'repeated_call'],
-      ['openhuman', 3, 3, 'PAUSED', 'repeated_call'],
-      ['openhumanTask', 3, 3, 'PAUSED', 'repeated_call'],
+      ['openhuman', 4, 3, 'PAUSED', 'repeated_call'],
+      ['openhumanTask', 4, 3, 'PAUSED', 'repeated_call'],
       ['llamaStack', 10, 10, 'MAX_STEPS', 'max_steps'],
       ['strands', expect.any(Number), expect.any(Number), 'BUDGET_EXCEEDED', 'token_budget'],
     ])
