@@ -60,7 +60,11 @@ const write = async (n: number): Promise<void> => {
   store.release(lease)
 }
 
-const size = { from: 50, atMost: 400 }
+/**
+ * Steps of a session. A log is read from its last snapshot on, one in about 215 records, and a step has two: at these sizes what
+ * comes after the last one doubles as the session does.
+ */
+const size = { from: 122, atMost: 488 }
 
 /** What the studio shows, read anew. */
 function studioOf(store: SessionStore): Views {
