@@ -39,7 +39,7 @@ const broken = failure('fatal', 'internal')
  * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
  * const { paths } = coverPaths(agentMachine, { inputs, alphabet: agentAlphabet, serializeState: agentStateKey, limit: 100_000 })
  */
-export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Events {
+export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Record<string, AnyEventObject> {
   expectArgument('agentAlphabet(snapshot)', snapshot, agentSnapshot)
   const { context, value } = snapshot
   const { config, state, deadline } = context
