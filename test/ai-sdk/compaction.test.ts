@@ -30,63 +30,70 @@ interface Sent {
 const answers = (request: unknown) =>
   (request as Sent).messages.filter(({ role }) => role === 'assistant').flatMap(({ content }) => content)
 
-describe.each(cases)("Anthropic's summary of the transcript ($name, stream: $stream)", ({ make, stream }) => {
-  it('is no part of the answer, and goes back where it was', async () => {
-    const { url, sent } = await serverOf([compacted, last])
-    const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream })
-    const run = agent.run('Hello.', { session: 's' })
-    const told: AgentEvent[] = []
-    run.events$.subscribe((event) => void told.push(event))
-    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Hello!', steps: 1 })
-    expect(told.flatMap((event) => (event.type === 'stream_chunk' ? [event.text] : [])).join('')).toBe(
-      'Hello!',
-    )
-    // Both of its requests, and what came out of the cache, are paid for.
-    expect((await run.result).usage).toMatchObject({
-      inputTokens: 55_320,
-      outputTokens: 133,
-      cachedInputTokens: 100,
-    })
-
-    expect(await agent.run('And?', { session: 's' }).result).toMatchObject({ output: 'Bye.' })
-    expect(answers(sent[1])).toMatchObject([summary, { type: 'text', text: 'Hello!' }])
-  })
-
-  it('goes back with an answer of which a shield has changed the words, and not where it is refused itself', async () => {
-    for (const [word, wanted] of [
-      ['Hello', ['compaction', 'text']],
-      ['greeted', ['text']],
-    ] as const) {
+describe.each(cases)(
+  "Anthropic's summary of the transcript ($name, stream: $stream)",
+  ({ name, make, stream }) => {
+    it('is no part of the answer, and goes back where it was', async () => {
       const { url, sent } = await serverOf([compacted, last])
-      const shields = {
-        output: [patternShield({ name: 'w', patterns: [new RegExp(word)], action: 'redact' })],
-      }
-      const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream, shields })
-      await agent.run('Hi.', { session: 's' }).result
-      await agent.run('And?', { session: 's' }).result
-      expect(answers(sent[1]).map(({ type }) => type)).toEqual(wanted)
-      expect(JSON.stringify(answers(sent[1]))).not.toContain(word)
-    }
-  })
+      const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream })
+      const run = agent.run('Hello.', { session: 's' })
+      const told: AgentEvent[] = []
+      run.events$.subscribe((event) => void told.push(event))
+      expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Hello!', steps: 1 })
+      expect(told.flatMap((event) => (event.type === 'stream_chunk' ? [event.text] : [])).join('')).toBe(
+        'Hello!',
+      )
+      // Both of its requests, and what came out of the cache, are paid for.
+      expect((await run.result).usage).toMatchObject({
+        inputTokens: 55_320,
+        outputTokens: 133,
+        cachedInputTokens: 100,
+      })
 
-  it('stands before the calls of an answer, which are made', async () => {
-    const use = { type: 'tool_use', id: 'toolu_1', name: 'add', input: { a: 1 } }
-    const { url, sent } = await serverOf([answerOf([summary, use], 'tool_use'), last])
-    const add = tool('add', () => 'added', { readOnly: true })
-    const agent = createAgent({ model: languageModel(make(url)), tools: [add], stream })
-    expect(await agent.run('Add.').result).toMatchObject({ output: 'Bye.' })
-    expect(add.inputs).toEqual([{ a: 1 }])
-    expect(answers(sent[1])).toMatchObject([summary, { type: 'tool_use', id: 'toolu_1' }])
-  })
-
-  it('alone, after which it waits, is an error that says what to do', async () => {
-    const { url, sent } = await serverOf([answerOf([summary], 'compaction')])
-    const agent = createAgent({ model: languageModel(make(url)), stream })
-    const result = await agent.run('Hello.').result
-    expect(result).toMatchObject({
-      state: 'ERROR',
-      error: { code: 'unsupported_pause', message: expect.stringContaining('pauseAfterCompaction') },
+      expect(await agent.run('And?', { session: 's' }).result).toMatchObject({ output: 'Bye.' })
+      expect(answers(sent[1])).toMatchObject([summary, { type: 'text', text: 'Hello!' }])
     })
-    expect(sent).toHaveLength(1)
-  })
-})
+
+    it('goes back with an answer of which a shield has changed the words, and not where it is refused itself', async () => {
+      for (const [word, wanted] of [
+        ['Hello', ['compaction', 'text']],
+        ['greeted', ['text']],
+      ] as const) {
+        const { url, sent } = await serverOf([compacted, last])
+        const shields = {
+          output: [patternShield({ name: 'w', patterns: [new RegExp(word)], action: 'redact' })],
+        }
+        const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream, shields })
+        await agent.run('Hi.', { session: 's' }).result
+        await agent.run('And?', { session: 's' }).result
+        expect(answers(sent[1]).map(({ type }) => type)).toEqual(wanted)
+        expect(JSON.stringify(answers(sent[1]))).not.toContain(word)
+      }
+    })
+
+    it('stands before the calls of an answer, which are made', async () => {
+      const use = { type: 'tool_use', id: 'toolu_1', name: 'add', input: { a: 1 } }
+      const { url, sent } = await serverOf([answerOf([summary, use], 'tool_use'), last])
+      const add = tool('add', () => 'added', { readOnly: true })
+      const agent = createAgent({ model: languageModel(make(url)), tools: [add], stream })
+      expect(await agent.run('Add.').result).toMatchObject({ output: 'Bye.' })
+      expect(add.inputs).toEqual([{ a: 1 }])
+      expect(answers(sent[1])).toMatchObject([summary, { type: 'tool_use', id: 'toolu_1' }])
+    })
+
+    it('alone, after which it waits, is an error that says what to do', async () => {
+      const { url, sent } = await serverOf([answerOf([summary], 'compaction')])
+      const agent = createAgent({ model: languageModel(make(url)), stream })
+      const result = await agent.run('Hello.').result
+      // A stream of version 4 ends without a finish reason here, so that all there is to say is that it is incomplete.
+      const isUntold = stream && name.endsWith('v4')
+      expect(result).toMatchObject({
+        state: 'ERROR',
+        error: isUntold
+          ? { code: 'incomplete_response' }
+          : { code: 'unsupported_pause', message: expect.stringContaining('pauseAfterCompaction') },
+      })
+      expect(sent).toHaveLength(1)
+    })
+  },
+)
