@@ -3,7 +3,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
 import { outputOf } from '../run/client-output.js'
 import type { Run } from '../run/run.js'
-import { checkedMessage, isAnswer } from '../sessions/inbox/message.js'
+import { checkedMessage, isAnswer, type SessionMessage } from '../sessions/inbox/message.js'
 
 /**
  * What is said to a session at its rest.
@@ -11,26 +11,13 @@ import { checkedMessage, isAnswer } from '../sessions/inbox/message.js'
  * @example
  * const answers: DriveAnswer[] = [{ type: 'approve', callId: 'call_1' }, { type: 'reject', callId: 'call_2', why: 'Too much.' }]
  */
-export type DriveAnswer =
-  | { type: 'cancel'; why?: string }
-  | { type: 'resume' }
-  | { type: 'steer'; text: string }
-  | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
-  | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
-  | {
-      type: 'toolOutput'
-      callId: string
-      fingerprint?: string
-      messageId?: string
-      value: unknown
-      isError?: boolean
-    }
+export type DriveAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' }>
 
 const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'approve', 'reject', 'toolOutput']
 
 /**
  * An answer to a call says which call it is for, because it may be made again when the run asks for another one of the same
- * id. All of them are looked at before any is said: a run that goes on with the first would have nobody who drives it when
+ * id. All of them are checked before any is said: a run that goes on with the first would be left without a drive when
  * the second is none.
  * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
  */
