@@ -9,10 +9,6 @@ import type { Usage } from './usage.js'
 /**
  * What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the
  * agent's: their names stand where only a tool that exists can be meant.
- *
- * @example
- * // As the bare machine emits it; an agent's machine adds `id`, `runId`, `seq` and `at`.
- * const tell = (announcement: Announcement) => console.log(announcement.type)
  */
 export type Announcement<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
@@ -138,24 +134,12 @@ export type Step =
   /** A tool that the provider itself runs, while the model answers: `web_search`, `code_interpreter`, … */
   | { stepType: 'hosted'; stepId: string; name: string }
 
-/**
- * What kinds of work a run consists of.
- *
- * @example
- * const icons: Record<StepType, string> = { inference: '✎', tool_execution: '⚙', shield_call: '⛨', memory_retrieval: '⌕', hosted: '☁' }
- */
+/** What kinds of work a run consists of. */
 export type StepType = Step['stepType']
 
 type StepOf<Type extends StepType> = Extract<Step, { stepType: Type }>
 
-/**
- * Work begins; exactly one `step_completed` follows.
- *
- * @example
- * run.events$.subscribe((event) => {
- *   if (event.type === 'step_started') console.log(event.stepType, event.stepId, event.startedAt)
- * })
- */
+/** Work begins; exactly one `step_completed` follows. */
 export type StepStarted = {
   type: 'step_started'
   /** Milliseconds since the epoch. */
@@ -165,11 +149,6 @@ export type StepStarted = {
 /**
  * What a tool tells while it works; where shields look at its results, nothing. Text and reasoning of an inference come
  * as `stream_chunk`s with its `stepId`, and are not told twice.
- *
- * @example
- * run.events$.subscribe((event) => {
- *   if (event.type === 'step_progress') console.log(event.name, event.progress)
- * })
  */
 export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
 
@@ -212,12 +191,7 @@ export type StepCompleted = {
   | (StepOf<'hosted'> & { payload: { item: Json | null } })
 )
 
-/**
- * What a model answered to one request.
- *
- * @example
- * const answerOf = ({ text, toolCalls }: ModelStepResponse) => text ?? `${toolCalls?.length ?? 0} calls`
- */
+/** What a model answered to one request. */
 export interface ModelStepResponse {
   /** Where output shields look at answers: as they let it through; null when they have not cleared it. */
   text: string | null
@@ -235,12 +209,7 @@ export interface ModelStepResponse {
   usage: Usage | null
 }
 
-/**
- * What became of one call.
- *
- * @example
- * const hasFailed = (response: ToolStepResponse | null) => response !== null && response.status !== 'ok'
- */
+/** What became of one call. */
 export interface ToolStepResponse {
   /** `ok` is the only success. */
   status: ResultStatus
@@ -252,12 +221,7 @@ export interface ToolStepResponse {
   truncated?: true
 }
 
-/**
- * What the shields had to say against a content.
- *
- * @example
- * const toPeople = ({ action, message, shields }: Violation) => message ?? `${shields.join(', ')}: ${action}`
- */
+/** What the shields had to say against a content. */
 export interface Violation {
   /** The gravest of them all. */
   action: Exclude<ShieldAction, 'allow'>

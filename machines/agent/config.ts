@@ -5,9 +5,6 @@ import type { ContextStrategy } from './fit.js'
 
 /**
  * The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so.
- *
- * @example
- * console.log(agent.config.limits.maxSteps, agent.config.retry.maxAttempts) // → 50 3
  */
 export interface AgentConfig {
   /** What ends a run whatever it does. Each run may override them, key by key. */
@@ -130,13 +127,7 @@ type Setting<Key, Value> =
   | (Key extends CanBeOff ? null : never)
   | undefined
 
-/**
- * A loop whose rules `presets` reproduces.
- *
- * @example
- * const preset: PresetName = 'openhuman'
- * const agent = createAgent({ preset, model, tools })
- */
+/** A loop whose rules `presets` reproduces. */
 export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 'strands'
 
 /**

@@ -15,11 +15,7 @@ export interface UserFinding {
   callIds: string[] | null
 }
 
-/**
- * The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON.
- *
- * @example const silent: Consultation = { states: {}, findings: [], warnings: [] }
- */
+/** The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON. */
 export interface Consultation {
   /** What the guards remember from now on; those that remember nothing are left out. */
   states: UserStates

@@ -38,13 +38,7 @@ export interface SessionState {
   fit: Fit | null
 }
 
-/**
- * Everything a run starts from. Plain JSON: it is the first entry of the journal.
- *
- * @example
- * const input: AgentInput = agent.input('What changed?', { limits: { maxSteps: 5 } })
- * createActor(agent.machine, { input }).start()
- */
+/** Everything a run starts from. Plain JSON: it is the first entry of the journal. */
 export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<SessionState, 'fit'>> {
   /** Milliseconds since the epoch, as everywhere in the machine. */
   now: number
@@ -71,13 +65,7 @@ export interface StandingVerdict {
   lastWords?: string
 }
 
-/**
- * What the machine knows of its run: plain JSON, and all that guards and actions read.
- *
- * @example
- * const { context } = createActor(agent.machine, { input: 'Go.' }).start().getSnapshot()
- * console.log(context.state, context.steps, context.messages.length)
- */
+/** What the machine knows of its run: plain JSON, and all that guards and actions read. */
 export interface AgentContext {
   runId: string
   sessionId: string

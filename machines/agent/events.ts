@@ -99,14 +99,7 @@ export type ActorEvent = Timed &
     | (DoneActorEvent<Consultation, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
-/**
- * Everything that the machine is told: by people and programs, and by its own actors.
- *
- * @example
- * const journal = memoryJournal()
- * await agent.run('Go.', { journal }).result
- * const told = journal.entries.flatMap((entry): AgentMachineEvent[] => (entry.type === 'event' ? [entry.event] : []))
- */
+/** Everything that the machine is told: by people and programs, and by its own actors. */
 export type AgentMachineEvent = PublicEvent | ActorEvent
 
 /** When an event happened; the initial event carries it in its input. */

@@ -26,11 +26,7 @@ export interface Fit extends Gap {
   summary?: Gap & { length: number }
 }
 
-/**
- * What the fitting actor resolves with.
- *
- * @example const whole: FitOutput = { fit: null, strategy: 'none', before: 20, after: 20, usage: null, warning: null }
- */
+/** What the fitting actor resolves with. */
 export interface FitOutput {
   /** Null: everything fits. */
   fit: Fit | null

@@ -1,35 +1,16 @@
 import type { Json, JsonObject } from './json.js'
 
-/**
- * One part of a user message, in the Chat Completions shape.
- *
- * @example
- * const parts: ContentPart[] = [
- *   { type: 'text', text: 'What is in this picture?' },
- *   { type: 'image_url', image_url: { url: 'https://example.com/heron.png', detail: 'low' } },
- * ]
- * agent.run([{ role: 'user', content: parts }])
- */
+/** One part of a user message, in the Chat Completions shape. */
 export type ContentPart =
   | { type: 'text'; text: string }
   | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' } }
   | { type: 'input_audio'; input_audio: { data: string; format: 'wav' | 'mp3' } }
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
 
-/**
- * A part that is no text: a picture, a sound, a document.
- *
- * @example
- * const picture: MediaPart = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
- */
+/** A part that is no text: a picture, a sound, a document. */
 export type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
-/**
- * A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it.
- *
- * @example
- * const call: ToolCall = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":19}' } }
- */
+/** A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
 export interface ToolCall {
   /** Its result carries the same. */
   id: string
@@ -43,17 +24,7 @@ export interface ToolCall {
   hosted?: HostedBy
 }
 
-/**
- * Where a call is carried out that is not the agent's own.
- *
- * @example
- * const asked: ToolCall = {
- *   id: 'mcpr_1',
- *   type: 'function',
- *   function: { name: 'zip.shorten', arguments: '{"url":"https://herons.test"}' },
- *   hosted: { from: 'responses/openai', server: 'zip' },
- * }
- */
+/** Where a call is carried out that is not the agent's own. */
 export interface HostedBy {
   /** The API and the provider, as in `ProviderItems`. */
   from: string
@@ -72,37 +43,21 @@ interface MessageBase {
   data?: JsonObject
 }
 
-/**
- * Words of the loop's own to the model: a continuation, a summary. `instructions` are not in the transcript.
- *
- * @example
- * // Only in a history of one's own: an agent's `instructions` are no message.
- * const rules: HistoryMessage = { role: 'system', content: 'Answer in French.' }
- */
+/** Words of the loop's own to the model: a continuation, a summary. `instructions` are not in the transcript. */
 export interface SystemMessage extends MessageBase {
   role: 'system'
   /** What it says. */
   content: string
 }
 
-/**
- * What the user said.
- *
- * @example
- * const said = result.messages.filter((message) => message.role === 'user' && !message.internal)
- */
+/** What the user said. */
 export interface UserMessage extends MessageBase {
   role: 'user'
   /** A text, or parts: texts, images, audio, files. */
   content: string | ContentPart[]
 }
 
-/**
- * What the model said, or the calls that it asked for.
- *
- * @example
- * const asked = result.messages.flatMap((message) => (message.role === 'assistant' ? (message.tool_calls ?? []) : []))
- */
+/** What the model said, or the calls that it asked for. */
 export interface AssistantMessage extends MessageBase {
   role: 'assistant'
   /** Its words; null when there are none. */
@@ -125,12 +80,7 @@ export interface AssistantMessage extends MessageBase {
   by?: string
 }
 
-/**
- * A source of an answer, in the Chat Completions shape.
- *
- * @example
- * const source: Annotation = { type: 'url_citation', url_citation: { url: 'https://herons.test', title: 'Herons' } }
- */
+/** A source of an answer, in the Chat Completions shape. */
 export type Annotation =
   | { type: 'url_citation'; url_citation: { url: string; title?: string } }
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
@@ -138,9 +88,6 @@ export type Annotation =
 /**
  * What a provider wants back with a message, whole, in its order and unchanged, and what nobody else understands:
  * encrypted reasoning, calls of the provider's own tools.
- *
- * @example
- * const items: ProviderItems = { from: 'responses/openai', items: [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAA…' }] }
  */
 export interface ProviderItems {
   /** Whose they are: the API and the provider. No other is sent them. */
@@ -152,12 +99,7 @@ export interface ProviderItems {
   items: Json[]
 }
 
-/**
- * The result of one call.
- *
- * @example
- * const results = result.messages.filter((message) => message.role === 'tool').map(({ tool_call_id, content }) => ({ tool_call_id, content }))
- */
+/** The result of one call. */
 export interface ToolMessage extends MessageBase {
   role: 'tool'
   /** The call's `id`. */
@@ -168,12 +110,7 @@ export interface ToolMessage extends MessageBase {
   media?: MediaPart[]
 }
 
-/**
- * A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes.
- *
- * @example
- * const transcript = result.messages.map((message: Message) => `${message.role}: ${message.content ?? '(calls)'}`)
- */
+/** A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 /** The text of what the user said last: what memory is searched for. */
@@ -185,12 +122,7 @@ export function lastWords(messages: readonly Message[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-/**
- * What memory found for a user message: data for the model, never instructions.
- *
- * @example
- * const snippet: RetrievedSnippet = { source: 'leave.md', text: '30 days of vacation.', score: 4.2 }
- */
+/** What memory found for a user message: data for the model, never instructions. */
 export interface RetrievedSnippet {
   /** Where it comes from, for people and for the model: a file name, a URL, a title. */
   source: string

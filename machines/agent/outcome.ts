@@ -2,13 +2,7 @@ import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-/**
- * Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends.
- *
- * @example
- * const isAtWork = (state: AgentState) => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
- * run.state$.subscribe((state) => console.log(state, isAtWork(state)))
- */
+/** Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends. */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -48,20 +42,10 @@ export function isRestState(state: AgentState | null | undefined): state is 'WAI
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }
 
-/**
- * How a run can end.
- *
- * @example
- * const exitCode: Partial<Record<FinalState, number>> = { COMPLETED: 0, CANCELLED: 130 }
- */
+/** How a run can end. */
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
-/**
- * Why a run stands where it stands: one word of a closed list.
- *
- * @example
- * const isStuck = (reason: Reason) => reason === 'no_progress' || reason === 'repeated_call'
- */
+/** Why a run stands where it stands: one word of a closed list. */
 export type Reason =
   | 'end_turn'
   | 'max_tokens'
@@ -88,10 +72,6 @@ export type Reason =
   | 'message'
   | 'paused'
 
-/**
- * @example
- * if (result.error?.recoverable) console.log(`Later, perhaps: ${result.error.message} (${result.error.code})`)
- */
 export interface RunFailure {
   /** The reason again, or the provider's own code (`insufficient_quota`, `model_not_found`, …). */
   code: string
@@ -101,12 +81,7 @@ export interface RunFailure {
   recoverable: boolean
 }
 
-/**
- * In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit.
- *
- * @example
- * const anyResult: RunResult<unknown, AnyTools> = await agent.run('Go.').result
- */
+/** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */
 export type AnyTools = never
 
 /**
@@ -122,15 +97,7 @@ export type AnyTools = never
  */
 export type PendingCall<Tools = AnyTools> = CallInQuestion<Tools> & { needs: 'approval' | 'client' }
 
-/**
- * A call of the run's own, or one of a sub-agent's: `path` tells them apart.
- *
- * @example
- * run.events$.subscribe((event) => {
- *   if (event.type !== 'approval_requested') return
- *   console.log(`${[...(event.path ?? []), event.name].join(' › ')}(${event.arguments})`)
- * })
- */
+/** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
 export type CallInQuestion<Tools = AnyTools> = OwnCall<Tools> | CallBelow
 
 /** One for each tool, so that comparing `name` says which it is. */
@@ -168,9 +135,6 @@ interface AskedCall {
  * `pending` in WAITING_FOR_INPUT.
  *
  * `Output` is what the agent's output schema gives, `never` without one; `Tools` are the agent's.
- *
- * @example
- * if (result.state === 'ERROR') console.error(result.error.code, result.error.message)
  */
 export type RunResult<Output = unknown, Tools = AnyTools> =
   | CompletedResult<Output>
@@ -194,12 +158,7 @@ interface CommonResult {
   runId: string
 }
 
-/**
- * The model has ended its turn.
- *
- * @example
- * if (result.state === 'COMPLETED') console.log(result.reason, result.output) // end_turn 42
- */
+/** The model has ended its turn. */
 export interface CompletedResult<Output = unknown> extends Ended<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
@@ -207,12 +166,7 @@ export interface CompletedResult<Output = unknown> extends Ended<Output> {
   error?: RunFailure
 }
 
-/**
- * Somebody cancelled the run.
- *
- * @example
- * if (result.state === 'CANCELLED') console.log(`Stopped after: ${result.output}`)
- */
+/** Somebody cancelled the run. */
 export interface CancelledResult<Output = unknown> extends Ended<Output> {
   state: 'CANCELLED'
   reason: 'cancelled'
@@ -220,12 +174,7 @@ export interface CancelledResult<Output = unknown> extends Ended<Output> {
   error?: RunFailure
 }
 
-/**
- * A limit, a shield or a failure ended the run, or a guard halted it.
- *
- * @example
- * if (result.state === 'MAX_STEPS') console.log(result.error.message, result.output)
- */
+/** A limit, a shield or a failure ended the run, or a guard halted it. */
 export interface StoppedResult<Output = unknown> extends Ended<Output> {
   state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
   reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | Waiting>
@@ -248,12 +197,7 @@ interface Ended<Output> extends CommonResult {
   pending?: never
 }
 
-/**
- * The run waits for a person, for the client, or for the next message.
- *
- * @example
- * if (result.state === 'WAITING_FOR_INPUT') console.log(result.reason, result.pending.length) // approval 1
- */
+/** The run waits for a person, for the client, or for the next message. */
 export interface WaitingResult<Tools = AnyTools> extends Resting {
   state: 'WAITING_FOR_INPUT'
   reason: 'approval' | 'tool_output' | 'message'
@@ -262,12 +206,7 @@ export interface WaitingResult<Tools = AnyTools> extends Resting {
   error?: never
 }
 
-/**
- * The run rests until it is resumed: somebody paused it, or a guard halted it.
- *
- * @example
- * if (result.state === 'PAUSED') run.steer('Try the other folder.')
- */
+/** The run rests until it is resumed: somebody paused it, or a guard halted it. */
 export interface PausedResult extends Resting {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>

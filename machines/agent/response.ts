@@ -56,9 +56,6 @@ export interface ModelResponse {
  * - `incomplete`: the stream closed without an end: retried, then ERROR/incomplete_response
  * - `context_overflow`: the request does not fit the model's window
  * - `fatal`: everything that a second try cannot mend (bad request, authentication, exhausted quota)
- *
- * @example
- * const mayTryAgain = (kind: FailureKind) => kind !== 'fatal' && kind !== 'context_overflow'
  */
 export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_overflow' | 'fatal'
 
@@ -101,11 +98,7 @@ export function modelFailure(words: FailureWords): ModelFailure {
   return { status: null, retryAfterMs: null, partialText: '', usage: null, ...words }
 }
 
-/**
- * What the request actor resolves with.
- *
- * @example const textOf = ({ response }: ModelOutput) => response.text
- */
+/** What the request actor resolves with. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
   /** For each call of the response, in its order: who has to act on it before it can run, if that could be found out. */

@@ -11,12 +11,6 @@ import type { Usage } from './usage.js'
  * - `unknown_tool`, `invalid_arguments`: it never ran · `denied`: the tool refused by policy
  * - `rejected`: a person said no · `blocked`: a guard refused it · `not_executed`: the run ended first
  * - `interrupted`: it was running when the run ended, so its outcome is unknown
- *
- * @example
- * const failed: ResultStatus[] = ['error', 'timeout', 'unknown_tool', 'invalid_arguments']
- * run.events$.subscribe((event) => {
- *   if (event.type === 'tool_result' && failed.includes(event.status)) console.log(event.name, event.content)
- * })
  */
 export type ResultStatus =
   | 'ok'
@@ -39,12 +33,7 @@ export type ResultStatus =
  */
 export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 
-/**
- * What became of one call.
- *
- * @example
- * const outcome: ToolResult = { status: 'error', content: 'No such file.', errorKind: 'failed', durationMs: 12 }
- */
+/** What became of one call. */
 export interface ToolResult {
   /** `ok` is the only success. */
   status: ResultStatus
@@ -102,12 +91,7 @@ export interface BatchCall {
   settledAt?: number
 }
 
-/**
- * What the machine knows of a tool.
- *
- * @example
- * const looksOnly: ToolTraits = { readOnly: true, idempotent: true, polling: false }
- */
+/** What the machine knows of a tool. */
 export interface ToolTraits {
   /** Changes nothing: safe to repeat, and progress is not expected of it. */
   readOnly: boolean

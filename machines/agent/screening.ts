@@ -15,13 +15,7 @@ export interface ShieldFinding {
   durationMs: number
 }
 
-/**
- * What all shields of a point said of a content: plain JSON.
- *
- * @example
- * const { action, content } = await runShields([piiShield()], 'Mail ann@example.com', { point: 'input', signal })
- * console.log(action, content) // → redact Mail [redacted email]
- */
+/** What all shields of a point said of a content: plain JSON. */
 export interface Screening {
   /** The gravest of all actions. */
   action: ShieldAction
@@ -33,11 +27,7 @@ export interface Screening {
   findings: ShieldFinding[]
 }
 
-/**
- * What the shields said of a user message, or of one text part of it.
- *
- * @example const isRefused = ({ action }: InputScreening) => action === 'block'
- */
+/** What the shields said of a user message, or of one text part of it. */
 export interface InputScreening extends Screening {
   /** Which of the messages that were screened, from 0. */
   index: number
@@ -45,11 +35,7 @@ export interface InputScreening extends Screening {
   part: number | null
 }
 
-/**
- * What the shields said of a call's arguments, or of its result.
- *
- * @example const isRefused = ({ action }: CallScreening) => action === 'block'
- */
+/** What the shields said of a call's arguments, or of its result. */
 export interface CallScreening extends Screening {
   callId: string
   /** What stands in place of the call's name, where that is no tool's and a shield objects to it. */
@@ -77,11 +63,7 @@ export interface HeldAnswer {
   outputProblem?: string | null
 }
 
-/**
- * What the shields said of an answer.
- *
- * @example const isRefused = ({ action }: OutputScreening) => action === 'block'
- */
+/** What the shields said of an answer. */
 export interface OutputScreening extends Screening {
   /** Of an answer that was redacted: what of it does not fit the output schema now. */
   outputProblem?: string | null

@@ -41,13 +41,7 @@ export function cachedShare({
   return inputTokens > 0 ? Math.min(1, cachedInputTokens / inputTokens) : 0
 }
 
-/**
- * Tokens and what they cost, of a response, a run or a session.
- *
- * @example
- * const { totalTokens, cost, estimated } = result.usage
- * console.log(`${totalTokens} tokens, ${cost === null ? 'price unknown' : `$${cost}`}${estimated ? ', estimated' : ''}`)
- */
+/** Tokens and what they cost, of a response, a run or a session. */
 export interface Usage extends Omit<TokenUsage, 'providerCost'> {
   /** USD. `null` as soon as one response had no known price. */
   cost: number | null

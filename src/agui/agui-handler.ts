@@ -10,10 +10,6 @@ import { toAGUIMessages } from './messages.js'
 import { type ReadInput, readInput } from './read-input.js'
 import { aguiResponse } from './stream.js'
 
-/**
- * @example
- * const options: AGUIHandlerOptions = { agent, authorize: 'none', path: '/agent' }
- */
 export interface AGUIHandlerOptions extends HandlerOptions {
   /** Where it is mounted, as the address of a request says it. Default: `/api/agui`. */
   path?: string

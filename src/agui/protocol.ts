@@ -14,12 +14,7 @@ interface Attributed extends Base {
   subagentRunId?: string
 }
 
-/**
- * An event of AG-UI 1.0, as far as Statewright tells any: plain JSON, told apart by `type`.
- *
- * @example
- * const isLast = ({ type }: AGUIEvent) => type === 'RUN_FINISHED' || type === 'RUN_ERROR'
- */
+/** An event of AG-UI 1.0, as far as Statewright tells any: plain JSON, told apart by `type`. */
 export type AGUIEvent =
   | (Base & { type: 'RUN_STARTED'; threadId: string; runId: string; protocolVersion: string })
   | (Base & {
@@ -80,9 +75,6 @@ export type AGUIEvent =
 
 /**
  * Why a run of AG-UI ends: what it was asked for is done, it waits for answers, or somebody or a limit stopped it.
- *
- * @example
- * const waits = (outcome: AGUIOutcome) => outcome.type === 'interrupt' && outcome.interrupts.length
  */
 export type AGUIOutcome =
   | {
@@ -96,9 +88,6 @@ export type AGUIOutcome =
 /**
  * Something that a run waits for. `resume[]` of the next input answers it by its `id`, which is good for this very
  * call with these very arguments.
- *
- * @example
- * const answer = ({ id }: AGUIInterrupt) => ({ interruptId: id, status: 'resolved', payload: { approved: true } })
  */
 export interface AGUIInterrupt {
   id: string
@@ -112,12 +101,7 @@ export interface AGUIInterrupt {
   metadata?: Record<string, Json>
 }
 
-/**
- * What was used, sub-agents included.
- *
- * @example
- * const spent = (usage: AGUIUsage[]) => usage.reduce((sum, { totalTokens }) => sum + totalTokens, 0)
- */
+/** What was used, sub-agents included. */
 export interface AGUIUsage {
   inputTokens: number
   outputTokens: number
@@ -126,33 +110,18 @@ export interface AGUIUsage {
   cachedInputTokens: number
 }
 
-/**
- * A part of a message: a text, or a medium with where it comes from.
- *
- * @example
- * const picture: AGUIPart = { type: 'image', source: { type: 'url', value: 'https://herons.test/1.png' } }
- */
+/** A part of a message: a text, or a medium with where it comes from. */
 export type AGUIPart =
   | { type: 'text'; text: string }
   | { type: 'image' | 'audio' | 'video' | 'document'; source: AGUISource; metadata?: Json }
 
-/**
- * Where a medium comes from: its bytes in base64, an address, or a handle of the provider's.
- *
- * @example
- * const source: AGUISource = { type: 'data', value: 'iVBORw0KGgo=', mimeType: 'image/png' }
- */
+/** Where a medium comes from: its bytes in base64, an address, or a handle of the provider's. */
 export type AGUISource =
   | { type: 'data'; value: string; mimeType: string }
   | { type: 'url'; value: string; mimeType?: string }
   | { type: 'file'; value: string; mimeType?: string }
 
-/**
- * A message as AG-UI has them.
- *
- * @example
- * const said = (messages: AGUIMessage[]) => messages.filter(({ role }) => role === 'user' || role === 'assistant')
- */
+/** A message as AG-UI has them. */
 export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'system'; content: string }
   | { role: 'user'; content: string | AGUIPart[] }
@@ -161,12 +130,7 @@ export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'reasoning'; content: string }
 )
 
-/**
- * A call that an assistant's message has made.
- *
- * @example
- * const call: AGUICall = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":19}' } }
- */
+/** A call that an assistant's message has made. */
 export interface AGUICall {
   id: string
   type: 'function'

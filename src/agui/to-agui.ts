@@ -10,12 +10,7 @@ import { Fold } from './fold.js'
 import { ownNames } from './own-names.js'
 import type { AGUIEvent } from './protocol.js'
 
-/**
- * The input of AG-UI that a run answers, as far as it matters to what is told: whose names it uses.
- *
- * @example
- * const input: AGUIRunInput = { threadId: 'ann', runId: 'r1', messages: [{ id: 'u1', role: 'user', content: 'Hello' }] }
- */
+/** The input of AG-UI that a run answers, as far as it matters to what is told: whose names it uses. */
 export interface AGUIRunInput {
   threadId: string
   runId: string
@@ -25,12 +20,7 @@ export interface AGUIRunInput {
   state?: unknown
 }
 
-/**
- * How `toAGUI` tells of a run.
- *
- * @example
- * const options: AGUIOptions = { input: { threadId: 'ann', runId: 'r1' }, restate: true }
- */
+/** How `toAGUI` tells of a run. */
 export interface AGUIOptions {
   /** What the run answers. Default: the names of the session and of the run. */
   input?: AGUIRunInput

@@ -1,24 +1,13 @@
 import { describeError } from '../core/base/describe-error.js'
 import { ConfigError } from '../core/base/errors.js'
 
-/**
- * The versions of the AI SDK's specification of language models that are spoken: those of `ai` 5, 6 and 7.
- *
- * @example
- * const version: SpecificationVersion = 'v3' // what a provider's package has as `specificationVersion`
- */
+/** The versions of the AI SDK's specification of language models that are spoken: those of `ai` 5, 6 and 7. */
 export type SpecificationVersion = 'v2' | 'v3' | 'v4'
 
 const versions: readonly SpecificationVersion[] = ['v2', 'v3', 'v4']
 
 /**
  * A language model of the AI SDK, as every provider package makes one: `anthropic('claude-…')`, `google('gemini-…')`.
- *
- * @example
- * import { anthropic } from '@ai-sdk/anthropic'
- *
- * const model: AiSdkModel = anthropic('claude-sonnet-4-5')
- * createAgent({ model: languageModel(model) })
  */
 export interface AiSdkModel {
   /** Which specification it was written for. */

@@ -22,12 +22,7 @@ import {
 import { sweep } from './sweep.js'
 import type { DbosLike, DbosQueueOptions } from './sdk.js'
 
-/**
- * How sessions are driven by DBOS.
- *
- * @example
- * const options: DbosSessionsOptions = { queue: { workerConcurrency: 100 }, drainMs: 25_000, patienceMs: 86_400_000 }
- */
+/** How sessions are driven by DBOS. */
 export interface DbosSessionsOptions extends DriverOptions {
   /** Default: 50 sessions at once in each process. */
   queue?: DbosQueueOptions
@@ -39,12 +34,7 @@ export interface DbosSessionsOptions extends DriverOptions {
   appVersion?: string
 }
 
-/**
- * What a process has of its sessions in DBOS.
- *
- * @example
- * const begin = (own: DbosSessions) => own.enqueue({ session: 'order-17', input: 'Write the invoice.' })
- */
+/** What a process has of its sessions in DBOS. */
 export interface DbosSessions {
   /**
    * Registers the queue and begins to look for sessions that nobody drives: after `DBOS.launch()`.

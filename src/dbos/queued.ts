@@ -3,12 +3,7 @@ import type { DriveAnswer } from '../core/drive/answers.js'
 import { checkedDriveOptions } from '../core/drive/options.js'
 import type { DriveRest } from '../core/drive/rest.js'
 
-/**
- * One drive, as it stands in the queue: at most 1,000 bytes with whatever it says.
- *
- * @example
- * const first: DbosDrive = { session: 'order-17', agent: 'billing', input: 'Write the invoice.', priority: 1 }
- */
+/** One drive, as it stands in the queue: at most 1,000 bytes with whatever it says. */
 export interface DbosDrive {
   session: string
   /** What its run begins with. A longer one stays with you: pass its id, and look it up in a tool, or in `memory`. */

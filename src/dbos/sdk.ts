@@ -1,8 +1,5 @@
 /**
  * What is used of `DBOS`, the class of the package `@dbos-inc/dbos-sdk` from version 5: it is handed over, not imported.
- *
- * @example
- * const own = (DBOS: DbosLike) => DBOS.executorID // which process this is
  */
 export interface DbosLike {
   readonly executorID: string
@@ -18,12 +15,7 @@ export interface DbosLike {
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
 }
 
-/**
- * How many sessions are driven at once, and how fast they are begun: DBOS sees to both.
- *
- * @example
- * const options: DbosQueueOptions = { workerConcurrency: 100, rateLimit: { limitPerPeriod: 500, periodSec: 60 } }
- */
+/** How many sessions are driven at once, and how fast they are begun: DBOS sees to both. */
 export interface DbosQueueOptions {
   /** By each process. */
   workerConcurrency?: number

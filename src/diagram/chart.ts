@@ -2,13 +2,7 @@ import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { declaredTransitions, stateName, type DeclaredTransition } from '../core/chart/transitions.js'
 
-/**
- * What a diagram shows of a machine. Plain JSON, in document order.
- *
- * @example
- * const chart: Chart = chartOf(machine)
- * console.log(chart.root.states.map(({ key, type }) => `${key} (${type})`))
- */
+/** What a diagram shows of a machine. Plain JSON, in document order. */
 export interface Chart {
   /** The machine's. */
   id: string
@@ -16,12 +10,7 @@ export interface Chart {
   root: ChartState
 }
 
-/**
- * A state, with those that are nested in it.
- *
- * @example
- * const finals = chartOf(machine).root.states.filter(({ type }: ChartState) => type === 'final')
- */
+/** A state, with those that are nested in it. */
 export interface ChartState {
   /** The dotted path; `(root)` for the machine itself. */
   id: string
@@ -50,12 +39,7 @@ export interface ChartState {
   transitions: ChartTransition[]
 }
 
-/**
- * A transition, as a state declares it.
- *
- * @example
- * const rows = chartOf(machine).root.transitions.map(({ on, when, targets }: ChartTransition) => `${on} ${when ?? ''} → ${targets}`)
- */
+/** A transition, as a state declares it. */
 export interface ChartTransition extends DeclaredTransition {
   /** The event as the config writes it: `CANCEL`, `onDone`, `onError`, `after 1000`; empty for `always`. */
   on: string

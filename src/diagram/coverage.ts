@@ -2,12 +2,7 @@ import { z } from 'zod'
 import { type Chart, withNested } from './chart.js'
 import { DiagramError } from './errors.js'
 
-/**
- * How often each transition was taken, by its id.
- *
- * @example
- * const counts: TransitionCounts = new Map([['closed:OPEN:0', 3]]) // by id of the transition
- */
+/** How often each transition was taken, by its id. */
 export type TransitionCounts = ReadonlyMap<string, number>
 
 /** The part of a `Coverage` that a diagram shows. */

@@ -6,13 +6,7 @@ import { unknownState } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
 import { palette, toneColors } from './theme.js'
 
-/**
- * What of a machine is drawn, and how.
- *
- * @example
- * const options: DotOptions = { state: 'RUNNING', look: agentLook } // one sheet; default: all of it
- * const dot = toDot(chartOf(agentMachine), options)
- */
+/** What of a machine is drawn, and how. */
 export interface DotOptions {
   /** Draws one compound state only, and by name what its transitions lead to. Default: the whole machine. */
   state?: string | undefined

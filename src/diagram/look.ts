@@ -1,9 +1,4 @@
-/**
- * What a state means to a reader, told by its colour.
- *
- * @example
- * const tone: Tone = 'limit' // amber; 'success' green, 'error' red, 'neutral' grey
- */
+/** What a state means to a reader, told by its colour. */
 export type Tone = 'success' | 'limit' | 'error' | 'neutral'
 
 /**

@@ -3,12 +3,7 @@ import { type Chart, type ChartState, type ChartTransition, withNested } from '.
 import { unknownState } from './errors.js'
 import { agentLook, isMain, type Look } from './look.js'
 
-/**
- * The states of a machine, or of one of its states, and what leads from one to another.
- *
- * @example
- * const { tops, anywhere }: Overview = overviewOf(chartOf(agentMachine), agentLook)
- */
+/** The states of a machine, or of one of its states, and what leads from one to another. */
 export interface Overview {
   /** In document order. */
   tops: readonly Top[]
@@ -18,12 +13,7 @@ export interface Overview {
   anywhere: readonly Way[]
 }
 
-/**
- * One of the states, and what leads out of it.
- *
- * @example
- * const names = overviewOf(chartOf(agentMachine), agentLook).tops.map(({ state }: Top) => state.key)
- */
+/** One of the states, and what leads out of it. */
 export interface Top {
   /** With all that is nested in it. */
   state: ChartState
@@ -31,12 +21,7 @@ export interface Top {
   ways: readonly Way[]
 }
 
-/**
- * Everything that leads from one of the states to another.
- *
- * @example
- * const ways = overviewOf(chartOf(agentMachine), agentLook).anywhere.map(({ events, to }: Way) => `${events} → ${to}`)
- */
+/** Everything that leads from one of the states to another. */
 export interface Way {
   /** The path of the other. */
   to: string

@@ -9,12 +9,6 @@ import { openPage, refuse } from './page.js'
 import { redacted, type RedactOptions } from './redact.js'
 import { SentMessages } from './sent.js'
 
-/**
- * @example
- * const options: LocalInspectorOptions = { port: 4111, maxText: 80 } // defaults: any free port, 200 characters
- * const inspector = await startInspector(options)
- * await inspector.close()
- */
 export interface LocalInspectorOptions extends RedactOptions {
   /** The port on 127.0.0.1. Default 0: any that is free. */
   port?: number
@@ -26,12 +20,6 @@ export interface LocalInspectorOptions extends RedactOptions {
   chart?: string | undefined
 }
 
-/**
- * @example
- * const inspector: LocalInspector = await startInspector()
- * console.log(inspector.url)
- * await inspector.close()
- */
 export interface LocalInspector {
   /** For `createAgent`, for `run()`, or for XState's `createActor`. */
   inspect: Observer<InspectionEvent>

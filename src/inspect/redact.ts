@@ -3,13 +3,7 @@ import { cut } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { withholding } from './withheld.js'
 
-/**
- * How much is shown.
- *
- * @example
- * const options: RedactOptions = { maxText: 80, maxItems: 5 } // defaults: 200 characters a text, 20 items a list
- * console.log(redact({ event: { text: 'x'.repeat(500) } }, options).event.text.length) // → 80
- */
+/** How much is shown. */
 export interface RedactOptions {
   /** The longest text that is shown, in characters; what is longer is cut. Default 200. */
   maxText?: number

@@ -12,14 +12,7 @@ import { type CheckedMcpOptions, checkedMcpOptions, type McpOptions } from './op
 import { offeredTools } from './offered-tools.js'
 import { ToolNames } from './tool-names.js'
 
-/**
- * A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs.
- *
- * @example
- * const server: McpServer = await mcpTools({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '.'] })
- * console.log(server.tools.map(({ name }) => name))
- * await server.close()
- */
+/** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
 export interface McpServer extends ToolSource {
   /** `options.name`, or the name that the server gives itself. */
   readonly name: string

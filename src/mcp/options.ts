@@ -5,12 +5,7 @@ import { amount, anyText, callable, count, flag, record, text } from '../core/co
 import { ConfigError } from '../core/base/errors.js'
 import { isHttp } from '../core/models/openai/options.js'
 
-/**
- * A server that is started as a child process and spoken to over its stdin and stdout.
- *
- * @example
- * const command: McpCommand = { command: 'npx', args: ['-y', 'some-server'], env: { API_KEY: '…' }, cwd: '.' }
- */
+/** A server that is started as a child process and spoken to over its stdin and stdout. */
 export interface McpCommand {
   /** The program: a path, or a name that is looked up in PATH. No shell is involved. */
   command: string
@@ -25,12 +20,7 @@ export interface McpCommand {
   cwd?: string
 }
 
-/**
- * A server that is reached over streamable HTTP.
- *
- * @example
- * const address: McpAddress = { url: 'https://example.com/mcp', headers: { authorization: 'Bearer …' } }
- */
+/** A server that is reached over streamable HTTP. */
 export interface McpAddress {
   /** Where it is: http or https. */
   url: string | URL
@@ -38,13 +28,7 @@ export interface McpAddress {
   headers?: Readonly<Record<string, string>>
 }
 
-/**
- * Which tools are taken, and how far the server is trusted.
- *
- * @example
- * const common: McpCommonOptions = { name: 'files', only: ['read_file'], needsApproval: true, timeoutMs: 60_000 }
- * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'], ...common })
- */
+/** Which tools are taken, and how far the server is trusted. */
 export interface McpCommonOptions {
   /** What the names of its tools begin with. Default: the name that the server gives itself. */
   name?: string
@@ -69,12 +53,7 @@ export interface McpCommonOptions {
   onWarning?: (warning: string) => void
 }
 
-/**
- * Whether a person has to approve this call of this tool. Whatever it throws counts as yes.
- *
- * @example
- * const approval: McpApproval = (toolName) => /^(write|delete)/.test(toolName)
- */
+/** Whether a person has to approve this call of this tool. Whatever it throws counts as yes. */
 export type McpApproval = (toolName: string, args: JsonObject) => boolean | Promise<boolean>
 
 /**

@@ -1,11 +1,6 @@
 import { MemoryError } from '../core/memory/retriever.js'
 
-/**
- * What a memory is made of. A loaded attachment is one.
- *
- * @example
- * const document: MemoryDocument = { source: 'leave.md', name: 'Leave', text: 'Everyone has 30 days.' }
- */
+/** What a memory is made of. A loaded attachment is one. */
 export interface MemoryDocument {
   /** What the document is known by: adding another text under the same source replaces it. */
   source?: string

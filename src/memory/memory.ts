@@ -22,14 +22,7 @@ export interface MemoryOptions extends SearchOptions {
   documents?: readonly MemoryDocument[]
 }
 
-/**
- * Documents that can be searched. Nothing is indexed before the first search.
- *
- * @example
- * const handbook: Memory = memory({ documents: [{ source: 'leave.md', text: 'Everyone has 30 days of vacation.' }] })
- * handbook.add([{ source: 'travel.md', text: 'Trains are booked in second class.' }])
- * console.log(await handbook.retrieve('vacation', { limit: 1 }))
- */
+/** Documents that can be searched. Nothing is indexed before the first search. */
 export interface Memory extends Retriever {
   /**
    * As a retriever's; both options can be left out.

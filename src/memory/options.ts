@@ -3,13 +3,7 @@ import { optional, that } from '../core/config/kind.js'
 import { choice, count, number, record, section, text, whole } from '../core/config/values.js'
 import type { EmbeddingOptions } from './embedder.js'
 
-/**
- * How a memory divides its documents and searches them.
- *
- * @example
- * const options: SearchOptions = { topK: 5, minScore: 1, chunkChars: 1_500, overlap: 150 }
- * const handbook = memory({ documents: [], ...options })
- */
+/** How a memory divides its documents and searches them. */
 export interface SearchOptions {
   /** Snippets that one search finds at most. Default 5. */
   topK?: number

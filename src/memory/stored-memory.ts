@@ -2,13 +2,7 @@ import { MemoryError } from '../core/memory/retriever.js'
 import type { Vector } from './embedder.js'
 import { readDocuments, type StoredDocument } from './documents.js'
 
-/**
- * A memory as JSON: its documents, and what embeddings of them have cost already.
- *
- * @example
- * const stored: StoredMemory = memory({ documents: [{ source: 'a.md', text: 'A.' }] }).toJSON()
- * const again = restoreMemory(JSON.parse(JSON.stringify(stored)))
- */
+/** A memory as JSON: its documents, and what embeddings of them have cost already. */
 export interface StoredMemory {
   /** Of its schema; a newer one is refused. */
   version: 1

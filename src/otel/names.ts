@@ -19,10 +19,6 @@ export interface Names {
 /**
  * Which version of the GenAI conventions names things: `latest` is that of the repository semantic-conventions-genai, `v1.41`
  * the last that was published with all the others, which many backends know.
- *
- * @example
- * const semconv: Semconv = 'v1.41'
- * createAgent({ model, telemetry: otel({ semconv }) })
  */
 export type Semconv = 'latest' | 'v1.41'
 

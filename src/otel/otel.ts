@@ -5,13 +5,7 @@ import { metricsOf } from './metrics.js'
 import { namesOf, type Semconv } from './names.js'
 import { RunSpans } from './run-spans.js'
 
-/**
- * How runs are measured.
- *
- * @example
- * const options: OtelOptions = { agentName: 'analyst', captureContent: true, semconv: 'v1.41' }
- * createAgent({ model, telemetry: otel(options) })
- */
+/** How runs are measured. */
 export interface OtelOptions {
   /** `gen_ai.agent.name`, and part of the spans' names. A sub-agent has the name of its tool. Default: none. */
   agentName?: string

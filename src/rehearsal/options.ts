@@ -5,11 +5,7 @@ import { RehearsalError } from './errors.js'
 import type { ChatRequest } from './request.js'
 import { invalid, parseScenario, type Scenario } from './scenario.js'
 
-/**
- * What a rehearsal plays, and how strict it is.
- *
- * @example startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] }, strict: true, port: 8080 })
- */
+/** What a rehearsal plays, and how strict it is. */
 export interface RehearsalOptions {
   /** Played by every model name that names no other. Without it, only `scenarios` play. */
   scenario?: Scenario | undefined

@@ -6,15 +6,7 @@ import type { RecordedRequest } from './request.js'
 import type { Scenario } from './scenario.js'
 import { Stage } from './stage.js'
 
-/**
- * A running rehearsal.
- *
- * @example
- * const rehearsal: Rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
- * await createAgent({ model: openaiChat({ model: 'any', baseURL: rehearsal.url, apiKey: 'none' }) }).run('Hi.').result
- * console.log(rehearsal.requests.length, rehearsal.remaining) // → 1 0
- * await rehearsal.close()
- */
+/** A running rehearsal. */
 export interface Rehearsal {
   /** The base URL for clients, `http://127.0.0.1:PORT/v1`. */
   readonly url: string

@@ -29,30 +29,13 @@ const chatRequest = z.looseObject({
   user: z.string().nullish(),
 })
 
-/**
- * A message as it came over the wire.
- *
- * @example
- * const lastWords = (messages: readonly WireMessage[]) => messages.at(-1)?.content
- */
+/** A message as it came over the wire. */
 export interface WireMessage extends z.infer<typeof message> {}
 
-/**
- * The body of a Chat Completions request: what the rehearsal reads is typed, the rest is there as it came.
- *
- * @example
- * const turn: TurnFunction = ({ body }) => ({ text: `You asked ${body.model}, with ${body.messages.length} messages.` })
- */
+/** The body of a Chat Completions request: what the rehearsal reads is typed, the rest is there as it came. */
 export interface ChatRequest extends z.infer<typeof chatRequest> {}
 
-/**
- * A request that reached the model of the rehearsal.
- *
- * @example
- * const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
- * for (const { at, turn, refused } of rehearsal.requests) console.log(at, turn, refused)
- * await rehearsal.close()
- */
+/** A request that reached the model of the rehearsal. */
 export interface RecordedRequest {
   /** What was sent; what came to another API than Chat Completions, in the words of that one. */
   body: ChatRequest

@@ -142,7 +142,6 @@ export const turnSchema = fields.check(({ value, issues }) => {
  * reasoning, text, refusal or a tool call. A request that does not stream gets the same content in one body, of
  * which `cutAfter` and `hang` send half.
  *
- * @example const turn: Turn = { text: 'Let me look.', toolCalls: [{ name: 'read_file', arguments: { path: 'a.txt' } }] }
  * @example const limited: Turn = { status: 429, retryAfter: 1 }
  */
 export interface Turn extends z.input<typeof fields> {}

@@ -12,12 +12,7 @@ import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
 import { isRestState } from '../../machines/agent/outcome.js'
 import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
-/**
- * How sessions are driven by Restate.
- *
- * @example
- * const options: RestateSessionsOptions = { name: 'session', drainMs: 25_000, patienceMs: 86_400_000 }
- */
+/** How sessions are driven by Restate. */
 export interface RestateSessionsOptions extends DriverOptions {
   /** The name of the virtual object. Default: `session`. */
   name?: string
@@ -25,12 +20,7 @@ export interface RestateSessionsOptions extends DriverOptions {
   patienceMs?: number
 }
 
-/**
- * What `run` of the virtual object is called with; its key is the id of the session.
- *
- * @example
- * const turn: RestateTurn = { input: 'Write the invoice.', agent: 'billing' }
- */
+/** What `run` of the virtual object is called with; its key is the id of the session. */
 export interface RestateTurn {
   /** What the run begins with, at most 800 bytes: Restate keeps it. A longer one stays with you: pass its id. */
   input?: string
@@ -39,12 +29,7 @@ export interface RestateTurn {
   agent?: string
 }
 
-/**
- * What a process serves, and how it ends.
- *
- * @example
- * const end = ({ drain }: RestateSessions) => process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
- */
+/** What a process serves, and how it ends. */
 export interface RestateSessions {
   /** For `restate.serve({ services: [object] })`. Its handlers: `run`, and `tell`, which may be called at any time. */
   object: object

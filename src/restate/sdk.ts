@@ -1,9 +1,4 @@
-/**
- * What is used of `@restatedev/restate-sdk`: the module is handed over, not imported.
- *
- * @example
- * const refusal = ({ TerminalError }: RestateLike) => new TerminalError('Never.', { errorCode: 422 })
- */
+/** What is used of `@restatedev/restate-sdk`: the module is handed over, not imported. */
 export interface RestateLike {
   object(definition: { name: string; handlers: Record<string, unknown>; options?: object }): object
   handlers: {

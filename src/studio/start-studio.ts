@@ -11,14 +11,7 @@ import { LiveFeed } from './live-feed.js'
 import { serveStudio } from './server.js'
 import { Views } from './views.js'
 
-/**
- * What the studio shows, and who answers in it.
- *
- * @example
- * const options: StudioOptions = { store: memoryStore(), port: 4111 } // default: any free port
- * const studio = await startStudio(options)
- * await studio.close()
- */
+/** What the studio shows, and who answers in it. */
 export interface StudioOptions {
   /** Whose sessions are shown. Default: the agent's. */
   store?: SessionStore
@@ -34,12 +27,6 @@ export interface StudioOptions {
   title?: string
 }
 
-/**
- * @example
- * const studio: Studio = await startStudio({ store: memoryStore() })
- * console.log(studio.url)
- * await studio.close()
- */
 export interface Studio {
   /**
    * The page to open in a browser on this machine. Whoever opens it first can read the sessions, and answer them; it opens

@@ -12,26 +12,14 @@ import { idsOf, pathAlong, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { walkGraph } from './walk.js'
 
-/**
- * What is explored, and how thoroughly it is covered.
- *
- * @example
- * const options: CoverOptions = { alphabet, coverage: 'transition-pairs', limit: 5_000 } // defaults: 'transitions', 20,000
- * const { paths } = coverPaths(machine, options)
- */
+/** What is explored, and how thoroughly it is covered. */
 export interface CoverOptions<TMachine extends AnyStateMachine = AnyStateMachine>
   extends ExploreOptions<TMachine> {
   /** `transition-pairs` takes every two transitions that can follow each other, too. Default `transitions`. */
   coverage?: 'transitions' | 'transition-pairs'
 }
 
-/**
- * Paths, and what they take of the machine.
- *
- * @example
- * const { paths, coverage }: Cover = coverPaths(machine, { alphabet })
- * console.log(paths.length, coverage.transitions.filter(({ taken }) => taken === 0))
- */
+/** Paths, and what they take of the machine. */
 export interface Cover {
   /** In the order of the inputs, then of discovery; the same for the same machine and options. */
   paths: MachinePath[]

@@ -9,13 +9,7 @@ import {
 } from '../core/chart/transitions.js'
 import { whyUncovered, type Uncovered } from './uncovered.js'
 
-/**
- * What a set of paths takes of a machine, and what nothing takes. Plain JSON.
- *
- * @example
- * const { transitions }: Coverage = coverPaths(machine, { alphabet }).coverage
- * for (const { id, uncovered } of transitions) if (uncovered) console.log(id, uncovered.message)
- */
+/** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
 export interface Coverage {
   /** Its id. */
   machine: string

@@ -2,13 +2,7 @@ import { expectArgument, listOf, objectWith } from '../core/base/expect-argument
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './path.js'
 
-/**
- * How the test file is written.
- *
- * @example
- * const options: EmitJestOptions = { title: 'The door', imports: ["import { machine } from './machine.js'"] }
- * const source = emitJest(coverPaths(machine, { alphabet }).paths, options)
- */
+/** How the test file is written. */
 export interface EmitJestOptions {
   /** The name of the `describe` block. Default `every transition`. */
   title?: string

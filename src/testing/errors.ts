@@ -10,9 +10,6 @@ import { StatewrightError } from '../core/base/errors.js'
  * - `coarse_states`: serializeState leaves out what guards read
  * - `unknown_state`: a state name that the machine does not have
  * - `unserializable_state`, `not_json`: a value that cannot be compared or written down
- *
- * @example
- * const isMine: PathErrorCode[] = ['bad_option', 'state_limit', 'coarse_states']
  */
 export type PathErrorCode =
   | 'not_a_machine'

@@ -44,13 +44,7 @@ export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
   holds: (snapshot: SnapshotFrom<TMachine>, arrival: Arrival<TMachine>) => boolean | string | void
 }
 
-/**
- * The shortest way to break an invariant.
- *
- * @example
- * const { violations } = checkInvariants(machine, [{ name: 'never open', holds: ({ value }) => value !== 'open' }], { alphabet })
- * for (const violation of violations) console.log(String(violation)) // the rule, and the events that break it
- */
+/** The shortest way to break an invariant. */
 export interface Counterexample {
   /** Its name. */
   invariant: string
@@ -62,12 +56,7 @@ export interface Counterexample {
   toString(): string
 }
 
-/**
- * Whether the rules hold, and how they are broken.
- *
- * @example
- * const { holds, states, events }: InvariantReport = checkInvariants(machine, [{ name: 'calm', holds: () => true }], { alphabet })
- */
+/** Whether the rules hold, and how they are broken. */
 export interface InvariantReport {
   /** True when no rule is broken. */
   holds: boolean

@@ -24,12 +24,7 @@ export interface Edge {
   taken: readonly DefinedTransition[]
 }
 
-/**
- * One event of a path, and where it leads.
- *
- * @example
- * const labels = coverPaths(machine, { alphabet }).paths[0]?.steps.map(({ label, state }: PathStep) => `${label} → ${state.value}`)
- */
+/** One event of a path, and where it leads. */
 export interface PathStep {
   /** The first step's is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
   event: AnyEventObject
@@ -41,13 +36,7 @@ export interface PathStep {
   transitions: string[]
 }
 
-/**
- * A way through a machine, from its start. It has the shape of the paths of `@xstate/graph` and more.
- *
- * @example
- * const paths: MachinePath[] = coverPaths(machine, { alphabet }).paths
- * for (const { name, steps } of paths) console.log(name, steps.length - 1, 'events')
- */
+/** A way through a machine, from its start. It has the shape of the paths of `@xstate/graph` and more. */
 export interface MachinePath extends StatePath<AnyMachineSnapshot, AnyEventObject> {
   /** `CANCEL, tools done → COMPLETED`. */
   name: string

@@ -10,23 +10,12 @@ import { pathTo, printPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { allStateNodes, stateName } from '../core/chart/transitions.js'
 
-/**
- * Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells.
- *
- * @example
- * const withSignatures: Where = ({ context }) => context.signatures > 0 // or a state's name: 'awaiting.signatures'
- */
+/** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
 export type Where<TMachine extends AnyStateMachine = AnyStateMachine> =
   | string
   | ((snapshot: SnapshotFrom<TMachine>) => boolean)
 
-/**
- * An answer of `canReach`.
- *
- * @example
- * const { holds, stuck, message }: Reach = canReach(machine, 'open', 'closed', { alphabet })
- * if (!holds) console.log(stuck, message)
- */
+/** An answer of `canReach`. */
 export interface Reach {
   /** Whether a `to` state can be reached from every reachable `from` state. */
   holds: boolean

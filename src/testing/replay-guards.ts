@@ -10,12 +10,7 @@ import type { Message } from '../../machines/agent/messages.js'
 import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/agent/results.js'
 import { resolveConfig } from '../core/config/schema.js'
 
-/**
- * A call as it was recorded.
- *
- * @example
- * const call: RecordedCall = { name: 'grep', arguments: '{"for":"x"}', result: 'no match', status: 'ok', durationMs: 12 }
- */
+/** A call as it was recorded. */
 export interface RecordedCall {
   name: string
   /** JSON text, as the model wrote it. */
@@ -43,23 +38,10 @@ export interface RecordedStep {
   calls: readonly RecordedCall[]
 }
 
-/**
- * What tools are, by name: as in `defineTool`.
- *
- * @example
- * const tools: RecordedTools = { ls: { readOnly: true }, status: { polling: true } } // default: neither
- * replayGuards(result.messages, {}, tools)
- */
+/** What tools are, by name: as in `defineTool`. */
 export type RecordedTools = Readonly<Record<string, Partial<Pick<ToolTraits, 'readOnly' | 'polling'>>>>
 
-/**
- * What a guard would have said.
- *
- * @example
- * const told = replayGuards(result.messages).findings.map(
- *   ({ step, when, action, guard, rule }: ReplayedFinding) => `${when} step ${step}: ${guard} ${rule} ${action}`,
- * )
- */
+/** What a guard would have said. */
 export interface ReplayedFinding {
   /** Which response, counted from 0 among those that asked for calls. */
   step: number
@@ -75,11 +57,6 @@ export interface ReplayedFinding {
   evidence: string
 }
 
-/**
- * @example
- * const { calls, halt }: GuardReplay = replayGuards(result.messages)
- * console.log(calls.executed, calls.refused, halt?.message)
- */
 export interface GuardReplay {
   findings: ReplayedFinding[]
   /** Responses that asked for calls. */

@@ -3,36 +3,19 @@ import type { AnyEventObject, StateValue } from 'xstate'
 import { messageOf } from './errors.js'
 import { describeEvent, describeState } from '../core/chart/labels.js'
 
-/**
- * What is compared: where the machine is. A snapshot is one.
- *
- * @example
- * const closed: RestingState = { value: 'closed', status: 'active' }
- */
+/** What is compared: where the machine is. A snapshot is one. */
 export interface RestingState {
   value: StateValue
   status: 'active' | 'done' | 'error' | 'stopped'
 }
 
-/**
- * What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test.
- *
- * @example
- * const path: ReplayPath = { steps: [{ event: { type: 'xstate.init' }, state: { value: 'closed', status: 'active' } }] }
- * const outcome = await replay(path, machineHarness(machine))
- */
+/** What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test. */
 export interface ReplayPath {
   /** The first step's event is `{ type: 'xstate.init', input }`. */
   steps: readonly { event: AnyEventObject; state: RestingState }[]
 }
 
-/**
- * The live machine with its real actors, and the hands that make the world do what a path says.
- *
- * @example
- * const harness: ReplayHarness = machineHarness(machine)
- * const { ok } = await replay(paths[0], harness)
- */
+/** The live machine with its real actors, and the hands that make the world do what a path says. */
 export interface ReplayHarness {
   /** Starts the actor. */
   start: (input: unknown) => unknown
@@ -48,12 +31,7 @@ export interface ReplayHarness {
   stop: () => unknown
 }
 
-/**
- * How long a harness may take.
- *
- * @example
- * const options: ReplayOptions = { timeoutMs: 1_000 } // a call of the harness; default 10,000
- */
+/** How long a harness may take. */
 export interface ReplayOptions {
   /** Milliseconds that each call of the harness may take. Default 10,000. */
   timeoutMs?: number
@@ -61,24 +39,13 @@ export interface ReplayOptions {
   clock?: ReplayClock
 }
 
-/**
- * `SimulatedClock` of xstate is one.
- *
- * @example
- * const clock: ReplayClock = new SimulatedClock()
- */
+/** `SimulatedClock` of xstate is one. */
 export interface ReplayClock {
   setTimeout(fn: () => void, ms: number): unknown
   clearTimeout(id: unknown): void
 }
 
-/**
- * Index 0 is the start.
- *
- * @example
- * const outcome: ReplayResult = await replay(paths[0], machineHarness(machine))
- * if (!outcome.ok) console.log(outcome.step, outcome.message)
- */
+/** Index 0 is the start. */
 export type ReplayResult =
   | { ok: true; steps: number }
   | {

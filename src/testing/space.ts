@@ -3,20 +3,10 @@ import { PathError, messageOf } from './errors.js'
 import { describeEvent } from '../core/chart/labels.js'
 import { createStateKey } from './state-key.js'
 
-/**
- * A list, which labels itself, or an object whose keys are the labels that people read.
- *
- * @example
- * const inputs: Labelled<{ budget: number }> = { 'no money': { budget: 0 }, rich: { budget: 1_000 } }
- */
+/** A list, which labels itself, or an object whose keys are the labels that people read. */
 export type Labelled<T> = readonly T[] | Readonly<Record<string, T>>
 
-/**
- * How far an exploration has come.
- *
- * @example
- * coverPaths(machine, { alphabet, onProgress: ({ states, waiting }: ExploreProgress) => console.log(states, waiting) })
- */
+/** How far an exploration has come. */
 export interface ExploreProgress {
   /** Distinct states found. */
   states: number

@@ -4,12 +4,7 @@ import { describeEventType } from '../core/chart/labels.js'
 import type { ObservedMachine } from '../core/chart/observe.js'
 import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
 
-/**
- * Why a transition is never taken.
- *
- * @example
- * const missed = coverPaths(machine, { alphabet }).coverage.transitions.flatMap(({ uncovered }): Uncovered[] => (uncovered ? [uncovered] : []))
- */
+/** Why a transition is never taken. */
 export interface Uncovered {
   /**
    * - `source_unreached`: the state that declares it is never active

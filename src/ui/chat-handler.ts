@@ -9,10 +9,6 @@ import { readRequest } from './read-request.js'
 import { chatResponse } from './stream.js'
 import { toUIMessages } from './ui-messages.js'
 
-/**
- * @example
- * const options: ChatHandlerOptions = { agent, authorize: 'none', path: '/chat' }
- */
 export interface ChatHandlerOptions extends HandlerOptions {
   /** Which client reads, where its page sends no header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
   protocol?: Protocol

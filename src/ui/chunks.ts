@@ -1,17 +1,9 @@
 /**
  * Which client reads: that of `ai` 7, or that of `ai` 6, which knows neither text that is taken back nor steering.
- *
- * @example
- * const protocol: Protocol = 'v6'
  */
 export type Protocol = 'v7' | 'v6'
 
-/**
- * A part of the stream that `useChat` reads, as the AI SDK defines it.
- *
- * @example
- * const chunk: UIMessageChunk = { type: 'text-delta', id: 's1.0', delta: 'Hello' }
- */
+/** A part of the stream that `useChat` reads, as the AI SDK defines it. */
 export type UIMessageChunk =
   | { type: 'start'; messageId: string; messageMetadata?: MessageMetadata }
   | { type: 'start-step' }
@@ -43,31 +35,16 @@ interface CallNamed {
   title?: string
 }
 
-/**
- * Why a message ends, as the AI SDK says it. `interrupted` is known to `ai` 7 alone.
- *
- * @example
- * const reason: FinishReason = 'tool-calls' // somebody has to answer
- */
+/** Why a message ends, as the AI SDK says it. `interrupted` is known to `ai` 7 alone. */
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'interrupted' | 'other'
 
-/**
- * What a message of the assistant carries beside its parts.
- *
- * @example
- * const { usage }: MessageMetadata = { usage: { inputTokens: 9, outputTokens: 1, totalTokens: 10, cost: null } }
- */
+/** What a message of the assistant carries beside its parts. */
 export interface MessageMetadata {
   /** Of the run, so far. */
   usage?: { inputTokens: number; outputTokens: number; totalTokens: number; cost: number | null }
 }
 
-/**
- * A message as `useChat` takes it: `useChat({ messages })`.
- *
- * @example
- * const message: UIMessage = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] }
- */
+/** A message as `useChat` takes it: `useChat({ messages })`. */
 export interface UIMessage {
   id: string
   role: 'user' | 'assistant'
@@ -75,10 +52,6 @@ export interface UIMessage {
   parts: UIMessagePart[]
 }
 
-/**
- * @example
- * const part: UIMessagePart = { type: 'text', text: 'Hello', state: 'done' }
- */
 export type UIMessagePart =
   | UserPart
   | { type: 'reasoning'; text: string; state?: 'done' }

@@ -4,10 +4,6 @@ import type { AnyRun } from '../web/live-runs.js'
 import { type FeedReader, RunFeed } from '../web/run-feed.js'
 import { type Frames, sseFrame, sseResponse } from '../web/sse.js'
 
-/**
- * @example
- * const options: EventStreamOptions = { lastEventId: '3f2a:17' } // request.headers.get('last-event-id')
- */
 export interface EventStreamOptions {
   /** What the page has had already, as its `EventSource` says it when it comes back. */
   lastEventId?: string | null

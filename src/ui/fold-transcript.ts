@@ -25,12 +25,7 @@ export interface Transcript {
   error?: string
 }
 
-/**
- * One thing that was said, or done.
- *
- * @example
- * const line = (item: TranscriptItem) => (item.type === 'call' ? `${item.name}: ${item.status}` : item.text)
- */
+/** One thing that was said, or done. */
 export type TranscriptItem =
   | { type: 'user'; id: string; text: string; content: UserMessage['content'] }
   /** `isOpen`: more of it comes. */

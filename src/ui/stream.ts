@@ -8,10 +8,6 @@ import { framesOf, type Telling, tellingOf } from '../web/telling.js'
 import { AnswerFold } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './chunks.js'
 
-/**
- * @example
- * const options: UIStreamOptions = { protocol: 'v6' } // the client of ai 6
- */
 export interface UIStreamOptions {
   /** Default: `'v7'`. */
   protocol?: Protocol

@@ -9,9 +9,6 @@ import { checkedSessionId } from '../core/sessions/store/session-id.js'
  * - `mayContinue`: whether opening a stream may continue a run that its process left unfinished. The run then works with
  *   this `context`, so say `true` only where that is the context of the person who started the run. Default: false,
  *   and a reader watches only
- *
- * @example
- * const grant: Grant = { prefix: 'ann', context: { user: 'ann', roles: ['editor'] }, mayContinue: true }
  */
 export type Grant = string | { prefix: string; context?: unknown; mayContinue?: boolean } | null | undefined
 

@@ -17,12 +17,7 @@ import { alreadySaid, inProgress, messageChanged, waitsForAnswers } from './not-
 import { type AnyRun, type Caller, LiveRuns } from './live-runs.js'
 import { clientIdOf, opensTurn, type Turn, turnOf } from './turn.js'
 
-/**
- * An agent of any output, tools and context; it has a store.
- *
- * @example
- * const served: ChatAgent = createAgent({ model, store: memoryStore() })
- */
+/** An agent of any output, tools and context; it has a store. */
 export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
   /** What they want as options depends on what its tools want as `context`. */
   run(input: RunInput, options: never): AnyRun

@@ -11,9 +11,6 @@ import { EventFailures, type Failure } from './failures.js'
  *
  * `error`: what was thrown, where it was thrown in this process; after a reload, and in another process, a
  * `StatewrightError` with the code and message that the log has. `session`: its id; `callId`: of a tool's error.
- *
- * @example
- * const words: ErrorWords = (error, { session }) => `Something failed (${session}). Our people know.`
  */
 export type ErrorWords = (error: unknown, at: { session: string; callId?: string }) => string
 

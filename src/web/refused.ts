@@ -55,9 +55,6 @@ const aboutRequests: ReadonlySet<string> = new Set([
  * - `where`: `request` (it could not be done), `run` (a run has failed), `tool` (a call has), `retry` (a request to a model
  *   failed and is made again), `warning`
  * - `session`: its id, null where a request names none; `callId`: of a sub-agent's call, with slashes in between
- *
- * @example
- * const words = ({ where, session, callId }: ErrorPlace) => `${where} of ${session}${callId === null ? '' : `, ${callId}`}`
  */
 export interface ErrorPlace {
   where: 'request' | 'run' | 'tool' | 'retry' | 'warning'
@@ -69,9 +66,6 @@ export interface ErrorPlace {
 /**
  * Told each error that a page is not shown as it is: as it was thrown, with its `stack` and `cause`. What it throws itself is
  * a warning of the process.
- *
- * @example
- * const onError: OnError = (error, { where, session }) => console.error(where, session, error)
  */
 export type OnError = (error: unknown, at: ErrorPlace) => void
 

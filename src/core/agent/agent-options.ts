@@ -119,13 +119,7 @@ export interface RunOptions {
   inspect?: Inspector
 }
 
-/**
- * What a run may be given that is brought back: what no store can keep.
- *
- * @example
- * const options: ResumeOptions = { signal: AbortSignal.timeout(60_000), context: { user: 'ann' } }
- * const resumed = await agent.resume('ann', options)
- */
+/** What a run may be given that is brought back: what no store can keep. */
 export interface ResumeOptions {
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
@@ -138,11 +132,6 @@ export interface ResumeOptions {
 /**
  * `Output` is what `result.object` is, `Tools` what its tools are called and given, `Context` what they want as
  * `context`: where they want one, `run` and `resume` demand it.
- *
- * @example
- * const { config, machine } = agent
- * console.log(config.limits.maxSteps, (await agent.run('Go.').result).state)
- * createActor(machine, { input: 'Go.' }).start()
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
   /**

@@ -12,12 +12,7 @@ import {
 } from 'xstate'
 import { declaredTransitions, type DeclaredTransition, type DefinedTransition } from './transitions.js'
 
-/**
- * An action that the machine would have executed. Nothing is executed while exploring.
- *
- * @example
- * const emits = ({ type }: MachineAction) => type === 'xstate.emit'
- */
+/** An action that the machine would have executed. Nothing is executed while exploring. */
 export interface MachineAction {
   /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
   type: string

@@ -2,12 +2,7 @@ import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xst
 import { getStateNodes } from './graph.js'
 import { describeEventType } from './labels.js'
 
-/**
- * One branch of one handler, as the chart declares it. Plain JSON.
- *
- * @example
- * const guarded = coverPaths(machine, { alphabet }).coverage.transitions.filter(({ guard }: DeclaredTransition) => guard !== null)
- */
+/** One branch of one handler, as the chart declares it. Plain JSON. */
 export interface DeclaredTransition {
   /** Unique and stable: `RUNNING.judging.accounting: always [hasCalls] → RUNNING.judging.judgingCalls`. */
   id: string

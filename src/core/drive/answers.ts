@@ -5,12 +5,7 @@ import { outputOf } from '../run/client-output.js'
 import type { Run } from '../run/run.js'
 import { checkedMessage, isAnswer, type SessionMessage } from '../sessions/inbox/message.js'
 
-/**
- * What is said to a session at its rest.
- *
- * @example
- * const answers: DriveAnswer[] = [{ type: 'approve', callId: 'call_1' }, { type: 'reject', callId: 'call_2', why: 'Too much.' }]
- */
+/** What is said to a session at its rest. */
 export type DriveAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' }>
 
 const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'approve', 'reject', 'toolOutput']

@@ -8,12 +8,7 @@ import {
   type AgentLabel,
 } from '../sessions/definition.js'
 
-/**
- * Any agent, whatever its output, tools and context.
- *
- * @example
- * const some: AnyAgent[] = [createAgent({ model, store: memoryStore() })]
- */
+/** Any agent, whatever its output, tools and context. */
 export type AnyAgent = Pick<Agent, 'config' | 'machine'>
 
 /**
@@ -28,12 +23,7 @@ export interface VersionedAgent {
   accepts?: readonly string[]
 }
 
-/**
- * An agent of a list, as it was defined.
- *
- * @example
- * const { name, version }: DefinedAgent = defineAgents({ support: createAgent({ model, store: memoryStore() }) }).get('support')
- */
+/** An agent of a list, as it was defined. */
 export interface DefinedAgent {
   readonly name: string
   readonly agent: AnyAgent
@@ -42,13 +32,7 @@ export interface DefinedAgent {
   readonly accepts: readonly string[] | undefined
 }
 
-/**
- * The agents of a process, by their names: what `drive` and the hosts go on with. Made by `defineAgents`.
- *
- * @example
- * const agents: Agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
- * console.log(agents.names) // → [ 'support' ]
- */
+/** The agents of a process, by their names: what `drive` and the hosts go on with. Made by `defineAgents`. */
 export interface Agents {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */

@@ -5,24 +5,13 @@ import { drive } from './drive.js'
 import { checkedDriveOptions, type DriveOptions } from './options.js'
 import type { DriveRest } from './rest.js'
 
-/**
- * How a process drives its sessions, and leaves them.
- *
- * @example
- * const options: DriverOptions = { drainMs: 25_000 }
- */
+/** How a process drives its sessions, and leaves them. */
 export interface DriverOptions {
   /** How long drives go on once `drain` was called, in milliseconds; then they stop where another can go on. Default: 20,000. */
   drainMs?: number
 }
 
-/**
- * The drives of one process: what an engine calls, and what a signal stops.
- *
- * @example
- * const own: Driver = driver(createAgent({ model, store: memoryStore() }), { drainMs: 25_000 })
- * const rest = await own.drive({ session: 'ann', input: 'Go.' })
- */
+/** The drives of one process: what an engine calls, and what a signal stops. */
 export interface Driver {
   /** As `drive`, with this process's agents. While it drains, nothing is begun: `draining`, which is `retryable`. */
   drive: (options: DriveOptions) => Promise<DriveRest>

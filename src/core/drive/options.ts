@@ -3,12 +3,7 @@ import type { RunInput } from '../sessions/history.js'
 import { checkedSessionId } from '../sessions/store/session-id.js'
 import { checkAnswers, type DriveAnswer } from './answers.js'
 
-/**
- * What a drive is given.
- *
- * @example
- * const options: DriveOptions = { session: 'order-17', input: 'Pay the invoice.', signal: AbortSignal.timeout(60_000) }
- */
+/** What a drive is given. */
 export interface DriveOptions {
   /** The id of the session. */
   session: string

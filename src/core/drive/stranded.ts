@@ -4,12 +4,7 @@ import { type AgentDefinition, describeAgent, isOfSubAgent } from '../sessions/d
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 
-/**
- * A session that no agent of a process may go on with.
- *
- * @example
- * const stranded: StrandedSession = { session: 'ann', needs: 'billing 3', updatedAt: 1_790_000_000_000 }
- */
+/** A session that no agent of a process may go on with. */
 export interface StrandedSession {
   session: string
   /** Name and version of the agent that it needs: `billing 3`. */

@@ -7,13 +7,7 @@ import { painter } from './paint.js'
 import { summary } from './summary.js'
 import { printable } from './words.js'
 
-/**
- * How `formatEvents` writes.
- *
- * @example
- * const options: FormatOptions = { width: 80, color: true, timings: false } // defaults: 100, false, true
- * const format = formatEvents(options)
- */
+/** How `formatEvents` writes. */
 export interface FormatOptions {
   /** Columns, at least 40. Default 100. What does not fit is cut; what people and models say is not. */
   width?: number

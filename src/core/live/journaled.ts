@@ -18,10 +18,6 @@ import { plainError } from '../base/plain-error.js'
 /**
  * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
  * from a snapshot needs none.
- *
- * @example
- * const machine: AgentMachine = agent.machine
- * createActor(machine, { input: 'Go.' }).start()
  */
 export type AgentMachine =
   typeof agentMachine extends StateMachine<

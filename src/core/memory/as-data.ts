@@ -3,13 +3,7 @@ import { cut, cutLine } from '../../../guards/lib/cut.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 
-/**
- * How much is shown.
- *
- * @example
- * const options: RetrievedTextOptions = { maxChars: 8_000 } // default 20,000
- * console.log(retrievedText([{ source: 'leave.md', text: '30 days.' }], options))
- */
+/** How much is shown. */
 export interface RetrievedTextOptions {
   /** Characters of snippet text at most, over all snippets. The frame around them is not counted. Default 20 000. */
   maxChars?: number

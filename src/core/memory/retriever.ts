@@ -23,12 +23,7 @@ export interface Retriever {
   ): Promise<readonly RetrievedSnippet[]>
 }
 
-/**
- * What cannot be used.
- *
- * @example
- * const ofDocuments: MemoryErrorCode[] = ['invalid_document', 'duplicate_source']
- */
+/** What cannot be used. */
 export type MemoryErrorCode =
   /** A document without a source or a text. */
   | 'invalid_document'

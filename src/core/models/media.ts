@@ -4,20 +4,12 @@ import { UsageError } from '../base/errors.js'
 /**
  * A picture, sound or document as programs have it: bytes, base64, a `data:` or an `http(s):` address. It becomes a part of a
  * message in the Chat Completions shape.
- *
- * @example
- * const shot: GivenMedia = { type: 'image', image: new Uint8Array([137, 80, 78, 71]), mediaType: 'image/png' }
- * const report: GivenMedia = { type: 'file', data: 'https://example.com/report.pdf', mediaType: 'application/pdf' }
  */
 export type GivenMedia =
   | { type: 'image'; image: MediaData; mediaType?: string | undefined }
   | { type: 'file'; data: MediaData; mediaType: string; filename?: string | undefined }
 
-/**
- * Where the bytes are: here, in base64, or at an address.
- *
- * @example const data: MediaData = new URL('https://example.com/heron.png')
- */
+/** Where the bytes are: here, in base64, or at an address. */
 export type MediaData = string | URL | Uint8Array | ArrayBuffer
 
 /**
@@ -158,11 +150,7 @@ export function toBase64(data: Uint8Array): string {
 const digits = new TextEncoder().encode('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
 const padding = 0x3d
 
-/**
- * A kind of what a model may take besides text.
- *
- * @example openaiChat({ model: 'llava', media: ['image'] satisfies MediaKind[] })
- */
+/** A kind of what a model may take besides text. */
 export type MediaKind = 'image' | 'audio' | 'file'
 
 /** Whether an option is a list of such kinds. */

@@ -9,12 +9,7 @@ import {
 
 import type { MediaKind } from './media.js'
 
-/**
- * A tool as the model sees it.
- *
- * @example
- * const spec: ToolSpec = { name: 'add', description: 'Adds.', parameters: { type: 'object', properties: {} } }
- */
+/** A tool as the model sees it. */
 export interface ToolSpec {
   /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
   name: string
@@ -24,20 +19,10 @@ export interface ToolSpec {
   parameters: JsonObject
 }
 
-/**
- * `required`: some tool has to be called; `{ name }`: this one.
- *
- * @example
- * const choice: ToolChoice = { name: 'add' } // or 'auto' (the provider's default), 'none', 'required'
- * createAgent({ model, tools: [add], toolChoice: choice })
- */
+/** `required`: some tool has to be called; `{ name }`: this one. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
-/**
- * Sampling parameters. What is left out is left to the provider.
- *
- * @example createAgent({ model, sampling: { temperature: 0, maxTokens: 4_000, reasoningEffort: 'low' } })
- */
+/** Sampling parameters. What is left out is left to the provider. */
 export interface Sampling {
   /** 0 to 2: how freely tokens are drawn. */
   temperature?: number
@@ -57,12 +42,7 @@ export interface Sampling {
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 
-/**
- * JSON that the answer has to be.
- *
- * @example
- * const wire = ({ name, schema, strict }: ResponseFormat) => ({ type: 'json_schema', json_schema: { name, schema, strict } })
- */
+/** JSON that the answer has to be. */
 export interface ResponseFormat {
   /** What the format is called, for the provider. */
   name: string
@@ -72,17 +52,7 @@ export interface ResponseFormat {
   strict: boolean
 }
 
-/**
- * Everything that one request to a model is made of.
- *
- * @example
- * const bodyOf = ({ instructions, messages, tools, stream }: ModelRequest) => ({
- *   system: instructions,
- *   messages,
- *   tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })),
- *   stream,
- * })
- */
+/** Everything that one request to a model is made of. */
 export interface ModelRequest {
   /** The system prompt; not part of the transcript. */
   instructions: string | null
@@ -104,12 +74,7 @@ export interface ModelRequest {
   stream: boolean
 }
 
-/**
- * A call of a tool that the provider itself runs.
- *
- * @example
- * const searched: HostedCall = { id: 'ws_1', name: 'web_search', item: { type: 'web_search_call', status: 'completed' } }
- */
+/** A call of a tool that the provider itself runs. */
 export interface HostedCall {
   /** The same when it begins and when it ends. */
   id: string

@@ -3,12 +3,7 @@ import type { CallInQuestion, PendingCall } from '../../../machines/agent/outcom
 import { answerableCall, answerableCalls } from '../../../machines/agent/result-of.js'
 import { UsageError } from '../base/errors.js'
 
-/**
- * What an answer to a call may carry.
- *
- * @example
- * const options: AnswerOptions = { fingerprint: '807104fa…' } // of the call as it was asked
- */
+/** What an answer to a call may carry. */
 export interface AnswerOptions {
   /** As `pending` and `approval_requested` told it. */
   fingerprint?: string | undefined
@@ -16,12 +11,7 @@ export interface AnswerOptions {
   messageId?: string | undefined
 }
 
-/**
- * A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call.
- *
- * @example
- * const call: CallReference = { callId: 'call_1', fingerprint: '807104fa…' } // or 'call_1'
- */
+/** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
 export type CallReference =
   | string
   | (Pick<CallInQuestion, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })

@@ -1,15 +1,7 @@
 import type { InspectionEvent, Observer } from 'xstate'
 import { ConfigError } from '../base/errors.js'
 
-/**
- * What XState tells an inspector: every actor, event, snapshot and transition.
- *
- * @example
- * const inspect: Inspector = (event) => {
- *   if (event.type === '@xstate.event') console.log(event.event.type)
- * }
- * createAgent({ model, inspect })
- */
+/** What XState tells an inspector: every actor, event, snapshot and transition. */
 export type Inspector = Observer<InspectionEvent> | ((event: InspectionEvent) => void)
 
 /** Throws a ConfigError for what is no inspector. */

@@ -10,12 +10,7 @@ import type { AnswerSoFar, LiveSession } from './live-sessions.js'
 import { liveSessionsOf } from './live-sessions.js'
 import { LoggedEvents } from './logged-events.js'
 
-/**
- * From where a session is watched, and until when.
- *
- * @example
- * const options: WatchOptions = { after: '12.3', until: 'end', signal: AbortSignal.timeout(60_000) }
- */
+/** From where a session is watched, and until when. */
 export interface WatchOptions {
   /** The `id` of the last event that is known already (of a watch), or the number of a record. Default: all are told. */
   after?: string | number
@@ -31,9 +26,6 @@ export interface WatchOptions {
 /**
  * An event of a session that is watched. `seq` counts the events of this watch; `id` is where to go on after it, and the same
  * in every process: `12.3` is the third event of record 12. What is only told live repeats the `id` before it.
- *
- * @example
- * const lines = ({ id, type }: WatchedEvent) => `id: ${id}\nevent: ${type}\n`
  */
 export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
   /** The number of the last record that it follows from. */

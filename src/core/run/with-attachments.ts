@@ -2,13 +2,7 @@ import type { NewMessage } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
 import { retrievedText } from '../memory/as-data.js'
 
-/**
- * A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one.
- *
- * @example
- * const notes: RunAttachment = { name: 'notes.md', text: 'The offsite is in May.' }
- * agent.run('When is the offsite?', { attachments: [notes] })
- */
+/** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
 export interface RunAttachment {
   /** Where it comes from, for people and the model: a file name, a URL. */
   name: string

@@ -1,9 +1,6 @@
 /**
  * Which agent began a run: kept in the log, so that another process can tell whether it may go on with it. A log of an
  * earlier Statewright has none.
- *
- * @example
- * const definition: AgentDefinition = { name: 'billing', version: '4', hash: '0f5c2a91d3b7e846' }
  */
 export interface AgentDefinition {
   /** As `defineAgents` calls it. Absent: the agent was in no such list. */

@@ -17,13 +17,7 @@ export type ForkEdit =
   | { call: string; arguments: unknown }
   | { call: string; result: unknown }
 
-/**
- * What a fork may be given.
- *
- * @example
- * const options: ForkOptions = { edit: { message: 'm1', content: 'And in June?' } }
- * const run = await agent.resume(await agent.fork('ann', 2, options))
- */
+/** What a fork may be given. */
 export interface ForkOptions {
   /** One thing that is otherwise there. Default: nothing. */
   edit?: ForkEdit

@@ -13,13 +13,7 @@ import { toContentPart } from '../models/media.js'
 import { plainExtra, readHostedBy, readProviderItems } from '../models/plain-extra.js'
 import { bad, plainCopy, readContent, toMessage, toMessages, type UserInput } from './input.js'
 
-/**
- * What a run takes: what the user says, or the conversation so far with what the user says at its end.
- *
- * @example
- * const input: RunInput = [{ role: 'assistant', content: 'How can I help?' }, { role: 'user', content: 'Count the files.' }]
- * agent.run(input)
- */
+/** What a run takes: what the user says, or the conversation so far with what the user says at its end. */
 export type RunInput = UserInput | readonly HistoryMessage[]
 
 /**

@@ -3,12 +3,7 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
-/**
- * What a user can say: a text, its parts (texts, images, audio, files), or several messages of them.
- *
- * @example
- * const input: UserInput = [{ content: 'Look at this.' }, { content: [{ type: 'text', text: 'And at this.' }] }]
- */
+/** What a user can say: a text, its parts (texts, images, audio, files), or several messages of them. */
 export type UserInput = string | readonly InputPart[] | readonly UserInputMessage[]
 
 /**

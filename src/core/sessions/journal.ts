@@ -5,13 +5,7 @@ import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/even
 import { StatewrightError } from '../base/errors.js'
 import { describeError } from '../base/describe-error.js'
 
-/**
- * What a run is made of: its input, then its events. Folding them with `transition()` gives its state again.
- *
- * @example
- * const [first, ...rest] = JSON.parse('[]') as JournalEntry[]
- * if (first?.type === 'start') console.log(first.input.runId, rest.length)
- */
+/** What a run is made of: its input, then its events. Folding them with `transition()` gives its state again. */
 export type JournalEntry = (
   | { type: 'start'; input: AgentInput }
   | { type: 'event'; event: AgentMachineEvent }

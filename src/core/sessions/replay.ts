@@ -9,13 +9,7 @@ import type { MachineState } from './log/record-content.js'
 import { unknownSession } from './store/refusals.js'
 import { machineStateOf, type Standing, standingAfter } from './standing.js'
 
-/**
- * A session as it stood after one record of its log.
- *
- * @example
- * const { seq, messages, run: then }: Replayed = await agent.replay('ann', { to: 3 })
- * console.log(seq, messages.length, then?.state) // → 3 2 COMPLETED
- */
+/** A session as it stood after one record of its log. */
 export interface Replayed {
   /** The number of that record; 0 before the first. */
   seq: number

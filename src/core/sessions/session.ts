@@ -7,12 +7,7 @@ import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { newId } from '../base/new-id.js'
 
-/**
- * What a session keeps beside its messages; plain JSON.
- *
- * @example
- * const { guardrails, warnedOfBudget } = createSession().metadata // plain JSON, kept with the session
- */
+/** What a session keeps beside its messages; plain JSON. */
 export interface SessionMetadata {
   /** What the guards remember. */
   guardrails: GuardrailsState
@@ -22,13 +17,7 @@ export interface SessionMetadata {
   fit: Fit | null
 }
 
-/**
- * A session as it is stored: plain JSON, for `restoreSession`.
- *
- * @example
- * const stored: StoredSession = createSession('May').toJSON()
- * const session = restoreSession(JSON.parse(JSON.stringify(stored)))
- */
+/** A session as it is stored: plain JSON, for `restoreSession`. */
 export interface StoredSession {
   /** Of its schema; a newer one is refused. */
   version: typeof sessionVersion

@@ -5,13 +5,7 @@ import { askShields } from './ask-shields.js'
 import type { Shield, ShieldScene } from './shield.js'
 import { defaultTimeoutMs } from './shield-set.js'
 
-/**
- * What the content is about, and how long shields may look at it.
- *
- * @example
- * const options: RunShieldsOptions = { point: 'output', signal: AbortSignal.timeout(5_000), timeoutMs: 2_000, failOpen: false }
- * const { action } = await runShields([secretsShield()], 'All is well.', options)
- */
+/** What the content is about, and how long shields may look at it. */
 export interface RunShieldsOptions extends ShieldScene {
   /** Stops all checks; what has not answered by then counts as blocked. */
   signal: AbortSignal

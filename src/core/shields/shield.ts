@@ -3,12 +3,7 @@ import type { ShieldPoint } from '../../../machines/agent/screening.js'
 
 export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
-/**
- * What a shield says of a content. `message` is for people, and is cut to 2,000 characters.
- *
- * @example
- * const verdict: ShieldVerdict = { action: 'redact', content: 'Call [number].', message: 'A phone number was removed.' }
- */
+/** What a shield says of a content. `message` is for people, and is cut to 2,000 characters. */
 export type ShieldVerdict =
   | { readonly action: 'allow' | 'warn' | 'block'; readonly message?: string }
   /** `content` takes the place of what was checked. */
@@ -43,13 +38,7 @@ export interface ShieldQuestion extends ShieldScene {
   readonly signal: AbortSignal
 }
 
-/**
- * Made by `defineShield`.
- *
- * @example
- * const shield: Shield = defineShield({ name: 'short', check: (text) => ({ action: text.length < 10_000 ? 'allow' : 'block' }) })
- * createAgent({ model, shields: { input: [shield] } })
- */
+/** Made by `defineShield`. */
 export interface Shield {
   /** Unique among the shields of one point: 1 to 64 letters, digits, `_`, `-` and `.`. */
   readonly name: string

@@ -13,21 +13,10 @@ import {
 import { isStandardSchema } from '../tools/standard-schema.js'
 import { plainSchema } from './plain-schema.js'
 
-/**
- * How the model is asked for an object.
- *
- * @example
- * const mode: OutputMode = 'tool' // for providers without a response format; default 'auto'
- */
+/** How the model is asked for an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'
 
-/**
- * An output schema with what there is to say about it.
- *
- * @example
- * const output: OutputOptions = { schema: z.object({ city: z.string() }), name: 'trip', mode: 'auto' }
- * createAgent({ model, output })
- */
+/** An output schema with what there is to say about it. */
 export interface OutputOptions<Schema extends InputSchema = InputSchema> {
   /** A zod object, any other Standard JSON Schema, or a JSON Schema of an object. */
   schema: Schema
@@ -40,13 +29,7 @@ export interface OutputOptions<Schema extends InputSchema = InputSchema> {
   mode?: OutputMode
 }
 
-/**
- * What `result.object` is for a schema. Without a schema there is none.
- *
- * @example
- * const schema = z.object({ city: z.string() })
- * const trip: OutputOf<typeof schema> = { city: 'Paris' }
- */
+/** What `result.object` is for a schema. Without a schema there is none. */
 export type OutputOf<Schema extends InputSchema> = [Schema] extends [never] ? never : InputOf<Schema>
 
 /** What an agent's answers have to be. */

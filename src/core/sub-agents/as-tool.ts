@@ -8,13 +8,7 @@ import type { ApprovalPredicate, Delegate, Tool } from '../tools/tool.js'
 import type { ChildHost } from './open-child.js'
 import { type SubAgentTask, taskSchema } from './task-schema.js'
 
-/**
- * How an agent is offered to another one.
- *
- * @example
- * const options: AsToolOptions = { name: 'research', description: 'Finds facts.', maxSteps: 20, timeoutMs: 60_000, maxDepth: 3 }
- * const lead = createAgent({ model, tools: [agent.asTool(options)] })
- */
+/** How an agent is offered to another one. */
 export interface AsToolOptions<
   Schema extends InputSchema = StandardJsonSchema<SubAgentTask>,
   Name extends string = string,

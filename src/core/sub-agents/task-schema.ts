@@ -1,11 +1,6 @@
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
 
-/**
- * The input of a sub-agent's tool, where `asTool` has no `input` of its own.
- *
- * @example
- * const research: Tool<SubAgentTask, unknown, 'research'> = agent.asTool({ name: 'research', description: 'Looks things up.' })
- */
+/** The input of a sub-agent's tool, where `asTool` has no `input` of its own. */
 export interface SubAgentTask {
   /** What is to be done, in words. */
   task: string

@@ -28,12 +28,7 @@ export interface Telemetry {
   begin(run: MeasuredRun): RunTelemetry
 }
 
-/**
- * A run that is measured.
- *
- * @example
- * const nameOf = ({ above, runId }: MeasuredRun) => above?.name ?? runId
- */
+/** A run that is measured. */
 export interface MeasuredRun {
   readonly runId: string
   readonly sessionId: string
@@ -49,12 +44,7 @@ export interface MeasuredRun {
   context(): AgentContext
 }
 
-/**
- * Where a sub-agent stands.
- *
- * @example
- * const mayBeShown = ({ above }: MeasuredRun) => above === null || !above.isWithheld
- */
+/** Where a sub-agent stands. */
 export interface TelemetryAbove {
   /** What measures it where its agent has nothing of its own. */
   readonly telemetry: Telemetry
@@ -66,12 +56,7 @@ export interface TelemetryAbove {
   readonly isWithheld: boolean
 }
 
-/**
- * What measures one run in this process.
- *
- * @example
- * const silent: RunTelemetry = { link: () => null, around: (_step, work) => work(), event: () => undefined, end: () => undefined }
- */
+/** What measures one run in this process. */
 export interface RunTelemetry {
   /**
    * The run begins to work: at its start, when it goes on from a rest, when it is taken up again. What this gives is kept
@@ -89,12 +74,7 @@ export interface RunTelemetry {
   end(): void
 }
 
-/**
- * A piece of work. That it began and how it ended is told by `step_started` and `step_completed`.
- *
- * @example
- * const nameOf = (step: MeasuredStep) => (step.type === 'inference' ? step.model : step.type)
- */
+/** A piece of work. That it began and how it ended is told by `step_started` and `step_completed`. */
 export type MeasuredStep =
   | MeasuredRequest
   | { readonly type: 'tool_execution'; readonly callId: string; readonly description: string }
@@ -104,9 +84,6 @@ export type MeasuredStep =
 /**
  * One model is asked once: `firstOf` makes a new one for each model. What is not known at first is filled in while it goes
  * on.
- *
- * @example
- * const waitedMs = ({ sentAt, firstChunkAt }: MeasuredRequest) => (firstChunkAt === null ? null : firstChunkAt - sentAt)
  */
 export interface MeasuredRequest {
   readonly type: 'inference'

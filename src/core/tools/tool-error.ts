@@ -3,10 +3,6 @@ import { StatewrightError } from '../base/errors.js'
 
 export const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'transient', 'failed']
 
-/**
- * @example
- * const options: ToolErrorOptions = { cause: new Error('no such row'), publicMessage: 'We do not know this order.' }
- */
 export interface ToolErrorOptions extends ErrorOptions {
   /** A sentence for people, which pages show as it is. Default: none. */
   publicMessage?: string

@@ -4,12 +4,7 @@ import type { ToolSpec } from '../models/provider.js'
 import type { Tool } from './tool.js'
 import { type ToolGroup, toolsOf, type ToolSource } from './tool-source.js'
 
-/**
- * A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change.
- *
- * @example
- * const entries: ToolEntry[] = [add] // a tool, `{ group, args }`, or what `mcpTools` gives
- */
+/** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
 export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource
 
 /** The tools of an agent. With a source among them, each property gives what is true when it is read. */

@@ -7,9 +7,6 @@ import type { Tool } from './tool.js'
 /**
  * Tools that can change while agents use them: those of a server that adds and removes some. Put it among the `tools`
  * of an agent like a tool. What `mcpTools` of `statewright/mcp` resolves with is one.
- *
- * @example
- * const source: ToolSource = { name: 'plugins', get tools() { return loaded } }
  */
 export interface ToolSource {
   /** For people, in error messages. */

@@ -12,9 +12,6 @@ type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, inf
 /**
  * What the tools of an agent are called, and what the model gives each: `{ add: { a: number; b: number } }`. Where one
  * of them is not known by name, any name may come.
- *
- * @example
- * const call: ToolsOf<[typeof add]> = { add: { a: 1 } } // names, and what the model gives them
  */
 export type ToolsOf<Entries extends readonly ToolEntry[]> =
   string extends NameOf<ToolsIn<Entries[number]>>

@@ -35,10 +35,6 @@ export interface ToolExecution<Context = unknown> {
 /**
  * A tool, as `defineTool` makes it. `Input` is what `execute` is given, `Arguments` what the model gives for it: they
  * differ where the schema has defaults or transforms.
- *
- * @example
- * const tools: Tool[] = [defineTool({ name: 'now', description: 'The time.', input: z.object({}), execute: () => Date.now() })]
- * console.log(tools[0]?.parameters, tools[0]?.readOnly)
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
   extends Omit<ToolTraits, 'delegate'> {

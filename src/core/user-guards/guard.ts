@@ -1,12 +1,7 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { ResultStatus, ToolErrorKind } from '../../../machines/agent/results.js'
 
-/**
- * A call that the model asks for.
- *
- * @example
- * const isWrite = ({ name, readOnly }: GuardedCall) => !readOnly && name.startsWith('write')
- */
+/** A call that the model asks for. */
 export interface GuardedCall {
   /** As the model's call has it. */
   readonly id: string
@@ -22,12 +17,7 @@ export interface GuardedCall {
   readonly polling: boolean
 }
 
-/**
- * How a call ended.
- *
- * @example
- * const hasFailed = ({ status, errorKind }: GuardedResult) => status !== 'ok' && errorKind !== 'transient'
- */
+/** How a call ended. */
 export interface GuardedResult extends GuardedCall {
   /** `ok` is the only success. */
   readonly status: ResultStatus
@@ -37,24 +27,14 @@ export interface GuardedResult extends GuardedCall {
   readonly errorKind: ToolErrorKind | null
 }
 
-/**
- * What a guard is told: plain JSON, deep-frozen.
- *
- * @example
- * const namesIn = (fact: GuardFact) => (fact.type === 'calls' ? fact.calls : fact.results).map(({ name }) => name)
- */
+/** What a guard is told: plain JSON, deep-frozen. */
 export type GuardFact =
   /** The model asks for these calls; none of them has run. Those that another guard has refused are left out. */
   | { readonly type: 'calls'; readonly calls: readonly GuardedCall[] }
   /** The batch has ended: a result a call, in call order. */
   | { readonly type: 'results'; readonly results: readonly GuardedResult[] }
 
-/**
- * What a guard says about a fact. Messages are cut to 2,000 characters, evidence to 600.
- *
- * @example
- * const verdict: GuardVerdict = { action: 'block', callIds: ['call_1'], message: 'Write inside out/ only.' }
- */
+/** What a guard says about a fact. Messages are cut to 2,000 characters, evidence to 600. */
 export type GuardVerdict =
   | undefined
   | true
@@ -124,13 +104,7 @@ export interface GuardDefinition<State> {
   readonly onError?: 'halt' | 'ignore'
 }
 
-/**
- * A guard that an agent can use, made by `defineGuard`.
- *
- * @example
- * const guards: UserGuard[] = [defineGuard({ name: 'all-is-well', verdict: () => undefined })]
- * createAgent({ model, guards })
- */
+/** A guard that an agent can use, made by `defineGuard`. */
 export interface UserGuard
   extends Required<Omit<GuardDefinition<Json>, 'observe'>>,
     Pick<GuardDefinition<Json>, 'observe'> {}

@@ -1,11 +1,6 @@
 import { StatewrightError } from '../../core/base/errors.js'
 
-/**
- * Why an attachment cannot be loaded.
- *
- * @example
- * const notText: AttachmentErrorCode[] = ['unsupported_type', 'no_text']
- */
+/** Why an attachment cannot be loaded. */
 export type AttachmentErrorCode =
   /** It is no attachment: neither data, path nor url, or more than one. */
   | 'invalid_attachment'

@@ -1,9 +1,4 @@
-/**
- * Content that is at hand.
- *
- * @example
- * const data: DataAttachment = { data: 'day,amount\n1,20\n', name: 'may.csv', mimeType: 'text/csv' }
- */
+/** Content that is at hand. */
 export interface DataAttachment {
   /** Bytes, or the text itself. */
   data: string | Uint8Array
@@ -12,12 +7,7 @@ export interface DataAttachment {
   mimeType?: string
 }
 
-/**
- * A file.
- *
- * @example
- * const file: FileAttachment = { path: 'uploads/report.pdf', name: 'The report' }
- */
+/** A file. */
 export interface FileAttachment {
   path: string
   mimeType?: string
@@ -25,12 +15,7 @@ export interface FileAttachment {
   name?: string
 }
 
-/**
- * A page or a file at an http(s) URL on a public address.
- *
- * @example
- * const page: UrlAttachment = { url: 'https://example.com/', mimeType: 'text/html' }
- */
+/** A page or a file at an http(s) URL on a public address. */
 export interface UrlAttachment {
   url: string
   mimeType?: string
@@ -38,20 +23,10 @@ export interface UrlAttachment {
   name?: string
 }
 
-/**
- * What can be loaded: data, a file, or a URL.
- *
- * @example
- * const attachments: Attachment[] = [{ path: 'uploads/report.pdf' }, { url: 'https://example.com/' }, { data: 'Hi.', name: 'a.txt' }]
- */
+/** What can be loaded: data, a file, or a URL. */
 export type Attachment = DataAttachment | FileAttachment | UrlAttachment
 
-/**
- * An attachment as text.
- *
- * @example
- * const { name, mimeType, bytes, text }: LoadedAttachment = await loadAttachment({ data: 'Hi.', name: 'a.txt' })
- */
+/** An attachment as text. */
 export interface LoadedAttachment {
   name: string
   /** Without parameters: `text/html`. */
@@ -61,13 +36,7 @@ export interface LoadedAttachment {
   text: string
 }
 
-/**
- * Where attachments may come from, and how large they may be.
- *
- * @example
- * const options: AttachmentOptions = { maxBytes: 1_000_000, timeoutMs: 5_000, root: 'uploads' }
- * const notes = await loadAttachment({ data: 'The offsite is in May.', name: 'notes.md' }, options)
- */
+/** Where attachments may come from, and how large they may be. */
 export interface AttachmentOptions {
   /** Bytes that are read at most, and what compressed content may unpack to. Default 10 MB (10 000 000). */
   maxBytes?: number

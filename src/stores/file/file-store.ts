@@ -21,13 +21,7 @@ import { fileError } from './sqlite-error.js'
 import type { LeaseRow, SessionRow } from './session-row.js'
 import { type Statements, statements } from './statements.js'
 
-/**
- * Where the sessions are, and what they survive.
- *
- * @example
- * const options: FileStoreOptions = { dir: '.sessions', sync: 'full' } // default 'normal': survives kill -9, not a power failure
- * const store = fileStore(options)
- */
+/** Where the sessions are, and what they survive. */
 export interface FileStoreOptions {
   /** The folder, on a local disk; made when it is not there. Its one file is `sessions.db`. */
   dir: string

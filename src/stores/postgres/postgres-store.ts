@@ -37,13 +37,7 @@ import {
 import { prepareSchema } from './schema.js'
 import { statements } from './statements.js'
 
-/**
- * How the database is reached, and where in it the sessions are.
- *
- * @example
- * const options: PostgresStoreOptions = { connectionString: 'postgres://localhost/app', schema: 'agents' } // default 'statewright'
- * const store = postgresStore(options)
- */
+/** How the database is reached, and where in it the sessions are. */
 export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
   | { /** A `Pool` of the package `pg`, which `close` leaves open. */ pool: pg.Pool }

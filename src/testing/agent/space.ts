@@ -6,13 +6,7 @@ import { agentAlphabet } from './alphabet.js'
 import { agentInputs } from './inputs.js'
 import { agentStateKey } from './state-key.js'
 
-/**
- * How much of the agent machine is explored.
- *
- * @example
- * const options: AgentSpaceOptions = { maxSteps: 1 } // the cap of every run; fewer steps, fewer states
- * const space = agentSpace(options)
- */
+/** How much of the agent machine is explored. */
 export interface AgentSpaceOptions {
   /** Only these of `agentInputs`, by their names. Default: all. */
   only?: readonly string[]
@@ -20,13 +14,7 @@ export interface AgentSpaceOptions {
   maxSteps?: number
 }
 
-/**
- * What `agentSpace` gives: to be spread, or handed on as it is.
- *
- * @example
- * const space: AgentSpace = agentSpace()
- * console.log(Object.keys(space.inputs))
- */
+/** What `agentSpace` gives: to be spread, or handed on as it is. */
 export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
   /** What runs begin with, each with another feature on. */
   inputs: Readonly<Record<string, AgentInput>>

@@ -9,9 +9,6 @@ import { StatewrightError } from '../../core/base/errors.js'
  *   else · `approval`: who has to act on a call before it runs
  * - `message`: the transcript has something else in it · `guidance`: what rides on a request besides
  * - `state`: the run stands elsewhere, because of how the agent is made now · `chart`: because of this version of Statewright
- *
- * @example
- * const isExpected = (by: DifferenceKind) => by === 'prompt' || by === 'settings'
  */
 export type DifferenceKind =
   | 'prompt'
@@ -26,12 +23,7 @@ export type DifferenceKind =
   | 'state'
   | 'chart'
 
-/**
- * One difference between a recording and how the agent plays it now.
- *
- * @example
- * const line = ({ by, run, step, message }: SessionDifference) => `${by}, run ${run}, step ${step}: ${message}`
- */
+/** One difference between a recording and how the agent plays it now. */
 export interface SessionDifference {
   by: DifferenceKind
   /** Which run of the session, from 1; null for what is true of all. */
@@ -55,9 +47,6 @@ export interface SessionDifference {
  * - `session_differs`: the session does not play as it was recorded; `differences` says where
  * - `invalid_recording`, `newer_recording`, `damaged_recording`: what was given cannot be played
  * - `not_an_agent`, `invalid_option`: nor on this, nor like that
- *
- * @example
- * const mine: PlayErrorCode[] = ['session_differs', 'damaged_recording']
  */
 export type PlayErrorCode =
   | 'session_differs'

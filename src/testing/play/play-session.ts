@@ -13,12 +13,7 @@ import { recordedAgentOf } from './agent-record.js'
 import { standIns } from './recorded-agent.js'
 import { type Readable, readRecording } from './recording.js'
 
-/**
- * How a session is played.
- *
- * @example
- * const options: PlayOptions = { tools: 'live', context: { user: 'ann' }, limits: { maxSteps: 5 } }
- */
+/** How a session is played. */
 export interface PlayOptions {
   /**
    * `log` (default): what tools returned comes from the recording · `live`: they are carried out, and what they return is
@@ -36,12 +31,7 @@ export interface PlayOptions {
   isSame?: (recorded: string, now: string, call: { name: string; arguments: string }) => boolean
 }
 
-/**
- * A session that was played as it was recorded.
- *
- * @example
- * const { state, runs, calls, notCompared }: PlayedSession = await playSession(agent, recording)
- */
+/** A session that was played as it was recorded. */
 export interface PlayedSession {
   /** The session's id. */
   session: string

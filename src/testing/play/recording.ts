@@ -11,12 +11,7 @@ import { PlayError } from './play-error.js'
 /** The version of a recording's own form. The records in it have that of the log. */
 export const recordingVersion = 1
 
-/**
- * A tool as it was when the session was recorded.
- *
- * @example
- * const tool: RecordedTool = { name: 'add', description: 'Adds.', parameters: { type: 'object', properties: {} } }
- */
+/** A tool as it was when the session was recorded. */
 export interface RecordedTool extends ToolSpec {
   /** Executed by the caller of the run. */
   client?: true
@@ -27,10 +22,6 @@ export interface RecordedTool extends ToolSpec {
 /**
  * What of an agent goes out with each request, and what its loop is set to. What is left out was not known when the
  * recording was taken, and is not compared.
- *
- * @example
- * const { instructions, tools }: RecordedAgent = recording.agent
- * console.log(instructions, tools?.map(({ name }) => name))
  */
 export interface RecordedAgent {
   /** Null: there were none. */
@@ -46,19 +37,12 @@ export interface RecordedAgent {
 /**
  * A record of the session's log, and where the machine stood after it (`RUNNING.asking.requesting`; null before the
  * first run).
- *
- * @example
- * for (const { seq, type, reached } of recording.records) console.log(seq, type, reached)
  */
 export type RecordedEntry = ShownRecord & { reached: string | null }
 
 /**
  * A session that can be played without a model: what `recordSession` and `statewright sessions export ID --as test` take,
  * and `playSession` plays. Plain JSON.
- *
- * @example
- * const taken: Recording = await recordSession(agent, 'ann')
- * await writeFile('ann.session.json', JSON.stringify(taken))
  */
 export interface Recording {
   /** What this is. */

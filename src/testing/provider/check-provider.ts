@@ -8,12 +8,7 @@ import type { Check } from './asking.js'
 import { failureChecks } from './failures.js'
 import type { ProviderServer, ProviderTurn } from './server.js'
 
-/**
- * What came of one check: whether the promise is kept, of streams and of whole answers.
- *
- * @example
- * const line = ({ name, outcome, problem }: ProviderCheck) => `${outcome} ${name}${problem === null ? '' : `: ${problem}`}`
- */
+/** What came of one check: whether the promise is kept, of streams and of whole answers. */
 export interface ProviderCheck {
   /** `text`, `calls in parallel`, …, with `, whole` for an answer that was not streamed. */
   name: string
@@ -22,13 +17,7 @@ export interface ProviderCheck {
   problem: string | null
 }
 
-/**
- * What a provider keeps of what the loop counts on.
- *
- * @example
- * const { checks, broken }: ProviderReport = await checkProvider((url) => openaiChat({ model: 'm', baseURL: url, apiKey: 'none' }), startRehearsal)
- * console.log(checks.length - broken.length, 'of', checks.length)
- */
+/** What a provider keeps of what the loop counts on. */
 export interface ProviderReport {
   provider: string
   model: string
@@ -37,12 +26,7 @@ export interface ProviderReport {
   broken: string[]
 }
 
-/**
- * How providers are checked.
- *
- * @example
- * const options: CheckProviderOptions = { skip: { reasoning: 'the API has none' }, withinMs: 5_000 }
- */
+/** How providers are checked. */
 export interface CheckProviderOptions {
   /** Checks by name that make no sense for the provider, and why. */
   skip?: Record<string, string> | undefined

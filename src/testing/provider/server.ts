@@ -1,8 +1,5 @@
 /**
  * One answer of the server that a provider is checked against: what a turn of the rehearsal is, as far as the suite needs it.
- *
- * @example
- * const turn: ProviderTurn = { text: 'Hello.', usage: { input: 10, output: 2 } }
  */
 export interface ProviderTurn {
   /** What the model says, thinks, and asks for. */
@@ -37,10 +34,6 @@ export interface ProviderTurn {
 /**
  * A server that plays turns, one a request, and remembers what it was asked. `startRehearsal` makes one that speaks the
  * APIs of OpenAI, Anthropic and Gemini.
- *
- * @example
- * const server: ProviderServer = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] }, strict: true })
- * await server.close()
  */
 export interface ProviderServer {
   /** Where it is. */
@@ -50,12 +43,7 @@ export interface ProviderServer {
   close(): Promise<void>
 }
 
-/**
- * A request that reached the server, in the words of Chat Completions whatever API it came by.
- *
- * @example
- * const roles = ({ body }: ServedRequest) => body.messages.map(({ role }) => role)
- */
+/** A request that reached the server, in the words of Chat Completions whatever API it came by. */
 export interface ServedRequest {
   readonly body: {
     readonly messages: readonly ServedMessage[]
@@ -71,12 +59,7 @@ export interface ServedRequest {
   readonly aborted: boolean
 }
 
-/**
- * A message as the server got it.
- *
- * @example
- * const said: ServedMessage = { role: 'user', content: 'Hello?' }
- */
+/** A message as the server got it. */
 export interface ServedMessage {
   readonly role: string
   /** A text, or parts of which texts have a `text`. */

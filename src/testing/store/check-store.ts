@@ -14,12 +14,7 @@ import { logChecks } from './log.js'
 import { type Ability, asked, type Check } from './scene.js'
 import { type CheckTime, givenTime, ownTime } from './time.js'
 
-/**
- * Where a store is to be opened for a check. Nothing is there yet.
- *
- * @example
- * const open = ({ place, now }: StorePlace) => fileStore({ dir: `.checks/${place}`, now })
- */
+/** Where a store is to be opened for a check. Nothing is there yet. */
 export interface StorePlace {
   /** Another for every check, in small letters, digits and `_`: the name of a folder, a schema, a prefix of keys. */
   place: string
@@ -27,12 +22,7 @@ export interface StorePlace {
   now: () => number
 }
 
-/**
- * What came of one check.
- *
- * @example
- * const line = ({ name, outcome, problem }: StoreCheck) => `${outcome} ${name}${problem === null ? '' : `: ${problem}`}`
- */
+/** What came of one check. */
 export interface StoreCheck {
   /** What is promised: `the log is read as it was written, in order, over several appends`, … */
   name: string
@@ -41,13 +31,7 @@ export interface StoreCheck {
   problem: string | null
 }
 
-/**
- * What a store keeps of what sessions count on.
- *
- * @example
- * const { clock, checks, broken }: StoreReport = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
- * console.log(checks.length - broken.length, 'of', checks.length, 'by the clock that was', clock)
- */
+/** What a store keeps of what sessions count on. */
 export interface StoreReport {
   /** Whether the store went by the clock that it was given, or by one of its own, which was waited for. */
   clock: 'given' | 'own'
@@ -56,12 +40,7 @@ export interface StoreReport {
   broken: string[]
 }
 
-/**
- * How stores are checked.
- *
- * @example
- * const options: CheckStoreOptions = { shared: false, skip: { 'the log keeps a record of a megabyte': 'rows are short' } }
- */
+/** How stores are checked. */
 export interface CheckStoreOptions {
   /** Whether stores that are opened at one place see the same sessions. Default: true. */
   shared?: boolean | undefined

@@ -36,13 +36,7 @@ export type SessionMessage =
       isError?: boolean
     }
 
-/**
- * What has become of what a session was told.
- *
- * @example
- * const isDone = ({ status }: Receipt) => status === 'applied'
- * const stop = async (id: string) => isDone(await agent.tell(id, { type: 'cancel' }))
- */
+/** What has become of what a session was told. */
 export interface Receipt {
   /** The number of the message in the session's inbox. */
   message: number

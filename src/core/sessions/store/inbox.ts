@@ -1,12 +1,6 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/**
- * What lies in the inbox of a session until whoever runs the session has taken it.
- *
- * @example
- * const messages: InboxMessage[] = await memoryStore().inbox.read('ann')
- * for (const { message, text } of messages) console.log(message, JSON.parse(text).type)
- */
+/** What lies in the inbox of a session until whoever runs the session has taken it. */
 export interface InboxMessage {
   /** 1, 2, 3, … within a session; no number is used twice. */
   message: number
@@ -16,12 +10,7 @@ export interface InboxMessage {
   text: string
 }
 
-/**
- * What a message came to that was put into an inbox.
- *
- * @example
- * const isHeard = ({ holder }: Delivery) => holder !== null
- */
+/** What a message came to that was put into an inbox. */
 export interface Delivery {
   /** Its number. */
   message: number
@@ -29,12 +18,7 @@ export interface Delivery {
   holder: string | null
 }
 
-/**
- * What the inbox of one session holds, for whoever holds the session.
- *
- * @example
- * const news: InboxNews = { sessionId: 'ann', inbox: 3 } // three was put there last, and is there still
- */
+/** What the inbox of one session holds, for whoever holds the session. */
 export interface InboxNews {
   sessionId: string
   /** The number of the last message that is still there. */
@@ -44,9 +28,6 @@ export interface InboxNews {
 /**
  * What a store tells a session's holder along with what was asked of it: the number of the last message that is still in
  * the session's inbox, 0 when there is none. Stores of your own that have no inbox tell nothing.
- *
- * @example
- * const answer: Inboxed = { inbox: 0 }
  */
 export interface Inboxed {
   inbox: number
@@ -56,9 +37,6 @@ export interface Inboxed {
  * Where `agent.tell` leaves messages for a session, beside its log. A message and the holder that it finds are one:
  * whoever holds the session when a message is put there learns of it from the answer to its next `append` or `release`
  * at the latest.
- *
- * @example
- * const { inbox } = memoryStore()
  */
 export interface SessionInbox {
   /**
@@ -101,12 +79,7 @@ export interface SessionInbox {
   unheard?(): MaybePromise<InboxNews[]>
 }
 
-/**
- * An inbox that answers at once.
- *
- * @example
- * const inbox: SyncSessionInbox = memoryStore().inbox
- */
+/** An inbox that answers at once. */
 export interface SyncSessionInbox extends SessionInbox {
   put(sessionId: string, text: string): Delivery
   read(sessionId: string, after?: number): InboxMessage[]

@@ -6,13 +6,7 @@ import { checkedSessionId, wholeRange } from './session-id.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost, unknownSession } from './refusals.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
-/**
- * Time, for tests.
- *
- * @example
- * const options: MemoryStoreOptions = { now: () => 0 } // milliseconds; default: the system's clock
- * const store = memoryStore(options)
- */
+/** Time, for tests. */
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number

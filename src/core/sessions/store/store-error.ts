@@ -9,9 +9,6 @@ import { StatewrightError } from '../../base/errors.js'
  * - `newer_log`: written by a newer Statewright
  * - `unknown_state`: a snapshot in it stands in a state that this machine does not have
  * - `disk_full`, `read_only`, `store_unavailable`: the place where it is kept does not take it
- *
- * @example
- * const mayTryLater: StoreErrorCode[] = ['session_busy', 'disk_full', 'store_unavailable']
  */
 export type StoreErrorCode =
   | 'session_busy'

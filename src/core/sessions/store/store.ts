@@ -5,10 +5,6 @@ import type { ListOptions } from './list-options.js'
 /**
  * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
  * the log's business.
- *
- * @example
- * const records: LogRecord[] = await memoryStore().read('ann')
- * for (const { seq, at, type } of records) console.log(seq, new Date(at).toISOString(), type)
  */
 export interface LogRecord {
   /** 1, 2, 3, … without gaps within a session. */
@@ -23,14 +19,7 @@ export interface LogRecord {
   check: string
 }
 
-/**
- * The right to write to one session, for a time.
- *
- * @example
- * const store = memoryStore()
- * const lease: Lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
- * await store.release(lease)
- */
+/** The right to write to one session, for a time. */
 export interface Lease {
   /** The session that may be written to. */
   sessionId: string
@@ -46,12 +35,7 @@ export interface Lease {
   head?: number
 }
 
-/**
- * What else an append does.
- *
- * @example
- * const last: AppendOptions = { release: true }
- */
+/** What else an append does. */
 export interface AppendOptions {
   /**
    * Gives the session free along with the write, where the store can do both as one: then it says `released`. A store that
@@ -60,23 +44,13 @@ export interface AppendOptions {
   release?: boolean
 }
 
-/**
- * What a store tells of an append.
- *
- * @example
- * const answer: Appended = { inbox: 0, released: true }
- */
+/** What a store tells of an append. */
 export interface Appended extends Inboxed {
   /** The lease is given back, as by `release`. */
   released?: boolean
 }
 
-/**
- * What a list of sessions tells; written beside the log whenever it changes. Plain JSON.
- *
- * @example
- * const waiting = (await memoryStore().list()).filter(({ summary }) => summary?.state === 'WAITING_FOR_INPUT')
- */
+/** What a list of sessions tells; written beside the log whenever it changes. Plain JSON. */
 export interface SessionSummary {
   name?: string
   /** The beginning of the first user message. */
@@ -99,13 +73,7 @@ export interface SessionSummary {
   cost: number | null
 }
 
-/**
- * A session in a list.
- *
- * @example
- * const sessions: ListedSession[] = await memoryStore().list()
- * for (const { id, summary } of sessions) console.log(id, summary?.title, summary?.state)
- */
+/** A session in a list. */
 export interface ListedSession {
   /** Unique in its store. */
   id: string
@@ -121,13 +89,7 @@ export interface ListedSession {
   holder: string | null
 }
 
-/**
- * Who wants to write, and for how long.
- *
- * @example
- * const options: AcquireOptions = { holder: 'run 3f2a…', ttlMs: 30_000 }
- * const lease = await memoryStore().acquire('ann', options)
- */
+/** Who wants to write, and for how long. */
 export interface AcquireOptions {
   /** Who asks, in words for people: a run, for example. A store adds the process and machine where it knows them. */
   holder: string
@@ -137,10 +99,6 @@ export interface AcquireOptions {
 
 /**
  * What of a log to read. `snapshot`: from the last snapshot at or before `to`, or from the beginning without one.
- *
- * @example
- * const range: ReadRange = { from: 'snapshot', to: 12 } // default: 1 to the last
- * const records = await memoryStore().read('ann', range)
  */
 export interface ReadRange {
   /** Default: 1. */
@@ -258,13 +216,7 @@ export interface SessionStore {
   readonly inbox?: SessionInbox | undefined
 }
 
-/**
- * A session store that answers at once: when `append` returns, its records are durable.
- *
- * @example
- * const store: SyncSessionStore = memoryStore() // each method answers at once
- * const { token } = store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
- */
+/** A session store that answers at once: when `append` returns, its records are durable. */
 export type SyncSessionStore = {
   [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll'>]: (
     ...args: Parameters<SessionStore[Method]>

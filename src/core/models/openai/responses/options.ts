@@ -2,11 +2,7 @@ import type { OpenAI } from 'openai'
 import type { JsonObject } from '../../../../../machines/agent/json.js'
 import { checkShared, noClient, type OpenAIOptions, refusing } from '../options.js'
 
-/**
- * Where the model is and how to talk to it.
- *
- * @example openaiResponses({ model: 'gpt-5-mini', reasoningSummary: 'auto' })
- */
+/** Where the model is and how to talk to it. */
 export interface OpenAIResponsesOptions extends OpenAIOptions {
   /**
    * Tools that the provider itself runs, as its API describes them: `{ type: 'web_search' }`, `code_interpreter`,
