@@ -9,7 +9,6 @@ export const fromEntries: Record<string, string> = {
 /** What the reader's own program has, for the type checker. */
 export const ownProgram = `
 interface Db { find(name: string): Promise<string> }
-type HistoryMessage = sw.HistoryMessage
 type ModelProvider = sw.ModelProvider
 type ToolExecution<Context> = sw.ToolExecution<Context>
 
@@ -50,5 +49,4 @@ function askSomebody(question: string): Promise<{ yes: boolean; why: string; edi
 function runItHere(call: sw.PendingCall): Promise<unknown>
 function lookUp(messages: readonly sw.Message[], options: { signal: AbortSignal }): Promise<string>
 function screenshot(): Promise<Uint8Array>
-function loadConversation(): Promise<HistoryMessage[]>
 `

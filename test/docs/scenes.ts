@@ -53,7 +53,7 @@ export const loose: Record<string, string[]> = {
   'docs/guardrails.md › Guards of your own': ['TS2339'],
   'docs/guardrails.md › Guards of your own (2)': ['TS18046'],
   'docs/migrating.md › Migrating': ['TS2353', 'TS18046'],
-  'docs/sessions.md › A history of your own': ['TS2322'],
+  'docs/runs.md › A history of your own': ['TS2322'],
   'docs/telemetry.md › To a collector (2)': ['TS2307'],
 }
 
@@ -161,20 +161,20 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toBe('It is long.\n')
     },
   },
-  'docs/control.md › Control from anywhere': {
+  'docs/control.md › Control a session from any process': {
     turns: pays,
     own: (stage) => may(stage),
     expect: ({ said }) => {
       expect(said).toBe('applied\n')
     },
   },
-  'docs/control.md › What becomes of a message': {
+  'docs/control.md › What happens to a message': {
     turns: pays,
     own: (stage) => may(stage),
     shows: ['result'],
     expect: completed('result'),
   },
-  'docs/control.md › Watch': {
+  'docs/control.md › Watch a session': {
     turns: pays,
     own: (stage) => may(stage),
     shows: ['lastEventId'],
@@ -367,23 +367,30 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       await (values.rehearsal as { close(): Promise<void> }).close()
     },
   },
-  'docs/runs.md › Runs': {
-    turns: [says('Nine.')],
-    own: ({ model }) => ({
-      agent: createAgent({ model }),
-      loadConversation: () =>
-        Promise.resolve([
-          { role: 'user', content: 'How many in April?' },
-          { role: 'assistant', content: 'Seven.' },
-        ]),
-    }),
-    shows: ['run'],
-    expect: async ({ values, bodies }) => {
-      expect(await (values.run as { result: Promise<unknown> }).result).toMatchObject({ output: 'Nine.' })
-      expect(bodies()).toEqual([expect.stringMatching(/How many in April\?.*Seven\..*And in May\?/)])
+  'docs/replay-and-fork.md › Replay and fork': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['then', 'other'],
+    expect: ({ values, said }) => {
+      expect(said).toMatch(/^WAITING_FOR_INPUT 2 \d+\n$/)
+      ;(values.other as { cancel(): void }).cancel()
     },
   },
-  'docs/runs.md › Rests, and the answers to them': {
+  'docs/replay-and-fork.md › Change something in a fork': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['june', 'pending'],
+    expect: ({ values }) => {
+      expect(values).toMatchObject({ june: expect.any(String) as string, pending: [{ name: 'pay' }] })
+    },
+  },
+  'docs/resume.md › Resume and answer runs': {
+    turns: pays,
+    own: (stage) => may(stage),
+    shows: ['result'],
+    expect: completed('result'),
+  },
+  'docs/runs.md › Runs': {
     turns: [
       {
         toolCalls: [
@@ -417,6 +424,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       )
     },
   },
+  'docs/runs.md › A history of your own': {
+    turns: [says('To Ada.')],
+    shows: ['messages'],
+    expect: ({ values }) => {
+      expect(values.messages).toHaveLength(6)
+    },
+  },
   'docs/scale.md › drive': {
     turns: [says('Paid.')],
     shows: ['rest'],
@@ -445,53 +459,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values, bodies }) => {
       expect(values.second).toMatchObject({ output: 'Ada.' })
       expect(bodies()[1]).toContain('My cat is called Ada.')
-    },
-  },
-  'docs/sessions.md › A history of your own': {
-    turns: [says('To Ada.')],
-    shows: ['messages'],
-    expect: ({ values }) => {
-      expect(values.messages).toHaveLength(6)
-    },
-  },
-  'docs/sessions.md › People in the loop': {
-    turns: pays,
-    own: (stage) => may(stage),
-    shows: ['result'],
-    expect: completed('result'),
-  },
-  'docs/sessions.md › Replay and fork': {
-    turns: pays,
-    own: (stage) => may(stage),
-    shows: ['then', 'other'],
-    expect: ({ values, said }) => {
-      expect(said).toMatch(/^WAITING_FOR_INPUT 2 \d+\n$/)
-      ;(values.other as { cancel(): void }).cancel()
-    },
-  },
-  'docs/sessions.md › Replay and fork (2)': {
-    turns: pays,
-    own: (stage) => may(stage),
-    shows: ['june', 'pending'],
-    expect: ({ values }) => {
-      expect(values).toMatchObject({ june: expect.any(String) as string, pending: [{ name: 'pay' }] })
-    },
-  },
-  'docs/sessions.md › A store of your own': {
-    turns: [says('Secret.')],
-    own: () => ({ key: randomBytes(32) }),
-    shows: ['agent'],
-    expect: async ({ values }) => {
-      expect(await ask(values.agent)).toMatchObject({ output: 'Secret.' })
-      const { readFile } = await import('node:fs/promises')
-      expect((await readFile('.sessions/sessions.db')).includes('Secret.')).toBe(false)
-    },
-  },
-  'docs/sessions.md › A store of your own (2)': {
-    own: () => ({ myStore: inMemoryFor(new Map()) }),
-    shows: ['broken'],
-    expect: ({ values }) => {
-      expect(values.broken).toEqual([])
     },
   },
   'docs/shields.md › Shields': {
@@ -523,6 +490,28 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/stately.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
   'docs/stately.md › Watching a run (3)': { because: 'it needs a window' },
+  'docs/stores.md › Stores': {
+    expect: ({ said }) => {
+      expect(said).toBe('0\n')
+    },
+  },
+  'docs/stores.md › Write a store': {
+    turns: [says('Secret.')],
+    own: () => ({ key: randomBytes(32) }),
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      expect(await ask(values.agent)).toMatchObject({ output: 'Secret.' })
+      const { readFile } = await import('node:fs/promises')
+      expect((await readFile('.sessions/sessions.db')).includes('Secret.')).toBe(false)
+    },
+  },
+  'docs/stores.md › Check a store': {
+    own: () => ({ myStore: inMemoryFor(new Map()) }),
+    shows: ['broken'],
+    expect: ({ values }) => {
+      expect(values.broken).toEqual([])
+    },
+  },
   'docs/structured-output.md › Structured output': {
     turns: [says('{"city":"Paris","days":2}')],
     shows: ['city', 'days'],

@@ -10,6 +10,7 @@ import * as otel from '../../src/otel/index.js'
 import * as restate from '../../src/restate/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import * as fileStore from '../../src/stores/file/index.js'
+import * as stores from '../../src/stores/index.js'
 import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
 import * as ui from '../../src/ui/index.js'
@@ -30,6 +31,7 @@ const modules = {
   'statewright/otel': otel,
   'statewright/restate': restate,
   'statewright/rehearsal': rehearsal,
+  'statewright/stores': stores,
   'statewright/stores/file': fileStore,
   'statewright/studio': studio,
   'statewright/testing': testing,
