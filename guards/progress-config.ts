@@ -19,7 +19,7 @@ export interface StepsWithBlock extends Steps {
  * one way of making none; `null` switches it off. A turn begins with a user message. Counts are of batches (the calls of
  * one response) unless said otherwise; a call that waits counts for less, a `polling` one not at all.
  *
- * The numbers were chosen on recorded sessions; docs/guardrails.md has the figures.
+ * The numbers were chosen on recorded sessions; docs/guardrails-measured.md has the figures.
  */
 export interface ProgressConfig {
   /**

@@ -1,7 +1,7 @@
 // What the guards say about recorded sessions and about small scripts of loops and of honest work, beside detectors in
 // the manner of others. The guards are those of the product: `replaySteps` tells them what the machine tells them.
 //
-//   npm run bench:guards [-- FOLDER]   prints all, and writes the tables of docs/guardrails.md
+//   npm run bench:guards [-- FOLDER]   prints all, and writes the tables of docs/guardrails-measured.md
 //   node bench/guards/main.mjs --check  the scripts alone: what must hold, and that the docs say so
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -254,14 +254,14 @@ function totalsTable(totals) {
   )
 }
 
-const docs = new URL('../../docs/guardrails.md', import.meta.url)
+const docs = new URL('../../docs/guardrails-measured.md', import.meta.url)
 function main([first]) {
   const scripts = `${scriptsTable()}\n\n${loopsTable()}`
   const text = readFileSync(docs, 'utf8')
   const wrong = faults()
   if (first === '--check') {
     if (written(text, 'scripts', scripts) !== text)
-      wrong.push('docs/guardrails.md is not current: npm run bench:guards')
+      wrong.push('docs/guardrails-measured.md is not current: npm run bench:guards')
     for (const fault of wrong) console.error(fault)
     console.log(
       wrong.length === 0 ? 'The guards do what they must on every script.' : `${wrong.length} faults.`,

@@ -141,7 +141,7 @@ export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 
  * createAgent({ model, ...config })
  */
 export type AgentConfigInput = {
-  /** The rules of another loop: what the keys beside it change, key by key. Default: none. See docs/guardrails.md. */
+  /** The rules of another loop: what the keys beside it change, key by key. Default: none. See docs/presets.md. */
   preset?: PresetName | undefined
 } & {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object

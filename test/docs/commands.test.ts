@@ -51,6 +51,7 @@ const scripts: Record<string, Script> = {
     },
     codes: { "statewright run --session work --tools ./tools.mjs 'Save it.'": 4 },
   },
+  'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/mcp.md › Tools of MCP servers': {},
   'docs/mcp.md › Tools of MCP servers (3)': {
     turns: [says('Files.'), says('More files.')],
@@ -159,6 +160,8 @@ test.each(blocks)('$id does what it says', async ({ id, code }) => {
     if (earlier !== undefined) await run(earlier)
     if (line.startsWith('npm ci && npm ')) {
       expect(Object.keys(npmScripts)).toContain(line.replace('npm ci && npm ', ''))
+    } else if (line.startsWith('npm run ')) {
+      expect(Object.keys(npmScripts)).toContain(line.split(' ')[2])
     } else if (line.startsWith('npm ')) {
       expect(packages).toEqual(expect.arrayContaining(words.split(' ')))
     } else if (!Object.keys(because).some((beginning) => line.startsWith(beginning))) {

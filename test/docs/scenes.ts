@@ -50,8 +50,8 @@ export interface Elsewhere {
 
 /** Complaints of the compiler that JavaScript does not share. */
 export const loose: Record<string, string[]> = {
-  'docs/guardrails.md › Guards of your own': ['TS2339'],
-  'docs/guardrails.md › Guards of your own (2)': ['TS18046'],
+  'docs/guards-of-your-own.md › Guards of your own': ['TS2339'],
+  'docs/guards-of-your-own.md › Guards of your own (2)': ['TS18046'],
   'docs/migrating.md › Migrating': ['TS2353', 'TS18046'],
   'docs/runs.md › A history of your own': ['TS2322'],
   'docs/telemetry.md › To a collector (2)': ['TS2307'],
@@ -224,8 +224,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toMatchObject({ findings: [], halt: null })
     },
   },
-  'docs/guardrails.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
-  'docs/guardrails.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/guards-of-your-own.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/guards-of-your-own.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/hono.md › Hono': {
     turns: [says('Hello, Ann.'), says('Hello again.')],
     instead: { 'port: 3000': 'port: 0' },
@@ -359,6 +359,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['agent'],
     expect: ({ values }) => servesBoth(values.server as Server),
   },
+  'docs/presets.md › Presets': {},
   'docs/rehearsals.md › Rehearsals': {
     shows: ['rehearsal', 'model'],
     expect: async ({ values }) => {

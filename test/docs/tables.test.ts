@@ -83,7 +83,7 @@ describe('the tables of the presets', () => {
   })
 
   it.each(named)('says what %s sets', (heading, names) => {
-    const rows = rowsUnder('docs/guardrails.md', `### \`presets.${heading}\``).filter(([key = '']) =>
+    const rows = rowsUnder('docs/presets.md', `### \`presets.${heading}\``).filter(([key = '']) =>
       key.includes('`'),
     )
     expect(rows).not.toEqual([])

@@ -25,7 +25,7 @@ const openhuman = {
 
 /**
  * The loops that Statewright learned from, each as a plain configuration to spread into `createAgent`. Where a source
- * contradicts itself, the preset does what its document promises; docs/guardrails.md says what was chosen.
+ * contradicts itself, the preset does what its document promises; docs/presets.md says what was chosen.
  *
  * @example createAgent({ ...presets.openhuman, model, tools })
  */
