@@ -51,7 +51,9 @@ const scripts: Record<string, Script> = {
     },
     codes: { "statewright run --session work --tools ./tools.mjs 'Save it.'": 4 },
   },
+  'docs/express.md › Express': {},
   'docs/guardrails-measured.md › Guardrails, measured': {},
+  'docs/hono.md › Hono': {},
   'docs/mcp.md › Tools of MCP servers': {},
   'docs/mcp.md › Tools of MCP servers (3)': {
     turns: [says('Files.'), says('More files.')],
@@ -62,6 +64,7 @@ const scripts: Record<string, Script> = {
     },
   },
   'docs/memory.md › Memory and attachments': {},
+  'docs/node-http.md › node:http': {},
   'docs/scale.md › Which agent may go on (2)': {
     because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
   },

@@ -139,7 +139,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/chat.md › What a page may see': { because: 'test/web/pages.test.ts' },
   'docs/chat.md › Which files a page may send': { because: 'test/web/page-files.test.ts' },
   'docs/chat.md › Who continues a run': { because: 'test/web/who-continues.test.ts' },
-  'docs/chat.md › Without the handler': {
+  'docs/chat.md › Stream a run without the handler': {
     turns: [says('Nothing did.')],
     shows: ['shown'],
     expect: ({ said, values }) => {
@@ -147,7 +147,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.shown).toMatchObject([{ role: 'user' }, { role: 'assistant' }])
     },
   },
-  "docs/chat.md › A page of one's own": {
+  'docs/chat.md › A page without useChat': {
     turns: [says('Nothing did.')],
     shows: ['served', 'page'],
     expect: ({ values }) => {
@@ -209,7 +209,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toContain('Nothing did.')
     },
   },
-  'docs/express.md › Express': {
+  'docs/express.md › Express (2)': {
     turns: [says('Hello, Ann.'), says('Hello again.')],
     instead: { 'app.listen(3000)': 'app.listen(0)' },
     shows: ['agent'],
@@ -226,7 +226,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/guards-of-your-own.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/guards-of-your-own.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
-  'docs/hono.md › Hono': {
+  'docs/hono.md › Hono (2)': {
     turns: [says('Hello, Ann.'), says('Hello again.')],
     instead: { 'port: 3000': 'port: 0' },
     shows: ['agent'],
@@ -300,6 +300,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [says('Less rain.')],
     expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
   },
+  'docs/models.md › Models': {
+    turns: [{ text: 'It is 4.' }],
+    shows: ['agent'],
+    expect: async ({ values }) => {
+      expect(await ask(values.agent)).toMatchObject({ state: 'COMPLETED', output: 'It is 4.' })
+    },
+  },
   'docs/models.md › The Responses API': {
     turns: [{ reasoning: 'I look.', text: 'It is 4.' }],
     shows: ['agent'],
@@ -353,7 +360,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await kept?.json()).toHaveLength(2)
     },
   },
-  'docs/node-http.md › node:http': {
+  'docs/node-http.md › node:http (2)': {
     turns: [says('Hello, Ann.'), says('Hello again.')],
     instead: { 'server.listen(3000)': 'server.listen(0)' },
     shows: ['agent'],
