@@ -65,7 +65,7 @@ const scripts: Record<string, Script> = {
   },
   'docs/memory.md › Memory and attachments': {},
   'docs/node-http.md › node:http': {},
-  'docs/scale.md › Which agent may go on (2)': {
+  'docs/scale.md › Deploy a new version': {
     because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
   },
   'docs/stately.md › A session in the editor': {

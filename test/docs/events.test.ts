@@ -78,7 +78,7 @@ test('a run that ends badly tells an error between its last state and its end', 
 })
 
 test('the table has every event, and no other', () => {
-  const [, rows = ''] = /\| event \| says \|\n[^\n]*\n([^]*?)\n\n/.exec(document) ?? []
+  const [, rows = ''] = /\| Event \| Meaning \|\n[^\n]*\n([^]*?)\n\n/.exec(document) ?? []
   const named = rows.split('\n').flatMap((row) => {
     const [, cell = ''] = row.split('|')
     return Array.from(cell.matchAll(/`(\w+)/g), ([, type = '']) => type)

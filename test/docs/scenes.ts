@@ -182,21 +182,28 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.lastEventId).toMatch(/^\d+\.\d+$/)
     },
   },
-  'docs/embedding.md › Embedding the machine': {
+  'docs/principals.md › Who may start, continue and answer runs': {
+    turns: [says('Hello, Ann.')],
+    own: () => ({ store: memoryStore() }),
+    expect: ({ said }) => {
+      expect(said).toBe('stranded\n')
+    },
+  },
+  'docs/embedding.md › Embed the machine': {
     turns: [says('Nothing.')],
     shows: ['actor'],
     expect: async ({ values }) => {
       expect(await toPromise(values.actor as AnyActorRef)).toMatchObject({ output: 'Nothing.' })
     },
   },
-  'docs/embedding.md › Embedding the machine (2)': {
+  'docs/embedding.md › Use it as a child of your machine': {
     turns: [call('deploy', { version: '7' }), says('Version 7 is live.')],
     shows: ['actor'],
     expect: async ({ values }) => {
       expect(await toPromise(values.actor as AnyActorRef)).toBe('COMPLETED: Version 7 is live.')
     },
   },
-  'docs/embedding.md › Store a snapshot, and go on': {
+  'docs/embedding.md › Store a snapshot and continue': {
     turns: [says('Nothing.')],
     own: ({ model }) => ({ agent: createAgent({ model }) }),
     expect: ({ said }) => {
@@ -232,6 +239,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['agent'],
     expect: ({ values }) => servesBoth(values.server as Server),
   },
+  'docs/hosts.md › Hosts: DBOS, Restate and other engines': {
+    partOf: 'examples/hosts/dbos.mjs',
+    because: 'test/hosts/random.mjs',
+  },
+  'docs/hosts.md › Restate': { partOf: 'examples/hosts/restate.mjs', because: 'test/hosts/random.mjs' },
+  'docs/hosts.md › Recipes for other engines': { because: 'the server of Temporal is not here' },
+  'docs/hosts.md › Recipes for other engines (2)': { because: 'the server of Inngest is not here' },
+  'docs/hosts.md › Recipes for other engines (3)': { because: 'the runtime of Workflow DevKit is not here' },
   'docs/mcp.md › Tools of MCP servers (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],
     instead: throughNode,
@@ -439,7 +454,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.messages).toHaveLength(6)
     },
   },
-  'docs/scale.md › drive': {
+  'docs/scale.md › Run sessions on several machines': {
     turns: [says('Paid.')],
     shows: ['rest'],
     expect: ({ values }) => {
@@ -455,12 +470,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.agents).toMatchObject({ names: ['support', 'billing'] })
     },
   },
-  'docs/scale.md › A process that ends': { because: 'test/scenarios/drive.test.ts' },
-  'docs/scale.md › DBOS': { partOf: 'examples/hosts/dbos.mjs', because: 'test/hosts/random.mjs' },
-  'docs/scale.md › Restate': { partOf: 'examples/hosts/restate.mjs', because: 'test/hosts/random.mjs' },
-  'docs/scale.md › Recipes': { because: 'the server of Temporal is not here' },
-  'docs/scale.md › Recipes (2)': { because: 'the server of Inngest is not here' },
-  'docs/scale.md › Recipes (3)': { because: 'the runtime of Workflow DevKit is not here' },
+  'docs/scale.md › Shut down a process': { because: 'test/scenarios/drive.test.ts' },
   'docs/sessions.md › Sessions': {
     turns: [says('Noted.'), says('Ada.')],
     shows: ['second'],
@@ -542,7 +552,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toMatchObject({ output: 'Herons wade.', usage: { totalTokens: expect.any(Number) } })
     },
   },
-  'docs/sub-agents.md › One run': {
+  'docs/sub-agents.md › Answer a question of a sub-agent': {
     turns: [
       call('clerk', { task: 'Pay 7.' }),
       call('pay', { amount: 7 }),

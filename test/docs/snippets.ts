@@ -23,6 +23,7 @@ export const documents = [
   'docs/guardrails-measured.md',
   'docs/guards-of-your-own.md',
   'docs/hono.md',
+  'docs/hosts.md',
   'docs/mcp.md',
   'docs/memory.md',
   'docs/migrating.md',

@@ -105,7 +105,7 @@ export async function restateEngine({ processes = 3 } = {}) {
       for (const { id } of await ask(server.admin, query))
         await fetch(`${server.admin}/invocations/${id}/kill`, { method: 'PATCH' })
     },
-    /** What a job does from time to time that looks for what nobody has: docs/scale.md. */
+    /** What a job does from time to time that looks for what nobody has: docs/hosts.md. */
     pickUp: async (store) => {
       for (const { id, holder } of await store.list({
         state: ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT'],

@@ -86,6 +86,17 @@ describe('drive', () => {
     expect(play.requests).toHaveLength(2)
   })
 
+  test('gives tools the context of the app', async () => {
+    const seen: unknown[] = []
+    const look = tool('look', (_, { context }) => void seen.push(context))
+    const play = await stage([{ toolCalls: [{ id: 'a', name: 'look', arguments: {} }] }, { text: 'Done.' }], {
+      store: memoryStore(),
+      tools: [look],
+    })
+    await drive(play.agent, { session: 's', input: 'Look.', context: { user: 'ann' } })
+    expect(seen).toEqual([{ user: 'ann' }])
+  })
+
   test('an answer made again approves no other call, also where the model uses the id again', async () => {
     const store = memoryStore()
     const paid: unknown[] = []
