@@ -1,5 +1,5 @@
 /**
- * What a page costs: npm run bench:chat. CPU a chunk of an answer that nobody looks at, that is iterated, and that is
+ * What a page costs: npm run bench:chat. CPU a chunk of an answer without a reader, that is iterated, and that is
  * streamed to a page; how long it takes until a page that attaches to a running answer shows its first character, over
  * loopback; and the memory of 500 pages that stay open.
  */
@@ -70,7 +70,7 @@ const iterated = await cpuOf(async (run) => read(run))
 const streamed = await cpuOf((run) => read(uiMessageStreamResponse(run).body))
 const figure = (us) => `${us.toFixed(1)} µs`
 console.log(
-  `CPU a chunk: nobody looks ${figure(alone)}, iterated ${figure(iterated)}, streamed to a page ${figure(streamed)}`,
+  `CPU a chunk: no reader ${figure(alone)}, iterated ${figure(iterated)}, streamed to a page ${figure(streamed)}`,
 )
 
 let open

@@ -65,10 +65,11 @@ const scripts: Record<string, Script> = {
   },
   'docs/memory.md › Memory and attachments': {},
   'docs/node-http.md › node:http': {},
+  'docs/performance.md › Performance': {},
   'docs/scale.md › Deploy a new version': {
     because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
   },
-  'docs/stately.md › A session in the editor': {
+  'docs/stately.md › Stately': {
     because: { 'npx statewright stately': 'it serves a page until a person ends it' },
   },
   'docs/stately.md › Watching a run': {
