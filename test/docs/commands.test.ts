@@ -93,6 +93,9 @@ const scripts: Record<string, Script> = {
   'docs/test-your-own-agent.md › 2. Generate the paths': {
     instead: { 'examples/sign-off.machine.mjs': './machine.mjs', '--emit test/paths': '--emit paths' },
   },
+  'docs/versioning.md › Versioning': {
+    because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
+  },
   'visualizations/README.md › Your own machine': {},
 }
 

@@ -155,6 +155,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.page).toMatchObject({ state: 'COMPLETED', items: [{}, { text: 'Nothing did.' }] })
     },
   },
+  'docs/configuration.md › Configuration': {
+    turns: [says('Nothing did.')],
+    expect: ({ said }) => {
+      expect(said).toBe('COMPLETED\n')
+    },
+  },
   'docs/context.md › The context window': {
     turns: [says('It is long.')],
     expect: ({ said }) => {
