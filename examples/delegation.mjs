@@ -1,5 +1,5 @@
 /**
- * A lead that works through two sub-agents: one finds the facts, the other writes them up and asks before it saves.
+ * A lead agent with two sub-agents: one finds the facts, the other writes the report and asks before it saves it.
  *
  *   node examples/delegation.mjs
  */
@@ -27,7 +27,7 @@ const save = defineTool({
 
 const call = (name, input) => ({ toolCalls: [{ name, arguments: input }] })
 
-/** What the three models say; with a real one, this is not needed. */
+/** The answers of the three rehearsed models. A real model needs no scenario. */
 const scenarios = {
   lead: {
     turns: [
@@ -45,13 +45,13 @@ const scenarios = {
   writer: { turns: [call('save', { text: 'May: 1555 EUR.' }), { text: 'Saved as asked.' }] },
 }
 
-/** Runs the three, and returns what happened: a line each. */
+/** Runs the three agents, and returns one line for each event. */
 export async function delegation() {
   const rehearsal = await startRehearsal({ scenarios })
   const model = (name) => openaiChat({ model: `rehearsal/${name}`, baseURL: rehearsal.url })
   const lines = []
   try {
-    // Autonomous work may take long: its cap is a number that is written down, here and nowhere else.
+    // Autonomous work may take many steps. This is its only limit of steps.
     const researcher = createAgent({
       ...presets.openhumanTask,
       model: model('researcher'),

@@ -1,5 +1,5 @@
 /**
- * Two guards of one's own, beside those that are built in: one decides by itself, one asks a policy service.
+ * Two guards of your own beside the built-in ones: one decides by itself, the other asks a policy service.
  *
  *   node examples/guards.mjs
  */
@@ -9,7 +9,7 @@ import { createAgent, defineGuard, defineTool, openaiChat } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 import { z } from 'zod'
 
-/** Synchronous: files are written inside one folder. The other calls of the batch run. */
+/** Synchronous. Blocks calls that write outside one folder; the other calls of the batch run. */
 function writesInside(folder) {
   const root = path.resolve(folder)
   const isInside = (file) => path.resolve(root, String(file)).startsWith(root + path.sep)
@@ -26,8 +26,8 @@ function writesInside(folder) {
 }
 
 /**
- * Asynchronous: a policy service decides about payments. It is told what the turn has cost so far, which the guard
- * remembers. The run pauses when it says no, and when it does not answer within two seconds.
+ * Asynchronous. Asks a policy service about each payment, with the total of the turn, which the guard keeps as its state.
+ * The run pauses when the service refuses, and when it does not answer within two seconds.
  */
 function paymentPolicy(mayPay) {
   const amounts = (calls) =>
@@ -79,7 +79,7 @@ const tools = [
   }),
 ]
 
-/** What the model asks for, turn by turn. */
+/** The calls of the rehearsed model, turn by turn. */
 const turns = [
   {
     toolCalls: [
@@ -91,7 +91,7 @@ const turns = [
   { toolCalls: [{ name: 'pay', arguments: { to: 'courier', amount: 70 } }] },
 ]
 
-/** Plays it: what the guards did, and how the run stands at the end. */
+/** Runs the agent, and returns what the guards did and how the run ended. */
 export async function guarded() {
   const rehearsal = await startRehearsal({ turns })
   const agent = createAgent({

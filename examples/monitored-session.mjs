@@ -1,6 +1,6 @@
 /**
- * A session of two turns by the rules of Llama Stack: shields before and after, a document, a tool that runs code, at
- * most five inferences a turn. Every step is printed, with what came of it.
+ * A session of two turns by the rules of Llama Stack: input and output shields, a document, a tool that runs code, and at
+ * most five inferences a turn. Prints every step with its outcome.
  *
  *   node examples/monitored-session.mjs
  */
@@ -11,7 +11,7 @@ import { loadAttachment } from 'statewright/memory'
 import { startRehearsal } from 'statewright/rehearsal'
 import { runCode } from './run-code.mjs'
 
-/** `model` answers, `guardModel` (Llama Guard) judges what is asked and what is answered. */
+/** `model` answers; `guardModel` (Llama Guard) checks questions and answers. */
 export function monitoredAgent({ model, guardModel }) {
   const guard = llamaGuard({ model: guardModel })
   return createAgent({
@@ -25,7 +25,7 @@ export function monitoredAgent({ model, guardModel }) {
   })
 }
 
-/** What the two models say; with real ones, this is not needed. */
+/** The answers of the two rehearsed models. Real models need no scenario. */
 const scenarios = ({ text: code }) => ({
   programmer: {
     turns: [
@@ -44,7 +44,7 @@ const scenarios = ({ text: code }) => ({
   },
 })
 
-/** Plays both turns, and resolves with their results. `tell` is told each step as it starts and as it completes. */
+/** Runs both turns, and resolves with their results. Calls `tell` when a step starts and when it completes. */
 export async function monitoredSession(tell) {
   const root = fileURLToPath(new URL('.', import.meta.url))
   const document = await loadAttachment({ path: 'median.mjs', mimeType: 'text/plain' }, { root })
@@ -68,7 +68,7 @@ export async function monitoredSession(tell) {
   }
 }
 
-/** A step in words: its type, where it takes place and, once it is complete, its payload. */
+/** Formats a step: its type, its place and, once it is complete, its payload. */
 function stepText({ type, stepType, point, name, outcome, startedAt, completedAt, payload }) {
   const title = [stepType, point ?? name].filter(Boolean).join(' ')
   if (type === 'step_started') return `> ${title}`

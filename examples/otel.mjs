@@ -1,5 +1,5 @@
 /**
- * The spans of a run, on the console: a retry, a tool with a span of its own, an approval that another stretch follows.
+ * Prints the spans of a run: a retry, a tool with a span of its own, and an approval after which a new span begins.
  *
  *   node examples/otel.mjs
  *
@@ -14,7 +14,7 @@ import { createAgent, defineTool, openaiChat } from 'statewright'
 import { otel } from 'statewright/otel'
 import { startRehearsal } from 'statewright/rehearsal'
 
-/** Keeps spans until they are shown. */
+/** Collects spans until they are printed. */
 class Kept {
   spans = []
 
@@ -27,7 +27,7 @@ class Kept {
     // There is nothing to close.
   }
 
-  /** A line a span, below the one that it belongs to. */
+  /** Formats each span as a line below its parent. */
   lines(parent, indent = '') {
     const ids = new Set(this.spans.map((span) => span.spanContext().spanId))
     const belongs = ({ parentSpanContext: above }) =>
@@ -61,7 +61,7 @@ const turns = [
   { text: 'Ann has her money back.', usage: { input: 150, output: 9 } },
 ]
 
-/** Runs the agent, and returns a line a span. */
+/** Runs the agent, and returns one line for each span. */
 export async function spansOfARun() {
   const kept = new Kept()
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(kept)] })

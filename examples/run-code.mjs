@@ -1,9 +1,9 @@
 /**
- * A tool that runs JavaScript in a process of its own: it is killed when it takes too long, needs too much memory or
- * writes too much. It may neither read or write files nor start processes, and gets no environment variables.
+ * A tool that runs JavaScript in a separate process. The process is killed when it takes too long, needs too much memory or
+ * writes too much output. It cannot read or write files or start processes, and it gets no environment variables.
  *
- * These are limits against mistakes, not a sandbox: the network is open to it, and buffers lie outside the heap that is
- * limited. Code that you do not trust belongs into a container or a virtual machine; this is where to start it.
+ * These limits protect against mistakes. They are not a sandbox: the process can use the network, and buffers are not
+ * part of the limited heap. Run code that you do not trust in a container or a virtual machine, started from here.
  */
 import { execFile } from 'node:child_process'
 import { tmpdir } from 'node:os'
@@ -13,20 +13,20 @@ import { z } from 'zod'
 
 const execute = promisify(execFile)
 
-/** Nothing that a program can catch. */
+/** A program cannot catch this signal. */
 const killSignal = 'SIGKILL'
 
-/** Node 20 has it by its first name only. */
+/** Node 20 knows this option only by its older name. */
 const permission = process.allowedNodeEnvironmentFlags.has('--permission')
   ? '--permission'
   : '--experimental-permission'
 
-/** `timeoutMs` of the process, `memoryMb` of its heap, `maxBytes` of its output, for stdout and stderr each. */
+/** `timeoutMs`: of the process. `memoryMb`: of its heap. `maxBytes`: of its output, for stdout and stderr each. */
 export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 } = {}) {
   return defineTool({
     name: 'run_code',
     description: 'Runs a JavaScript module in Node and returns what it prints.',
-    // It becomes an argument of the process, and systems limit their length.
+    // The code becomes an argument of the process, and systems limit the length of arguments.
     input: z.object({ code: z.string().min(1).max(30_000) }),
     execute: async ({ code }, { signal }) => {
       signal.throwIfAborted()
@@ -39,7 +39,7 @@ export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 }
         cwd: tmpdir(),
       })
       running.child.stdin.end()
-      // A run that is cancelled takes it along. The option `signal` would ask with SIGTERM.
+      // Cancelling the run kills the process. The option `signal` would only send SIGTERM.
       signal.addEventListener('abort', () => running.child.kill(killSignal), { once: true })
       try {
         const { stdout, stderr } = await running
@@ -55,7 +55,7 @@ export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 }
 function asToolError(error, { timeoutMs, memoryMb, maxBytes }) {
   const { code, signal, killed, stdout, stderr } = error
   const failed = (why, output) => new ToolError('failed', `${why}\n${output}`.trimEnd())
-  // What V8 writes as it dies says nothing about the program.
+  // The last output of a killed V8 says nothing about the program.
   if (/heap out of memory/.test(stderr))
     return failed(`It needed more than ${memoryMb} MB, and died.`, stdout)
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') {

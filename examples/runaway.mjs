@@ -1,5 +1,5 @@
 /**
- * A model that has lost its way: it asks for the same call again and again, and never answers. What does that cost?
+ * Shows what a model costs that repeats one call and never answers, under each preset.
  *
  *   node examples/runaway.mjs
  */
@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { createAgent, defineTool, openaiChat, presets } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 
-/** Nobody lets a model run forever, least of all in an example. */
+/** A limit for configurations that have none. */
 const hardCap = 200
 
 const noGuards = {
@@ -22,7 +22,7 @@ const noGuards = {
   },
 }
 
-/** The presets as they are; Strands has no limit of its own, so a caller sets one. */
+/** The presets unchanged. Strands has no limit of its own, so the caller sets one. */
 const configurations = {
   'no guards': noGuards,
   defaults: {},
@@ -45,7 +45,7 @@ const search = (onSearch) =>
     },
   })
 
-/** Lets the same model loose under each configuration; one row each. */
+/** Runs the same model under each configuration, and returns one row for each. */
 export async function runaway() {
   const turn = {
     text: 'Let me search again.',

@@ -1,4 +1,4 @@
-// An agent whose dangerous calls need the signatures of two people. The agent runs inside this machine: provide it with
+// An agent whose dangerous calls need the signatures of two people. The agent runs inside this machine. Provide it with
 // `machine.provide({ actors: { agent: agent.machine } })`, where the dangerous tools have `needsApproval: true`.
 //
 //   statewright paths examples/sign-off.machine.mjs
@@ -11,7 +11,7 @@ const missing = fromPromise(() =>
 export default setup({
   actors: { agent: missing },
   guards: {
-    /** Another call waits than the one that is being signed. */
+    /** A call waits that is not the one that people are signing. */
     asksForSignatures: ({ context, event }) => {
       const call = waitingCall(event.snapshot)
       return call !== undefined && call.id !== context.callId
@@ -67,7 +67,7 @@ export default setup({
   },
 })
 
-/** The call of the agent that a person has to approve. */
+/** Returns the call of the agent that a person has to approve. */
 function waitingCall(snapshot) {
   const { state, calls = [] } = snapshot.context ?? {}
   if (state !== 'WAITING_FOR_INPUT') return undefined
@@ -76,7 +76,7 @@ function waitingCall(snapshot) {
 
 export const inputs = { 'a deployment': { task: 'Deploy version 7.' } }
 
-/** What can happen to it: the people, and the agent as far as this machine looks at it. */
+/** The events that this machine can receive: from people, and from the agent, with only the data that its guards read. */
 export const alphabet = {
   'Ada signs': { type: 'SIGN', by: 'Ada' },
   'Ben signs': { type: 'SIGN', by: 'Ben' },
@@ -94,7 +94,7 @@ function seen(state, calls) {
   return { type: 'xstate.snapshot.agent', snapshot: { status: 'active', context: { state, calls } } }
 }
 
-/** The rule that this machine is for. */
+/** The rule that this machine must keep. */
 export const invariants = [
   {
     name: 'no call is released without the signatures of two people',

@@ -1,5 +1,5 @@
 /**
- * Tools for the command line: copy this file, and say
+ * Tools for the command line. Copy this file, and run:
  *
  *   statewright run --tools ./tools.mjs "How many days are left until the end of the year?"
  */
@@ -27,10 +27,10 @@ const saveNote = defineTool({
   name: 'save_note',
   description: 'Saves a text as a new file in the present folder.',
   input: z.object({ name: z.string().describe('A file name such as note.txt'), text: z.string() }),
-  // It changes something, so a person is asked first.
+  // The tool changes something, so a person is asked first.
   needsApproval: true,
   execute: async ({ name, text }, { signal }) => {
-    // What the model must not do is refused by policy: it cannot talk its way around that.
+    // The tool itself refuses what the model must not do: no prompt can change that.
     if (!/^[\w-]+\.txt$/.test(name)) throw new ToolError('policy_denied', 'A note is named like note.txt.')
     await writeFile(name, text, { flag: 'wx', signal })
     return `Saved ${name}.`

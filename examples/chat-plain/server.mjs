@@ -1,8 +1,8 @@
 /**
- * A chat in a page, without a build step: `index.html`, and this server. It asks before it books; reload the page in the
- * middle of an answer, open it twice, or kill the server and start it again: the conversation goes on.
+ * A chat page without a build step: `index.html`, and this server. It asks before it books. The conversation continues when
+ * you reload the page in the middle of an answer, open it twice, or kill the server and start it again.
  *
- *   npm run chat    # from a clone. With OPENAI_API_KEY it asks a real model
+ *   npm run chat    # in a clone. With OPENAI_API_KEY it uses a real model
  */
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -41,7 +41,7 @@ const book = defineTool({
   execute: ({ to, leaves }) => `Booked: ${to}, ${leaves}, coach 7, seat 42.`,
 })
 
-/** What a model would say; with a key, this is not needed. */
+/** The answers of the rehearsed model. With a key they are not used. */
 function rehearsed({ body: { messages } }) {
   const last = messages.at(-1)
   const pace = { chunkSize: 3, chunkDelayMs: 30 }
@@ -72,10 +72,10 @@ const agent = createAgent({
   store: fileStore({ dir: CHAT_DIR }),
 })
 
-// Only this machine reaches it. A server for many says here whose conversations a request may see.
+// Only this machine can connect. A server for several users returns here whose conversations a request may see.
 const chat = aguiHandler({ agent, authorize: 'none' })
 
-// Another site's name may be pointed at this machine: only its own names are answered.
+// Another site's host name may point to this machine: answer only requests for its own names.
 const ownNames = new Set(['127.0.0.1', 'localhost'])
 
 const server = createServer(

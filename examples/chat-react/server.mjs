@@ -15,7 +15,7 @@ const transfer = defineTool({
   execute: ({ to, amount }) => ({ moved: amount, to }),
 })
 
-// What the model says; with a real one, openaiChat({ model: 'gpt-5-mini' }) is all.
+// A rehearsed model. For a real one, openaiChat({ model: 'gpt-5-mini' }) is enough.
 const asks = { text: 'I will.', toolCalls: [{ name: 'transfer', arguments: { to: 'Ann', amount: 20 } }] }
 const tells = {
   text: 'That is settled, and here is a word on it. '.repeat(15),
@@ -30,7 +30,7 @@ const agent = createAgent({
   store: fileStore({ dir: '.statewright' }),
 })
 
-// Everybody on this machine may see every chat (a real server asks who it is); other names that lead here are refused.
+// Every user of this machine may see every chat; a real server checks the user. Other host names are refused.
 const chat = createRequestListener(chatHandler({ agent, authorize: 'none' }))
 const vite = await createVite({ server: { middlewareMode: true }, appType: 'spa', logLevel: 'warn' })
 const server = createServer((request, response) => {

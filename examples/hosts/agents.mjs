@@ -1,4 +1,4 @@
-// The agents of both examples: one that pays invoices, and asks before it does. Its model is rehearsed: no key is needed.
+// The agent of both examples pays invoices, and asks a person before each payment. Its model is rehearsed: you need no key.
 import { createAgent, defineAgents, defineTool, openaiChat } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 

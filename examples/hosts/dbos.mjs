@@ -13,9 +13,9 @@ const { payer, agents } = await makeAgents(postgresStore({ connectionString }))
 DBOS.setConfig({
   name: 'example',
   systemDatabaseUrl: connectionString,
-  // The versions of agents say who may go on; that of the application stays the same.
+  // Versions of agents decide which process may continue a session, so the application keeps one version.
   applicationVersion: 'sessions',
-  // Each process has its own.
+  // Each process has an id of its own.
   executorID: `example-${process.pid}`,
   logLevel: 'error',
 })

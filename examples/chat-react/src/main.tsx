@@ -3,7 +3,7 @@ import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } f
 import { useEffect } from 'react'
 import { createRoot } from 'react-dom/client'
 
-// The chat is in the address: a reload, and another tab, show the same.
+// The address has the chat's id, so a reload and another tab show the same chat.
 const id = location.hash.slice(1) || crypto.randomUUID()
 location.hash = id
 const history = async (): Promise<UIMessage[]> => (await fetch(`/api/chat/${id}`)).json()
@@ -17,13 +17,13 @@ function Chat({ messages: before }: { messages: UIMessage[] }) {
       sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     })
   const isBusy = status === 'submitted' || status === 'streaming'
-  // An answer that is under way goes on here; what ended meanwhile is in the history.
+  // Continues an answer that is under way; the history has an answer that ended meanwhile.
   const catchUp = async () => {
     await resumeStream()
     setMessages(await history())
   }
   useEffect(() => void catchUp(), [])
-  // Where the server was away, it goes on where it was.
+  // Continues after the server was unreachable.
   useEffect(() => {
     const timer = status === 'error' && setTimeout(() => void catchUp().catch(() => undefined), 1000)
     return () => clearTimeout(timer || undefined)
