@@ -11,9 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Entries that are used without the core, in pages too: these bring no more of it than they need. */
 const light = new Set(
-  ['agui', 'ai-sdk', 'diagram', 'inspect', 'memory', 'otel', 'stores', 'ui'].map(
-    (name) => `src/${name}/index.ts`,
-  ),
+  ['agui', 'ai-sdk', 'diagram', 'memory', 'otel', 'stores', 'ui'].map((name) => `src/${name}/index.ts`),
 )
 /** Files that importing the core opens: each costs a third of a millisecond. */
 const mostFiles = 24
@@ -62,8 +60,6 @@ const code = {
     'src/rehearsal/index.ts',
     'src/testing/index.ts',
     'src/diagram/index.ts',
-    'src/inspect/index.ts',
-    'src/inspect/node.ts',
     'src/mcp/index.ts',
     'src/memory/index.ts',
     'src/ai-sdk/index.ts',

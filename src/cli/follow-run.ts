@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
 import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
-import type { LocalInspector } from '../inspect/node.js'
+import type { LocalInspector } from '../studio/index.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agentMachine } from '../../machines/agent.machine.js'
-import type { LocalInspector } from '../inspect/node.js'
+import type { LocalInspector } from '../studio/index.js'
 import type { CliIO } from './command.js'
 
 /** How long a run waits for somebody who opens the page, in milliseconds. */
@@ -11,9 +10,8 @@ const patienceMs = 60_000
  * opened. Throws a StatewrightError when its packages are not installed.
  */
 export async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {
-  const { startInspector } = await import('../inspect/node.js')
-  const { chartOf, toOverviewSvg } = await import('../diagram/index.js')
-  const inspector = await startInspector({ chart: await toOverviewSvg(chartOf(agentMachine)) })
+  const { startInspector } = await import('../studio/index.js')
+  const inspector = await startInspector()
   stderr.write(
     `Stately's inspector: ${inspector.url}\n` +
       `Open it in a browser: the run starts then, or after ${patienceMs / 1000} seconds.\n`,

@@ -1,4 +1,7 @@
-/** Diagrams of any XState v5 machine: SVG without a browser, Mermaid, SCXML, and the JSON that Stately imports. */
+/**
+ * Diagrams of any XState v5 machine: SVG without a browser, Mermaid, SCXML, and the JSON that Stately imports; and what
+ * Stately's inspectors may be told of a run.
+ */
 export { type Chart, chartOf, type ChartState, type ChartTransition } from './chart.js'
 export { countsOf, type TransitionCounts } from './coverage.js'
 export { type DotOptions, toDot } from './dot.js'
@@ -7,5 +10,6 @@ export { agentLook, type Look, type Tone } from './look.js'
 export { toMachineJson, toStately } from './machine-json.js'
 export { toMermaid } from './mermaid.js'
 export { type Overview, overviewOf, type Top, type Way } from './overview.js'
+export { redact, redacted, type RedactOptions } from './redact.js'
 export { toScxml } from './scxml.js'
 export { toOverviewSvg, toSvg } from './svg.js'

@@ -32,17 +32,20 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** Only what comes from here, and nothing to anybody else. */
-export const pagePolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+/** Only what comes from here, and nothing to anybody else; but for Stately's editor in a frame, where it was asked for. */
+export function pagePolicy(editor: string | undefined): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    ...(editor === undefined ? [] : [`frame-src ${new URL(editor).origin}`]),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
 
 export const page = `<!doctype html>
 <html lang="en">

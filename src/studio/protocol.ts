@@ -262,6 +262,8 @@ export interface ChartView {
   transitions: ChartTransition[]
   /** Pictures as SVG, whose parts carry `data-state` and `data-transition`: the overview first, then a sheet a state. */
   sheets: { id: string; title: string; svg: string }[]
+  /** Stately's editor, where runs are shown in it: its address, and the machine as it takes it. */
+  editor?: { url: string; machine: object; withContext: boolean }
 }
 
 export interface ChartState {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { StatewrightError } from '../core/base/errors.js'
 import { describeError } from '../core/base/describe-error.js'
-import { isForHere, isFromHere, isSecret, listenHere, newSecret } from '../inspect/loopback.js'
+import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
 import type { Actions } from './actions.js'
 import type { Ahead } from './ahead.js'
 import type { LiveFeed } from './live-feed.js'
@@ -20,6 +20,8 @@ export interface ServerParts {
   actions: Actions
   feed: LiveFeed
   ahead: Ahead
+  /** The address of Stately's editor, which the page may then hold in a frame. */
+  editor: string | undefined
 }
 
 /** What listens. */
@@ -67,7 +69,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     const path = url.slice(base.length - 1)
     if (!cookiesOf(request, cookie).some((one) => isSecret(one, visitor))) return forbid(response, 'opened')
     if (path !== '/' && isAskedElsewhere(request)) return forbid(response)
-    const file = method === 'GET' ? fileOf(path, client) : null
+    const file = method === 'GET' ? fileOf(path, client, parts.editor) : null
     if (file) {
       response.writeHead(200, { ...commonHeaders, ...file.headers }).end(file.body)
       return
@@ -145,8 +147,9 @@ function openFeed(
 function fileOf(
   url: string,
   client: Client | null,
+  editor: string | undefined,
 ): { headers: Record<string, string>; body: string } | null {
-  const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': pagePolicy }
+  const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': pagePolicy(editor) }
   switch (url) {
     case '/':
       return { headers: html, body: client ? page : unbuiltPage }

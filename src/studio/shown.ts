@@ -7,7 +7,7 @@ import { withheldResult } from '../../machines/agent/screening.js'
 import { shownMessages } from '../../machines/agent/unscreened.js'
 import { messageText } from '../core/format/message-text.js'
 import type { WrittenEdit } from '../core/sessions/fork-edit.js'
-import { redact } from '../inspect/redact.js'
+import { redact } from '../diagram/redact.js'
 import type { ShownMessage } from './protocol.js'
 import type { Moment } from './step.js'
 

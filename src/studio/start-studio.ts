@@ -9,6 +9,7 @@ import { type AnyRun, AttachedRuns } from './attached.js'
 import { Library } from './library.js'
 import { LiveFeed } from './live-feed.js'
 import { serveStudio } from './server.js'
+import { editorUrl, isWebAddress, type StatelyOptions } from './stately.js'
 import { Views } from './views.js'
 
 /** What the studio shows, and who answers in it. */
@@ -25,6 +26,8 @@ export interface StudioOptions {
   port?: number
   /** What the store is called on the page. */
   title?: string
+  /** Shows runs in Stately's editor, too, in a frame that is loaded from its site. */
+  stately?: StatelyOptions
 }
 
 export interface Studio {
@@ -60,7 +63,7 @@ export interface Studio {
  * @throws {StatewrightError} `cannot_listen`
  */
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const { store: given, agent, context, machine, port = 0, title } = checked(options)
+  const { store: given, agent, context, machine, port = 0, title, stately } = checked(options)
   const store = given ?? (agent && madeOf.get(agent)?.store)
   checkedStore(store)
   if (store === undefined) {
@@ -88,9 +91,10 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const library = new Library(store, (id) => runs.has(id))
   const feed = new LiveFeed(library, runs)
   const actions = new Actions(agent, context, library, runs)
-  const views = new Views(library, actions, { store: title ?? 'sessions', machine })
+  const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
+  const views = new Views(library, actions, { store: title ?? 'sessions', machine, editor })
   const ahead = new Ahead(library)
-  const server = await serveStudio({ views, actions, feed, ahead }, port)
+  const server = await serveStudio({ views, actions, feed, ahead, editor: editor?.url }, port)
   // It is drawn while somebody opens the page; what goes wrong is told to who asks for it.
   views.chart().catch(() => undefined)
   let closing: Promise<void> | undefined
@@ -114,6 +118,11 @@ function checked(options: StudioOptions | null | undefined): StudioOptions {
   if (machine !== undefined && !isMethod(machine, 'getStateNodeById')) {
     const text = 'machine must be a machine of XState 5: what createMachine() returns.'
     throw new ConfigError('invalid_config', text, 'machine')
+  }
+  const { editor } = options?.stately ?? {}
+  if (editor !== undefined && !isWebAddress(editor)) {
+    const text = `stately.editor must be an address such as ${editorUrl}.`
+    throw new ConfigError('invalid_config', text, 'stately.editor')
   }
   return options ?? {}
 }

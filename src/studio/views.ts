@@ -1,5 +1,7 @@
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Actions } from './actions.js'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { toMachineJson } from '../diagram/index.js'
 import { chartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
 import { compareView } from './compare.js'
 import type { SessionFold } from './fold.js'
@@ -22,6 +24,8 @@ import { unknownSession } from '../core/sessions/store/refusals.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
+type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
+
 /** Milliseconds for reading logs before a list is shown: what is left is told live. */
 const readingMs = 100
 
@@ -41,6 +45,7 @@ export class Views {
   readonly #actions: Actions
   readonly #store: string
   readonly #machine: AnyMachine | undefined
+  readonly #editor: Editor | undefined
   #drawn: Promise<DrawnChart> | undefined
   readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
   #counting: Promise<VisitsView> | undefined
@@ -48,12 +53,17 @@ export class Views {
   constructor(
     library: Library,
     actions: Actions,
-    { store, machine }: { store: string; machine: AnyMachine | undefined },
+    {
+      store,
+      machine,
+      editor,
+    }: { store: string; machine: AnyMachine | undefined; editor?: Editor | undefined },
   ) {
     this.#library = library
     this.#actions = actions
     this.#store = store
     this.#machine = machine
+    this.#editor = editor
   }
 
   async sessions(): Promise<SessionsView> {
@@ -145,7 +155,10 @@ export class Views {
   /** Drawn once, when it is first asked for. */
   async chart(): Promise<ChartView> {
     this.#drawn ??= drawChart(this.#machine)
-    return chartView(await this.#drawn)
+    const view = chartView(await this.#drawn)
+    if (this.#editor === undefined) return view
+    const machine = JSON.parse(toMachineJson(this.#machine ?? agentMachine)) as object
+    return { ...view, editor: { ...this.#editor, machine } }
   }
 
   /** What sessions did on the chart; nobody knows it of a machine that is not theirs. */

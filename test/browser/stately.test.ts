@@ -4,10 +4,9 @@ import { jest } from '@jest/globals'
 import type { Browser, Frame, Page } from 'playwright-core'
 import { z } from 'zod'
 import { createAgent, defineTool, openaiChat } from '../../src/index.js'
-import { startInspector } from '../../src/inspect/node.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
-import { chartOf, toOverviewSvg } from '../../src/diagram/index.js'
+import { startInspector } from '../../src/studio/index.js'
 import { cli, folder, removeFolders } from '../cli/support.js'
 import { launchChromium } from './chromium.js'
 
@@ -147,47 +146,38 @@ async function stopClock(page: Page): Promise<void> {
   await page.clock.pauseAt(1000)
 }
 
-/** Paths of the states in a value: `RUNNING`, `RUNNING.asking`. */
-function pathsOf(value: unknown, above = ''): string[] {
-  if (typeof value === 'string') return [above + value]
-  return Object.entries((value ?? {}) as object).flatMap(([name, inner]) => [
-    above + name,
-    ...pathsOf(inner, `${above}${name}.`),
-  ])
-}
-
-const marked = (page: Page) =>
-  page
-    .locator('[data-state].active')
-    .evaluateAll((all) => all.map((each) => (each as HTMLElement).dataset.state))
-
-async function goTo(page: Page, index: number): Promise<void> {
-  await page.locator('#at').fill(String(index))
+/** Goes from the first record to the last, one by one; each is in the frame before the next. */
+async function goThrough(page: Page, count: number): Promise<Told[]> {
+  await toldTo(page, 1)
+  for (let told = 2; told <= count; told++) {
+    await page.locator('body').press('ArrowRight')
+    await toldTo(page, told)
+  }
+  return toldTo(page, count)
 }
 
 describe("a stored session in Stately's editor", () => {
-  it('is told once the editor is there: the machine, then one snapshot a record', async () => {
+  it('is told once the editor is there: the machine, then one snapshot for each record that is looked at', async () => {
     const { agent, url, store } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page, faults, hosts } = await openPage(
       await stately('--session', 'work', '--store', url, '--editor', editor.url),
     )
-    await toldTo(page, 1)
-    const records = store.read('work')
-    const last = records.length
-    await page.waitForFunction(
-      (count) => (document.getElementById('at') as HTMLInputElement).max === count,
-      String(last - 2),
-    )
-    for (let seq = 2; seq <= last; seq++) await goTo(page, seq - 2)
-    const [init, ...rest] = await toldTo(page, last - 1)
+    await page.locator('.slider input, input[type=range]').first().waitFor()
+    // The first record opens the session: there is no state yet.
+    await page.locator('body').press('ArrowRight')
+    const last = store.read('work').length
+    const [init, ...rest] = await goThrough(page, last - 1)
     expect(init).toMatchObject({ type: '@statelyai.init', mode: 'inspecting', readOnly: true })
     expect(init?.machine).toMatchObject({ id: 'agent', states: { RUNNING: {}, COMPLETED: {} } })
-    const values = rest.map(({ snapshot }) => snapshot?.value)
-    for (let seq = 2; seq <= last; seq++) {
-      const { snapshot } = await agent.replay('work', { to: seq })
-      expect(values).toContainEqual(snapshot?.value)
-    }
+    const values = await Promise.all(
+      Array.from(
+        { length: last - 1 },
+        async (_, i) => (await agent.replay('work', { to: i + 2 })).snapshot?.value,
+      ),
+    )
+    expect(rest.map(({ snapshot }) => snapshot?.value)).toEqual(values)
+    expect(rest[0]).toMatchObject({ event: { type: 'xstate.init' }, snapshot: { status: 'active' } })
     expect(rest.at(-1)).toMatchObject({
       snapshot: {
         value: 'COMPLETED',
@@ -196,51 +186,20 @@ describe("a stored session in Stately's editor", () => {
       },
       event: { type: 'xstate.done.actor.model' },
     })
-    expect(await page.locator('#why').isVisible()).toBe(false)
+    expect(await page.locator('.stately-note').count()).toBe(0)
     expect(faults).toEqual([])
     expect([...hosts]).toEqual(['127.0.0.1'])
   })
 
-  it('plays from its beginning once the editor is there', async () => {
-    const { agent, url, store } = await reader()
-    await agent.run('What is it?', { session: 'work' }).result
-    const { page } = await openPage(
-      await stately('--session', 'work', '--store', url, '--editor', `${editor.url}?silent`),
-      async (page) => {
-        await page.emulateMedia({ reducedMotion: 'no-preference' })
-        await stopClock(page)
-      },
-    )
-    const count = store.read('work').length - 1
-    await page.locator(`#at[max="${count - 1}"]`).waitFor()
-    await page.clock.runFor(3000)
-    expect(await page.locator('#at').inputValue()).toBe('0')
-    const frame = await frameOf(page)
-    await frame.evaluate(() => parent.postMessage({ type: '@statelyai.ready' }, '*'))
-    await toldTo(page, 1)
-    await page.clock.runFor(500 * (count + 2))
-    const [, ...snapshots] = await toldTo(page, count)
-    const values = await Promise.all(
-      Array.from(
-        { length: count },
-        async (_, i) => (await agent.replay('work', { to: i + 2 })).snapshot?.value,
-      ),
-    )
-    expect(snapshots.map(({ snapshot }) => snapshot?.value)).toEqual(values)
-    expect(await page.locator('#play').textContent()).toBe('Play')
-  })
-
   it('has no text of anybody in it, unless it is asked for; and never a secret', async () => {
-    const { agent, url } = await reader()
+    const { agent, url, store } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const args = ['--session', 'work', '--store', url, '--editor', editor.url]
     const texts = async (...more: string[]): Promise<string> => {
       const { page } = await openPage(await stately(...args, ...more))
-      await toldTo(page, 1)
-      const last = Number(await page.locator('#at').getAttribute('max'))
-      for (let i = 0; i <= last; i++) await goTo(page, i)
-      await page.waitForFunction(() => document.getElementById('where')?.textContent === 'COMPLETED')
-      return JSON.stringify((await toldTo(page, last + 1)).slice(1))
+      await page.locator('input[type=range]').first().waitFor()
+      await page.locator('body').press('ArrowRight')
+      return JSON.stringify((await goThrough(page, store.read('work').length - 1)).slice(1))
     }
     const few = await texts()
     expect(few).not.toMatch(/blue|What is it|ball|a1B2/)
@@ -250,55 +209,45 @@ describe("a stored session in Stately's editor", () => {
     expect(whole).not.toContain('a1B2')
   })
 
-  it('goes on while somebody writes to it', async () => {
+  it('goes on while somebody writes to it, and to the session that is written to next', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page } = await openPage(await stately('--live', '--store', url, '--editor', editor.url))
-    await page.locator('#where', { hasText: 'COMPLETED' }).waitFor()
-    const before = Number(await page.locator('#at').inputValue())
+    await page.locator('.now-path', { hasText: 'COMPLETED' }).waitFor()
+    const before = await page.locator('.run-title p', { hasText: 'run 2' }).count()
+    expect(before).toBe(0)
     await agent.run('And its form?', { session: 'work' }).result
-    await page.waitForFunction(
-      (count) =>
-        Number((document.getElementById('at') as HTMLInputElement).value) > count &&
-        document.getElementById('where')?.textContent === 'COMPLETED',
-      before,
+    await page.locator('.run-title p', { hasText: 'run 2' }).waitFor()
+    await (await frameOf(page)).waitForFunction(() =>
+      told.some(
+        ({ snapshot }) => (snapshot?.context as { state?: string } | undefined)?.state === 'COMPLETED',
+      ),
     )
-    const after = Number(await page.locator('#at').inputValue())
-    const values = (await toldTo(page, after - before + 1)).map(({ snapshot }) =>
-      JSON.stringify(snapshot?.value),
-    )
-    expect(values.filter((value) => value === '"COMPLETED"').length).toBeGreaterThan(1)
-    // Another session is shown as soon as it is written to.
     await agent.run('And its weight?', { session: 'other' }).result.catch(() => undefined)
-    await page.locator('#title', { hasText: 'other' }).waitFor()
+    await page.locator('h1', { hasText: 'And its weight?' }).waitFor()
   })
 
   it('is shown in our own chart where the editor does not answer, and goes back when it does', async () => {
-    const { agent, url, store } = await reader()
+    const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page, faults } = await openPage(
       await stately('--session', 'work', '--store', url, '--editor', `${editor.url}?silent`),
-      stopClock,
+      (page) => page.clock.install(),
     )
-    await page.locator('#seq', { hasText: ' of ' }).waitFor()
-    await page.clock.runFor(8900)
-    expect(await page.locator('#why').isVisible()).toBe(false)
-    await page.clock.runFor(200)
-    await page
-      .locator('#why', { hasText: /Stately's editor \(http.*\) has not answered for 9 seconds/ })
-      .waitFor()
-    await page.locator('#chart svg').waitFor()
+    const note = page.locator('.stately-note')
+    await page.locator('iframe').waitFor()
+    expect(await note.count()).toBe(0)
+    expect(await page.locator('.picture svg').count()).toBe(0)
+    await page.clock.runFor(9100)
+    expect(await note.textContent()).toMatch(/^Stately's editor \(http.*\) has not answered for 9 seconds/)
+    await page.locator('.picture svg').waitFor()
     expect(await page.locator('iframe').isVisible()).toBe(false)
-    const records = store.read('work')
-    for (let seq = 2; seq <= records.length; seq++) {
-      await goTo(page, seq - 2)
-      const { snapshot } = await agent.replay('work', { to: seq })
-      expect([seq, await marked(page)]).toEqual([seq, pathsOf(snapshot?.value)])
-    }
     const frame = await frameOf(page)
     expect(await frame.evaluate(() => told)).toEqual([])
     await frame.evaluate(() => parent.postMessage({ type: '@statelyai.ready' }, '*'))
-    await page.locator('#why').waitFor({ state: 'hidden' })
+    await note.waitFor({ state: 'detached' })
+    await page.locator('iframe').waitFor()
+    await page.locator('body').press('ArrowRight')
     expect((await toldTo(page, 1))[0]?.type).toBe('@statelyai.init')
     expect(faults).toEqual([])
   })
@@ -309,24 +258,23 @@ describe("a stored session in Stately's editor", () => {
     const { page } = await openPage(
       await stately('--session', 'work', '--store', url, '--editor', `${editor.url}?silent`),
     )
+    await page.locator('iframe').waitFor()
     await page.evaluate(() => window.postMessage({ type: '@statelyai.ready' }, '*'))
-    await page.locator('#seq', { hasText: ' of ' }).waitFor()
-    await goTo(page, 1)
+    await page.locator('body').press('ArrowRight')
+    await page.locator('.now-label', { hasText: 'run 1' }).waitFor()
     expect(await (await frameOf(page)).evaluate(() => told)).toEqual([])
   })
 
-  it('says what is wrong with a log, and shows what stands before it', async () => {
-    const { agent, url, store } = await reader()
+  it('is one picture among the others: the studio’s own chart is a choice away', async () => {
+    const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
-    const lease = store.acquire('work', { holder: 'test', ttlMs: 1000 })
-    const head = store.read('work').length
-    store.append(lease, [{ seq: head + 1, at: 0, type: 'event', data: '{}', check: 'wrong' }])
-    store.release(lease)
     const { page } = await openPage(
       await stately('--session', 'work', '--store', url, '--editor', editor.url),
     )
-    await page.locator('#problem', { hasText: `record ${head + 1} is damaged` }).waitFor()
-    expect((await toldTo(page, 1)).length).toBeGreaterThan(1)
+    await page.locator('iframe').waitFor()
+    await page.locator('.chart-bar select').selectOption('overview')
+    await page.locator('.picture svg').waitFor()
+    expect(await page.locator('iframe').count()).toBe(0)
   })
 })
 
@@ -336,31 +284,22 @@ describe("a run in Stately's inspector", () => {
       html === null ? route.abort() : route.fulfill({ contentType: 'text/html', body: html }),
     )
 
-  it.each(['drawn', 'as a list'])(
-    'is shown in our own chart, %s, where stately.ai does not answer',
-    async (how) => {
-      const { agent } = await reader()
-      const chart = how === 'drawn' ? await toOverviewSvg(chartOf(agent.machine)) : undefined
-      const inspector = await startInspector({ chart })
-      ends.push(() => inspector.close())
-      const { page, faults } = await openPage(inspector.url, async (page) => {
-        await inspectorAt(page, null)
-        await stopClock(page)
-      })
-      await inspector.viewed
-      await agent.run('What is it?', { inspect: inspector.inspect }).result
-      await page.clock.runFor(9100)
-      await page
-        .locator('#why', { hasText: "Stately's inspector (https://stately.ai) has not answered" })
-        .waitFor()
-      await page.locator('.active[data-state="COMPLETED"]').waitFor()
-      expect(await page.locator('header').isVisible()).toBe(true)
-      await goTo(page, 0)
-      expect(await marked(page)).toEqual(expect.arrayContaining(['RUNNING']))
-      expect(await page.locator('#chart svg').count()).toBe(how === 'drawn' ? 1 : 0)
-      expect(faults).toEqual([])
-    },
-  )
+  it('says what to use where stately.ai does not answer', async () => {
+    const inspector = await startInspector()
+    ends.push(() => inspector.close())
+    const { page, faults } = await openPage(inspector.url, async (page) => {
+      await inspectorAt(page, null)
+      await stopClock(page)
+    })
+    await inspector.viewed
+    await page.clock.runFor(8900)
+    expect(await page.locator('#why').textContent()).toBe('')
+    await page.clock.runFor(200)
+    expect(await page.locator('#why').textContent()).toMatch(
+      /^Stately's inspector \(https:\/\/stately\.ai\) has not answered for 9 seconds.*statewright run --studio/,
+    )
+    expect(faults).toEqual([])
+  })
 
   it('is handed to the inspector alone where it answers', async () => {
     const { agent } = await reader()
@@ -380,6 +319,6 @@ describe("a run in Stately's inspector", () => {
     await frame.waitForFunction(() => told.some(({ snapshot }) => snapshot?.value === 'COMPLETED'))
     const [first] = await frame.evaluate(() => told)
     expect(first?.type).toBe('@xstate.actor')
-    expect(await page.locator('header').isVisible()).toBe(false)
+    expect(await page.locator('#why').textContent()).toBe('')
   })
 })

@@ -17,7 +17,7 @@ describe('statewright stately', () => {
     const { code, out, err } = await run(['stately', '--session', 'work'], {
       signal: interrupt.signal,
       onOutput: (text) => {
-        void fetch(text.trim())
+        void fetch(text.trim(), { redirect: 'manual' })
           .then((response) => (status = response.status))
           .finally(() => {
             interrupt.abort()
@@ -26,9 +26,10 @@ describe('statewright stately', () => {
     })
     expect({ code, status, err }).toEqual({
       code: 0,
-      status: 200,
+      status: 303,
       err: 'Open it in a browser on this machine; Ctrl-C ends it.\n',
     })
+    expect(out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=\S+#\/session\/work\/1\n$/)
     await expect(fetch(out.trim())).rejects.toThrow('fetch failed')
   })
 

@@ -8,8 +8,6 @@ import * as core from '../../src/index.js'
 import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as diagram from '../../src/diagram/index.js'
-import * as inspect from '../../src/inspect/index.js'
-import * as inspectNode from '../../src/inspect/node.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
 import * as dbos from '../../src/dbos/index.js'
@@ -32,8 +30,6 @@ const modules = {
   'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
   'statewright/diagram': diagram,
-  'statewright/inspect': inspect,
-  'statewright/inspect/node': inspectNode,
   'statewright/mcp': mcp,
   'statewright/memory': memory,
   'statewright/dbos': dbos,
@@ -63,7 +59,7 @@ function closedLater<Given extends unknown[], Thing extends { close(): Promise<v
 
 const openers = {
   startRehearsal: closedLater(rehearsing.startRehearsal),
-  startInspector: closedLater(inspectNode.startInspector),
+  startInspector: closedLater(studio.startInspector),
   startStudio: closedLater(studio.startStudio),
 }
 for (const [name, module] of Object.entries(modules)) {

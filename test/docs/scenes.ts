@@ -512,6 +512,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.action).toBe('block')
     },
   },
+  'docs/stately.md › A session in the editor': {
+    own: () => ({ store: memoryStore() }),
+    shows: ['studio'],
+    expect: async ({ values }) => {
+      const studio = values.studio as { url: string; close(): Promise<void> }
+      expect(studio.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\?token=/)
+      await studio.close()
+    },
+  },
   'docs/stately.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
   'docs/stately.md › Watching a run (3)': { because: 'it needs a window' },
   'docs/stores.md › Stores': {

@@ -16,7 +16,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/dbos dbosSessions',
     'statewright/restate restateSessions',
     'statewright/studio startStudio',
-    'statewright/inspect/node startInspector',
+    'statewright/studio startInspector',
     'statewright/rehearsal startRehearsal',
     'statewright/stores openStore',
     'agent asTool',

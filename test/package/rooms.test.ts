@@ -78,7 +78,7 @@ it('an entry point stands on src/core; what shows others, the studio and the com
   const entries = new Set(sources.map(roomOf).filter((room) => !/^(core\/.*|guards|machines)$/.test(room)))
   // What the chats of pages have in common is no entry point itself.
   const shows: Record<string, string[]> = {
-    studio: ['diagram', 'inspect'],
+    studio: ['diagram'],
     cli: [...entries],
     ui: ['web'],
     agui: ['web'],

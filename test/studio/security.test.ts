@@ -160,6 +160,19 @@ test('every answer forbids what it does not need', async () => {
   await close()
 })
 
+test("the page holds a frame where Stately's editor was asked for, and of its site alone", async () => {
+  const store = memoryStore()
+  const policyOf = async (stately?: object): Promise<string> => {
+    const visitor = await visit({ store, ...(stately && { stately }) })
+    return String((await visitor.raw('/')).headers['content-security-policy'])
+  }
+  expect(await policyOf()).not.toContain('frame-src')
+  expect(await policyOf({})).toContain('; frame-src https://editor.stately.ai; ')
+  expect(await policyOf({ editor: 'http://127.0.0.1:8080/embed?x=1' })).toContain(
+    '; frame-src http://127.0.0.1:8080; ',
+  )
+})
+
 test.each<[string, unknown]>([
   ['store', undefined],
   ['store', null],
@@ -169,6 +182,8 @@ test.each<[string, unknown]>([
   ['agent', { agent: {} }],
   ['agent', { agent: null }],
   ['machine', { machine: {} }],
+  ['stately.editor', { stately: { editor: 'javascript:alert(1)' } }],
+  ['stately.editor', { stately: { editor: 'editor' } }],
 ])('a wrong %s is told by its name', async (subject, options) => {
   const given = options && { store: memoryStore(), ...options }
   await expect(startStudio(given as never)).rejects.toMatchObject({ code: 'invalid_config', subject })

@@ -168,8 +168,6 @@ const rowOfEntryPoint: Rows<string> = {
   './ai-sdk': 'no: it is the provider',
   './testing': 'no: it explores the bare machine',
   './diagram': 'exit: chart',
-  './inspect': 'other: an inspector',
-  './inspect/node': 'other: an inspector',
   './mcp': 'other: MCP',
   './otel': 'exit: spans',
   './memory': 'no: what memory finds is nobody’s to withhold',
@@ -194,7 +192,7 @@ const rowOfCommand: Rows<string> = {
   paths: 'no: it explores the bare machine',
   tell: 'other: the command line',
   studio: 'exit: studio',
-  stately: 'exit: stately',
+  stately: 'exit: studio',
 }
 
 /** What may be said to a session from anywhere; `World` says each by `tell` where that is on. */
@@ -281,7 +279,6 @@ const exits = [
   'spans',
   'records',
   'studio',
-  'stately',
   'chat',
   'watched',
   'inbox',

@@ -27,10 +27,8 @@ import {
   type UserInput,
 } from '../../src/index.js'
 import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
-import { redacted } from '../../src/inspect/index.js'
+import { redacted } from '../../src/diagram/index.js'
 import { recordSession } from '../../src/testing/index.js'
-import { SessionFrames } from '../../src/inspect/session-frames.js'
-import type { StatelyFrame } from '../../src/inspect/viewer.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
@@ -95,12 +93,6 @@ export async function leaksOf(cell: Cell): Promise<{ leaks: string[]; planted: b
   } finally {
     await world.close()
   }
-}
-
-async function framesOf(store: SessionStore): Promise<StatelyFrame[]> {
-  const frames: StatelyFrame[] = []
-  for await (const frame of new SessionFrames('s', true).next(store)) frames.push(frame)
-  return frames
 }
 
 class World {
@@ -199,7 +191,6 @@ class World {
       Object.assign(exits, {
         rewound: await this.#rewound(agent, replayed.seq),
         studio: await sessionData(options.store as SessionStore, 's'),
-        stately: await framesOf(options.store as SessionStore),
       })
     if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.seq))
     return exits

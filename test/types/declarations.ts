@@ -24,8 +24,6 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/memory': 'src/memory/index.ts',
   'statewright/mcp': 'src/mcp/index.ts',
   'statewright/diagram': 'src/diagram/index.ts',
-  'statewright/inspect': 'src/inspect/index.ts',
-  'statewright/inspect/node': 'src/inspect/node.ts',
   'statewright/studio': 'src/studio/index.ts',
   'statewright/ui': 'src/ui/index.ts',
 }

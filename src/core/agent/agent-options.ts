@@ -77,7 +77,7 @@ export interface AgentOptions<
   prices?: PriceOverrides | null
   /** Time for tests. Default: the system's. */
   clock?: Clock
-  /** Told everything that XState tells inspectors, of every run. See `statewright/inspect` for Stately's. */
+  /** Told everything that XState tells inspectors, of every run. See docs/stately.md for Stately's. */
   inspect?: Inspector
   /**
    * Where sessions are kept, so that they outlive the process: `memoryStore()`, `fileStore()`, `postgresStore()`, or

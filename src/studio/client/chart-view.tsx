@@ -1,7 +1,8 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { ChartTransition, ChartView, RecordRow, VisitsView } from '../protocol.js'
+import type { ChartTransition, ChartView, MomentView, RecordRow, VisitsView } from '../protocol.js'
 import { Outline } from './outline.js'
 import { type Lit, Picture } from './picture.js'
+import { StatelyEditor } from './stately.js'
 import { statePath } from './words.js'
 
 export type Overlay = 'run' | 'stored' | 'tests' | 'never'
@@ -28,12 +29,17 @@ interface ChartProps {
   onOverlay?: (overlay: Overlay) => void
   onState: (path: string) => void
   onTransition: (ids: readonly string[]) => void
+  /** What Stately's editor is told, where the chart has one. */
+  moment?: MomentView | null
 }
 
 /** The chart as a picture or as an outline, with the state that is active lit. */
 export function ChartPane(props: ChartProps) {
   const { chart, visits, row, first, place, onState, onTransition } = props
-  const [sheet, setSheet] = useState('overview')
+  const { editor } = chart
+  const canEdit = editor !== undefined && props.moment !== undefined
+  const [sheet, setSheet] = useState(canEdit ? 'stately' : 'overview')
+  const [isSilent, setSilent] = useState(false)
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
   const active = row?.to ?? []
@@ -49,6 +55,7 @@ export function ChartPane(props: ChartProps) {
         <label>
           <span class="sr">Picture</span>
           <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
+            {canEdit && <option value="stately">Stately's editor</option>}
             <option value="overview">Overview</option>
             {row && <option value="follow">Follow the active state</option>}
             <option value="outline">Outline</option>
@@ -77,7 +84,16 @@ export function ChartPane(props: ChartProps) {
           ))}
         </div>
       </div>
-      {sheet === 'outline' || !shown ? (
+      {canEdit && sheet === 'stately' && row && props.moment && (
+        <StatelyEditor
+          editor={editor}
+          row={row}
+          moment={props.moment}
+          isDone={chart.states.some(({ path, type }) => path === row.to[0] && type === 'final')}
+          onSilent={setSilent}
+        />
+      )}
+      {canEdit && sheet === 'stately' && !isSilent ? null : sheet === 'outline' || !shown ? (
         <Outline chart={chart} active={active} markOf={markOf} onState={onState} />
       ) : (
         <Sheet

@@ -4,7 +4,7 @@ import { ChartScreen } from './chart-screen.js'
 import { CompareScreen } from './compare.js'
 import { Trouble } from './loading.js'
 import { RunScreen } from './run.js'
-import { SessionsScreen } from './sessions.js'
+import { LatestScreen, SessionsScreen } from './sessions.js'
 import { fileSource, serverSource, type Source } from './source.js'
 
 /** The parts of the address: `#/session/ID/12` is `['session', 'ID', '12']`. */
@@ -70,6 +70,8 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
           run(onlySession)
         ) : screen === 'session' ? (
           run(a)
+        ) : screen === 'live' ? (
+          <LatestScreen source={source} onProblem={setProblem} />
         ) : screen === 'compare' ? (
           <CompareScreen source={source} a={a} b={b} />
         ) : (

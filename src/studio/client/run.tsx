@@ -258,6 +258,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         ms={calm() ? 0 : ms}
         visits={visits.value}
         overlays={['run', 'stored', 'tests', 'never']}
+        moment={moment instanceof Error ? null : moment}
         onOverlay={(overlay) => wantVisits(overlay === 'stored' || overlay === 'never')}
         onState={(path) => jump(({ to }) => to.some((one) => one === path || one.startsWith(`${path}.`)))}
         onTransition={(ids) => jump(({ taken }) => taken.some((one) => ids.includes(one)))}

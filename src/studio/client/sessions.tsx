@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
-import { StatePill, useKeys } from './run.js'
+import { RunScreen, StatePill, useKeys } from './run.js'
 import type { Source } from './source.js'
 import { ago, count, money, number, short } from './words.js'
 
@@ -15,14 +15,29 @@ const titles: Record<SessionRow['standing'], string> = {
 }
 const atOnce = 60
 
-/** All sessions of the store: those that wait for a person first. */
-export function SessionsScreen({
-  source,
-  onProblem,
-}: {
+interface ScreenProps {
   source: Source
   onProblem: (problem: string | null) => void
-}) {
+}
+
+/** The session that a process writes to; when none does, the one written last. */
+export function LatestScreen({ source, onProblem }: ScreenProps) {
+  const list = useLoaded('sessions', () => source.sessions())
+  const shown = useRef<string | null>(null)
+  useLiveList(source, list.set, onProblem)
+  if (list.error !== null && !list.value) return <Trouble error={list.error} onRetry={list.reload} />
+  if (!list.value) return <Loading what="Reading the sessions" />
+  const { sessions } = list.value
+  const before = sessions.find(({ id }) => id === shown.current)
+  const [latest] = sessions.toSorted((a, b) => b.updatedAt - a.updatedAt)
+  const row = before?.holder == null ? latest : before
+  shown.current = row?.id ?? null
+  if (row === undefined) return <Loading what="Waiting for a session" />
+  return <RunScreen key={row.id} source={source} id={row.id} seq={null} onProblem={onProblem} />
+}
+
+/** All sessions of the store: those that wait for a person first. */
+export function SessionsScreen({ source, onProblem }: ScreenProps) {
   const list = useLoaded('sessions', () => source.sessions())
   const [search, setSearch] = useState('')
   const [only, setOnly] = useState<SessionRow['standing'] | null>(null)

@@ -6,7 +6,7 @@ import {
   type SecretsShieldOptions,
 } from '../../../src/core/shields/index.js'
 import type { ModelRequest } from '../../../src/index.js'
-import { redact } from '../../../src/inspect/index.js'
+import { redact } from '../../../src/diagram/index.js'
 import { inputMessages, systemInstructions } from '../../../src/otel/content.js'
 import { shownText } from '../../../src/studio/shown.js'
 import { redactedBy, refusal, verdictOf } from './support.js'

@@ -17,7 +17,7 @@ import { printable, shorten } from '../../../src/core/format/words.js'
 import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
 import { piiKinds } from '../../../src/core/shields/pii.js'
 import { secretKinds } from '../../../src/core/shields/secrets.js'
-import { redact } from '../../../src/inspect/redact.js'
+import { redact } from '../../../src/diagram/redact.js'
 import { type Row, row } from '../measure.js'
 
 /** Beginnings that promise something and never keep it: a pattern that starts anew at each of them is quadratic. */
@@ -234,7 +234,7 @@ export const textRows: readonly Row[] = [
   ...ofText('evidence', [], evidence, ['eyJ', 'a']),
   ...ofText(
     'redact',
-    ['statewright/inspect redact', 'statewright/inspect redacted'],
+    ['statewright/diagram redact', 'statewright/diagram redacted'],
     (text) => redact({ event: { text } }),
     ['eyJ', 'a'],
   ),

@@ -7,8 +7,9 @@ import { z } from 'zod'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { createAgent, defineTool, type Run, type RunOptions } from '../../src/index.js'
 import { runCli } from '../../src/cli/cli.js'
-import { redact } from '../../src/inspect/index.js'
-import { type LocalInspector, startInspector } from '../../src/inspect/node.js'
+import { redact } from '../../src/diagram/index.js'
+import { type LocalInspector, startInspector } from '../../src/studio/index.js'
+import { SentMessages } from '../../src/studio/inspector.js'
 import { loadPeer } from '../../src/core/base/load.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 
@@ -272,6 +273,13 @@ describe('the page and its socket', () => {
       message: expect.stringContaining('Name another port'),
     })
   })
+})
+
+test('what was sent first stays, whatever is forgotten', () => {
+  const sent = new SentMessages()
+  for (const text of ['machine', ...Array.from('abcdef', (letter) => letter.repeat(4_000_000))])
+    sent.add(text)
+  expect(sent.messages.map((text) => text.slice(0, 7))).toEqual(['machine', 'ddddddd', 'eeeeeee', 'fffffff'])
 })
 
 describe('redact()', () => {

@@ -1,23 +1,16 @@
-import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
+import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
+import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
 import { loadPeer } from '../core/base/load.js'
+import { redacted, type RedactOptions } from '../diagram/redact.js'
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
-import { openPage, refuse } from './page.js'
-import { redacted, type RedactOptions } from './redact.js'
-import { SentMessages } from './sent.js'
 
 export interface LocalInspectorOptions extends RedactOptions {
   /** The port on 127.0.0.1. Default 0: any that is free. */
   port?: number
-  /**
-   * The machine drawn as SVG, for the page to show where stately.ai does not answer within 9 seconds. Whatever has a
-   * `data-state="PATH"` in it is marked while the machine is there, as in what `toOverviewSvg` draws. Default: its states as
-   * a list.
-   */
-  chart?: string | undefined
 }
 
 export interface LocalInspector {
@@ -32,6 +25,11 @@ export interface LocalInspector {
   /** Sends what is still to be sent, and stops listening. May be called more than once. */
   close(): Promise<void>
 }
+
+const frameUrl = 'https://stately.ai/inspect'
+
+/** What is kept for viewers who come late, in characters; beyond it the oldest are forgotten. */
+const maxKept = 16_000_000
 
 /** How long `close` waits for a viewer who does not take what he is sent, in milliseconds. */
 const farewellMs = 2000
@@ -58,27 +56,16 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   const token = newSecret()
   const server = createServer(answer)
   const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 })
-  const log = new SentMessages(1)
+  const sent = new SentMessages()
 
   const port = await listenHere(server, options.port ?? 0, 'The inspector')
   server.unref()
   const query = `?token=${token}`
   const socketUrl = `ws://127.0.0.1:${port}/${query}`
-  const sendPage = openPage({
-    port,
-    token,
-    chart: options.chart,
-    isWatched: true,
-    config: {
-      frameUrl: 'https://stately.ai/inspect',
-      frameName: "Stately's inspector",
-      greeting: '@statelyai.connected',
-      feedUrl: socketUrl,
-    },
-  })
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    if (!sendPage(request, response)) refuse(response)
+    if (isForHere(request, port) && hasToken(request, '/', token)) sendPage(response, socketUrl)
+    else response.writeHead(403, { 'content-type': 'text/plain' }).end('Open the address with its token.\n')
   }
 
   const viewed = new Promise<void>((resolve) => {
@@ -92,7 +79,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
         socket.on('error', () => {
           socket.terminate()
         })
-        for (const message of log) socket.send(message)
+        for (const message of sent.messages) socket.send(message)
         resolve()
       })
     })
@@ -102,7 +89,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
     {
       send: (event) => {
         const message = JSON.stringify(event)
-        log.add(message)
+        sent.add(message)
         for (const socket of sockets.clients) socket.send(message)
       },
     },
@@ -117,6 +104,78 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
     viewed,
     close: () => (closing ??= close(server, sockets)),
   }
+}
+
+/** What was sent so far. The first message stays: it has the machine. */
+export class SentMessages {
+  readonly messages: string[] = []
+  #size = 0
+
+  add(message: string): void {
+    this.messages.push(message)
+    this.#size += message.length
+    while (this.#size > maxKept && this.messages.length > 2)
+      this.#size -= this.messages.splice(1, 1)[0]?.length ?? 0
+  }
+}
+
+/** A page that hands the events to the inspector in a frame, and says so when the inspector does not answer. */
+function sendPage(response: ServerResponse, socketUrl: string): void {
+  const nonce = randomBytes(16).toString('base64')
+  const { origin } = new URL(frameUrl)
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    // The address holds the token.
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': [
+      "default-src 'none'",
+      `script-src 'nonce-${nonce}'`,
+      "style-src 'unsafe-inline'",
+      `frame-src ${origin}`,
+      `connect-src ${new URL(socketUrl).origin}`,
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+  }
+  response.writeHead(200, headers).end(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Statewright in Stately's inspector</title>
+<style>
+html, body { height: 100%; margin: 0 }
+body { display: flex; flex-direction: column; font: 15px/1.5 system-ui, sans-serif; color-scheme: light dark }
+p { margin: 0; padding: 8px 16px }
+p:empty { display: none }
+iframe { flex: 1; border: 0 }
+</style>
+<p id="why" role="status"></p>
+<iframe id="frame" title="Stately's inspector" src="${frameUrl}" referrerpolicy="no-referrer"></iframe>
+<script nonce="${nonce}">
+const [frame, why] = ['frame', 'why'].map((id) => document.getElementById(id))
+const waiting = []
+let isReady = false
+const post = (event) => frame.contentWindow.postMessage(event, '${origin}')
+addEventListener('message', ({ source, origin, data }) => {
+  if (source !== frame.contentWindow || origin !== '${origin}' || data?.type !== '@statelyai.connected') return
+  isReady = true
+  why.textContent = ''
+  waiting.splice(0).forEach(post)
+})
+setTimeout(() => {
+  if (!isReady) why.textContent = "Stately's inspector (${origin}) has not answered for 9 seconds: it cannot be reached " +
+    'from here, or needs something else by now. Without it: statewright run --studio, or startStudio().'
+}, 9000)
+new WebSocket(${JSON.stringify(socketUrl)}).addEventListener('message', ({ data }) => {
+  const event = JSON.parse(data)
+  if (isReady) post(event)
+  else waiting.push(event)
+})
+</script>
+`)
 }
 
 async function close(server: Server, sockets: WebSocketServer): Promise<void> {

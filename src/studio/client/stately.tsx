@@ -1,0 +1,122 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ChartView, MomentView, RecordRow } from '../protocol.js'
+
+/** How long the editor may take to say that it is there, in milliseconds. */
+const patienceMs = 9000
+
+interface Props {
+  editor: NonNullable<ChartView['editor']>
+  row: RecordRow
+  /** The moment of a record; perhaps still that of another one. */
+  moment: MomentView
+  /** Whether the run has ended in this record. */
+  isDone: boolean
+  /** Told when the editor has not answered in time, and when it has after all. */
+  onSilent: (isSilent: boolean) => void
+}
+
+/** Stately's editor in a frame, which gets the machine once and then one snapshot for each record that is looked at. */
+export function StatelyEditor({ editor, row, moment, isDone, onSilent }: Props) {
+  const { url, machine, withContext } = editor
+  const { origin } = new URL(url)
+  const frame = useRef<HTMLIFrameElement>(null)
+  const [isReady, setReady] = useState(false)
+  const [isSilent, setSilent] = useState(false)
+  const post = (message: object): void => frame.current?.contentWindow?.postMessage(message, origin)
+
+  useEffect(() => {
+    const listen = ({ source, origin: from, data }: MessageEvent): void => {
+      const { type } = (data ?? {}) as { type?: unknown }
+      const isTheFrame = source === frame.current?.contentWindow && from === origin
+      if (isTheFrame && type === '@statelyai.ready') setReady(true)
+    }
+    addEventListener('message', listen)
+    const timer = setTimeout(() => setSilent(true), patienceMs)
+    return () => {
+      removeEventListener('message', listen)
+      clearTimeout(timer)
+      onSilent(false)
+    }
+  }, [])
+  useEffect(() => onSilent(isSilent && !isReady), [isSilent, isReady])
+  useEffect(() => {
+    if (!isReady) return
+    post({
+      type: '@statelyai.init',
+      machine,
+      mode: 'inspecting',
+      theme: matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
+      readOnly: true,
+      capabilities: { edit: false, export: false, ai: false, simulate: false, inspect: true },
+      leftPanels: [],
+      rightPanels: [],
+      activePanels: [],
+    })
+  }, [isReady])
+  useEffect(() => {
+    if (!isReady || moment.seq !== row.seq || row.to.length === 0) return
+    const { event, context } = withContext ? wholeOf(moment) : numbersOf(moment)
+    const snapshot = { value: valueOf(row.to), status: isDone ? 'done' : 'active', context }
+    post({ type: '@statelyai.inspectSnapshot', snapshot, event: event ?? { type: typeOf(row) } })
+  }, [isReady, row, moment])
+
+  const isAlone = isSilent && !isReady
+  return (
+    <>
+      {isAlone && (
+        <p class="stately-note" role="status">
+          Stately's editor ({origin}) has not answered for {patienceMs / 1000} seconds: it cannot be reached
+          from here, or needs something else by now. This is our own chart; the editor has been told nothing
+          of the run.
+        </p>
+      )}
+      <iframe
+        ref={frame}
+        class="stately"
+        hidden={isAlone}
+        title="Stately's editor"
+        src={url}
+        referrerpolicy="no-referrer"
+      />
+    </>
+  )
+}
+
+interface Told {
+  event: { type: string } | undefined
+  context: object
+}
+
+/** No text of anybody: not what was said, called or returned. */
+function numbersOf({ record, context }: MomentView): Told {
+  const { event } = record as { event?: { type: string } }
+  const { state, reason, steps, usage } = context as Record<string, unknown> & {
+    usage: { run: { totalTokens: number; cost: number | null } }
+  }
+  const { totalTokens: tokens, cost } = usage.run
+  return { event: event && { type: event.type }, context: { state, reason, steps, tokens, cost } }
+}
+
+/** Everything that the studio shows of the moment. */
+function wholeOf({ record, context, transcript }: MomentView): Told {
+  const { event } = record as { event?: { type: string } }
+  return { event, context: { ...(context as object), messages: transcript } }
+}
+
+function typeOf({ type }: RecordRow): string {
+  return type === 'start' ? 'xstate.init' : type
+}
+
+type Value = string | { [key: string]: Value }
+
+/** XState's value of the innermost active states: `RUNNING.asking` is `{ RUNNING: 'asking' }`. */
+function valueOf(paths: readonly string[]): Value {
+  const heads = new Map<string, string[]>()
+  for (const path of paths) {
+    const [head = '', ...rest] = path.split('.')
+    heads.set(head, [...(heads.get(head) ?? []), ...(rest.length > 0 ? [rest.join('.')] : [])])
+  }
+  const [only] = heads.keys()
+  if (heads.size === 1 && only !== undefined && heads.get(only)?.length === 0) return only
+  return Object.fromEntries([...heads].map(([head, inner]) => [head, inner.length > 0 ? valueOf(inner) : {}]))
+}
