@@ -50,7 +50,7 @@ const theirs = (detector) => (steps) => {
 
 const judges = {
   'the default policy': ours({}),
-  'the named guards, all on': ours({ guardrails: classic }),
+  'the preset guards, all on': ours({ guardrails: classic }),
   'presets.aar': ours(presets.aar),
   'presets.openhuman': ours(presets.openhuman),
   ...Object.fromEntries(Object.entries(others).map(([name, detector]) => [name, theirs(detector)])),

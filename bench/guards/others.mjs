@@ -50,6 +50,6 @@ const stuck = (steps) => {
 export const others = {
   'three identical calls': identical(3),
   'five identical calls': identical(5),
-  'three alike among the last twenty, whatever they bring': window(3, 20),
+  'three identical calls among the last twenty': window(3, 20),
   'a stuck detector': stuck,
 }
