@@ -6,7 +6,7 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { createAgent, memoryStore } from '../dist/src/index.js'
-import { chatHandler, uiMessageStreamResponse } from '../dist/src/ui/index.js'
+import { chatHandler, toUIMessageStreamResponse } from '../dist/src/ui/index.js'
 
 const chunks = 20_000
 const usage = {
@@ -67,7 +67,7 @@ async function read(body) {
 
 const alone = await cpuOf(() => undefined)
 const iterated = await cpuOf(async (run) => read(run))
-const streamed = await cpuOf((run) => read(uiMessageStreamResponse(run).body))
+const streamed = await cpuOf((run) => read(toUIMessageStreamResponse(run).body))
 const figure = (us) => `${us.toFixed(1)} µs`
 console.log(
   `CPU a chunk: no reader ${figure(alone)}, iterated ${figure(iterated)}, streamed to a page ${figure(streamed)}`,

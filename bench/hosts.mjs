@@ -3,7 +3,7 @@
 // Usage: npm run bench:hosts [-- --quick] [-- --write]. The engines are those of test/hosts, which installs them.
 import { readFileSync, writeFileSync } from 'node:fs'
 import pg from 'pg'
-import { drive, memoryStore } from '../dist/src/index.js'
+import { runSession, memoryStore } from '../dist/src/index.js'
 import { postgresStore } from '../dist/src/stores/postgres/index.js'
 import { ownPostgres } from '../scripts/own-postgres.mjs'
 import { table, written } from './block.mjs'
@@ -48,7 +48,7 @@ async function besideResume(store, rounds) {
     [
       async (i) => {
         const session = await cut(`drive-${i}`)
-        return timed(() => drive(agent, { session }))
+        return timed(() => runSession(agent, { session }))
       },
       async (i) => {
         const session = await cut(`resume-${i}`)
@@ -138,13 +138,13 @@ const local = {}
 for (const [name, store] of Object.entries(stores)) {
   const agent = agentOf(store)
   const ask = async (kind, session, count) => {
-    if (kind === 'ours') await drive(agent, { session, input: `${count}` })
+    if (kind === 'ours') await runSession(agent, { session, input: `${count}` })
   }
   local[name] = await alone(prefixed(ask, 'here'), quick ? 40 : 150, 20)
 }
 const postgresAgent = agentOf(stores.postgres)
 const counted = async (count, name) => {
-  const work = (i) => drive(postgresAgent, { session: `count-${name}-${i}`, input: `${count}` })
+  const work = (i) => runSession(postgresAgent, { session: `count-${name}-${i}`, input: `${count}` })
   return (await during(() => oneByOne(work, 20))).ours / 20
 }
 const drive1 = await counted(1, 'one')

@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { strandedSessions } from '../dist/src/index.js'
+import { listStrandedSessions } from '../dist/src/index.js'
 import { postgresStore } from '../dist/src/stores/postgres/index.js'
 import { ownPostgres } from '../scripts/own-postgres.mjs'
 import { table, written } from './block.mjs'
@@ -82,7 +82,7 @@ const pacedUntil = performance.now() + pacedMs
 for (let i = 0; performance.now() < pacedUntil; i += 1) {
   meanwhile.list.push((await timed(() => store.list({ limit: 50 }))).ms)
   meanwhile.waiting.push((await timed(() => store.list({ state: 'WAITING_FOR_INPUT', limit: 50 }))).ms)
-  const stranded = await timed(() => strandedSessions(agents, store))
+  const stranded = await timed(() => listStrandedSessions(agents, store))
   const look = await timed(unheld)
   if (stranded.value.length > 0 || look.value.length > 0)
     throw new Error('A session was lost while all were held.')
@@ -171,7 +171,7 @@ const measured = [
   [`a look into their inboxes, every second`, `one statement, ${(inboxes.ms / inboxes.count).toFixed(0)} ms`],
   ['meanwhile: a page of 50 sessions', ms(meanwhile.list)],
   ['a page of 50 that wait for people', ms(meanwhile.waiting)],
-  [`\`strandedSessions\` over ${number(parked + active)} open sessions`, ms(meanwhile.stranded)],
+  [`\`listStrandedSessions\` over ${number(parked + active)} open sessions`, ms(meanwhile.stranded)],
   [`the sweep over ${number(active)} at work`, ms(meanwhile.sweep)],
   ['`agent.tell` to a parked session', ms(meanwhile.tell)],
   ['from `agent.tell` until its model is asked again', ms(meanwhile.on)],
@@ -210,7 +210,7 @@ const extrapolated = [
   [`after a year of one answer a day, ${stepsAnAnswer} steps each, nothing deleted`, 'year'],
   ['steps a second, spread over the day', 'steps'],
   ['of what this machine did', 'share'],
-  ['`strandedSessions` over all of them', 'stranded'],
+  ['`listStrandedSessions` over all of them', 'stranded'],
   [`one in a hundred at work at once, a model of ${stepSeconds} s`, 'busy'],
   ['heap of the processes for those', 'memory'],
   ['machines like this one, Postgres included, half loaded', 'machines'],

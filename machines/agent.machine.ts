@@ -4,7 +4,7 @@ import * as actors from './agent/actors.js'
 import * as conditions from './agent/conditions.js'
 import { type AgentContext, createContext } from './agent/context.js'
 import type { AgentInput } from './agent/context.js'
-import type { Announcement } from './agent/announcements.js'
+import type { EmittedEvent } from './agent/announcements.js'
 import type { AgentMachineEvent } from './agent/events.js'
 import type { RunResult } from './agent/outcome.js'
 import { resultOf } from './agent/result-of.js'
@@ -17,7 +17,7 @@ import { resultOf } from './agent/result-of.js'
  *
  * @example
  * // The bare machine: its events in, its states out. `agent.machine` is the same with an agent's actors.
- * const [before] = initialTransition(agentMachine, agent.input('Go.'))
+ * const [before] = initialTransition(agentMachine, agent.createInput('Go.'))
  * const [after] = transition(agentMachine, before, { type: 'CANCEL', why: 'Not now.' })
  * console.log(after.value, after.output?.reason) // CANCELLED cancelled
  */
@@ -27,7 +27,7 @@ export const agentMachine = setup({
     events: AgentMachineEvent
     input: AgentInput
     output: RunResult
-    emitted: Announcement
+    emitted: EmittedEvent
   },
   actors,
   guards: conditions,

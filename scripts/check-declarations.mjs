@@ -17,14 +17,14 @@ const peers = ['@opentelemetry/api', '@types/pg', 'pg']
 /** What an app keeps in a module of its own. */
 const app = `
 import {
-  agentMachine, createAgent, createSession, defineAgents, defineGuard, defineShield, defineTool, defineToolGroup, firstOf,
+  agentMachine, createAgent, createSession, defineAgents, defineGuard, defineShield, defineTool, defineToolGroup, withFallbacks,
   memoryStore, openaiChat, piiShield, presets, resolveConfig,
 } from 'statewright'
 import { createActor } from 'xstate'
 import { z } from 'zod'
 
 export const model = openaiChat({ model: 'gpt-5-mini', apiKey: 'k' })
-export const either = firstOf([model, openaiChat({ model: 'gpt-5', apiKey: 'k' })])
+export const either = withFallbacks([model, openaiChat({ model: 'gpt-5', apiKey: 'k' })])
 const sum = z.object({ a: z.number(), b: z.number() })
 export const add = defineTool({ name: 'add', description: 'Adds.', input: sum, execute: ({ a, b }) => a + b })
 export const open = defineTool({ name: 'open', description: 'Opens.', input: z.object({ url: z.string() }), client: true })
@@ -52,7 +52,7 @@ export const leadMachine = lead.machine
 export const bare = agentMachine
 export const actor = createActor(machine, { input: 'Go.' })
 export const restored = createActor(machine, { snapshot: actor.getPersistedSnapshot() })
-export const input = agent.input('Go.')
+export const input = agent.createInput('Go.')
 export const session = createSession()
 export const preset = presets.aar
 export const config = resolveConfig({})

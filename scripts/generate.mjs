@@ -2,8 +2,8 @@
 // list of transition pairs, the diagrams and the film. With --check, nothing is written and a file that is stale makes it fail.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import {
-  chartOf,
-  countsOf,
+  toChart,
+  readTransitionCounts,
   toMachineJson,
   toMermaid,
   toOverviewSvg,
@@ -11,15 +11,15 @@ import {
 } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
 import { filmOf } from './film.mjs'
-import { agentSpace, coverageTable, coverPaths, emitJest } from '../dist/src/testing/index.js'
+import { agentSpace, formatCoverage, generatePaths, generateJestTests } from '../dist/src/testing/index.js'
 
 const root = new URL('../', import.meta.url)
 const made = 'Generated from machines/agent.machine.ts by `npm run generate`. Do not edit.'
 
-const { paths, coverage } = coverPaths(agentMachine, agentSpace())
-const pairs = coverPaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
-const chart = chartOf(agentMachine)
-const counts = countsOf(coverage, chart)
+const { paths, coverage } = generatePaths(agentMachine, agentSpace())
+const pairs = generatePaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
+const chart = toChart(agentMachine)
+const counts = readTransitionCounts(coverage, chart)
 // A state with regions is told in brief, and each of them has a sheet of its own.
 const compoundIn = ({ states }) =>
   states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
@@ -28,7 +28,7 @@ const hasRegions = ({ states }) => states.some((state) => state.states.length > 
 
 const overview = await toOverviewSvg(chart)
 const files = {
-  'test/paths/transitions.test.ts': emitJest(paths, {
+  'test/paths/transitions.test.ts': generateJestTests(paths, {
     title: 'every transition, on the live agent',
     header: `@ts-nocheck ${made}`,
     imports: [
@@ -37,7 +37,7 @@ const files = {
     ],
     harness: 'agentHarness(steps)',
   }),
-  'test/paths/pairs.txt': `${made}\n\n${coverageTable(pairs.coverage)}`,
+  'test/paths/pairs.txt': `${made}\n\n${formatCoverage(pairs.coverage)}`,
   'visualizations/agent.svg': await toSvg(chart),
   'visualizations/agent.overview.svg': overview,
   'visualizations/agent.film.svg': await filmOf(overview),

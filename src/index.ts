@@ -2,7 +2,7 @@
 export { agentMachine } from '../machines/agent.machine.js'
 export type {
   AgentEvent,
-  Announcement,
+  EmittedEvent,
   ModelStepResponse,
   Step,
   StepCompleted,
@@ -10,13 +10,13 @@ export type {
   StepStarted,
   StepType,
   ToolStepResponse,
-  Violation,
+  ShieldViolation,
 } from '../machines/agent/announcements.js'
 export type { AgentConfig, AgentConfigInput, PresetName } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
-export type { Consultation } from '../machines/agent/consultation.js'
-export type { AgentMachineEvent, PublicEvent } from '../machines/agent/events.js'
-export type { FitOutput } from '../machines/agent/fit.js'
+export type { UserGuardsOutput } from '../machines/agent/consultation.js'
+export type { AgentMachineEvent, ControlEvent } from '../machines/agent/events.js'
+export type { CompactionOutput } from '../machines/agent/fit.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
   Annotation,
@@ -24,7 +24,7 @@ export type {
   ContentPart,
   MediaPart,
   Message,
-  HostedBy,
+  HostedCallOrigin,
   ProviderItems,
   SystemMessage,
   ToolCall,
@@ -34,30 +34,30 @@ export type {
 export type {
   AgentState,
   AnyTools,
-  CallInQuestion,
+  UnansweredCall,
   CancelledResult,
   CompletedResult,
   FinalState,
   PausedResult,
   PendingCall,
   Reason,
-  RunAtWork,
+  RunInProgress,
   RunFailure,
   RunResult,
   StoppedResult,
-  UnwrittenResult,
+  StoreErrorResult,
   WaitingResult,
 } from '../machines/agent/outcome.js'
 export type { FailureKind, ModelFailure, ModelOutput, ModelResponse } from '../machines/agent/response.js'
 export type { CallScreening, InputScreening, OutputScreening } from '../machines/agent/screening.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
-export { cachedShare, type TokenUsage, type Usage } from '../machines/agent/usage.js'
+export { getCacheHitRate, type TokenUsage, type Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './core/config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
-export type { GivenMedia, InputPart, MediaData, MediaKind } from './core/models/media.js'
-export { formatEvents, type FormatOptions } from './core/format/format-events.js'
+export type { MediaInput, InputPart, MediaData, MediaKind } from './core/models/media.js'
+export { createEventFormatter, type EventFormatterOptions } from './core/format/format-events.js'
 export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
-export { firstOf } from './core/models/first-of.js'
+export { withFallbacks } from './core/models/first-of.js'
 export {
   openaiResponses,
   type OpenAIResponsesOptions,
@@ -84,12 +84,12 @@ export {
   type DefinedAgent,
   type VersionedAgent,
 } from './core/drive/define-agents.js'
-export type { DriveAnswer } from './core/drive/answers.js'
-export { drive } from './core/drive/drive.js'
-export { driver, type Driver, type DriverOptions } from './core/drive/driver.js'
-export type { DriveOptions } from './core/drive/options.js'
-export type { DriveRest } from './core/drive/rest.js'
-export { strandedSessions, type StrandedSession } from './core/drive/stranded.js'
+export type { SessionAnswer } from './core/drive/answers.js'
+export { runSession } from './core/drive/drive.js'
+export { createSessionRunner, type SessionRunner, type SessionRunnerOptions } from './core/drive/driver.js'
+export type { RunSessionOptions } from './core/drive/options.js'
+export type { SessionResult } from './core/drive/rest.js'
+export { listStrandedSessions, type StrandedSession } from './core/drive/stranded.js'
 export type { AgentDefinition } from './core/sessions/definition.js'
 export { type Clock, systemClock } from './core/base/clock.js'
 export type { HistoryMessage, RunInput } from './core/sessions/history.js'
@@ -118,7 +118,7 @@ export { restoreSession } from './core/sessions/restore-session.js'
 export { createSession, Session, type SessionMetadata, type StoredSession } from './core/sessions/session.js'
 export type { Tokenizer } from './core/context/tokenizer.js'
 export type { Retriever, RetrievedSnippet } from './core/memory/retriever.js'
-export { retrievedText } from './core/memory/as-data.js'
+export { formatSnippets } from './core/memory/as-data.js'
 export {
   defineShield,
   llamaGuard,
@@ -130,19 +130,19 @@ export {
   secretsShield,
   type Shield,
   type ShieldOutcome,
-  type ShieldQuestion,
+  type ShieldContext,
   type ShieldsOptions,
   type ShieldVerdict,
 } from './core/shields/index.js'
 export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
 export type { Receipt, SessionMessage } from './core/sessions/inbox/message.js'
-export type { Replayed } from './core/sessions/replay.js'
+export type { SessionSnapshot } from './core/sessions/replay.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {
   Delivery,
-  Inboxed,
+  InboxPosition,
   InboxMessage,
-  InboxNews,
+  UnreadInbox,
   SessionInbox,
 } from './core/sessions/store/inbox.js'
 export type { ListOptions } from './core/sessions/store/list-options.js'
@@ -173,7 +173,7 @@ export type {
   GuardedCall,
   GuardedResult,
   GuardFact,
-  GuardQuestion,
+  GuardContext,
   GuardVerdict,
   UserGuard,
 } from './core/user-guards/guard.js'
@@ -181,10 +181,10 @@ export { presets } from './core/config/presets.js'
 export { ToolError, type ToolErrorOptions } from './core/tools/tool-error.js'
 export type { Inspector } from './core/run/safe-inspector.js'
 export type {
-  MeasuredRequest,
-  MeasuredRun,
-  MeasuredStep,
+  TelemetryRequestInfo,
+  TelemetryRunInfo,
+  TelemetryStepInfo,
   RunTelemetry,
   Telemetry,
-  TelemetryAbove,
+  TelemetryParent,
 } from './core/telemetry/telemetry.js'

@@ -1,10 +1,10 @@
 // One process that drives what it is asked for, without an engine; and answers at once for what is to be measured against.
-import { drive } from '../../dist/src/index.js'
+import { runSession } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
 
 const agents = agentsOf(JSON.parse(process.argv[2]))
 process.on('message', async ({ kind, session, input }) => {
-  if (kind === 'ours') await drive(agents, { session, input, agent: 'looker' })
+  if (kind === 'ours') await runSession(agents, { session, input, agent: 'looker' })
   process.send({ session })
 })
 process.send('ready')

@@ -1,6 +1,6 @@
 // One process of the simulation: parks sessions, drives those that work, and goes on with those that were answered.
 import pg from 'pg'
-import { drive } from '../../dist/src/index.js'
+import { runSession } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
 import { agentsOf } from './cast.mjs'
 
@@ -45,7 +45,7 @@ const does = {
   park: async ({ ids }) => {
     const left = [...ids]
     const one = async () => {
-      for (let id = left.pop(); id; id = left.pop()) await drive(agents, { session: id, input: id })
+      for (let id = left.pop(); id; id = left.pop()) await runSession(agents, { session: id, input: id })
     }
     await Promise.all(Array.from({ length: 100 }, one))
   },
@@ -53,7 +53,7 @@ const does = {
   work: async ({ ids }) => {
     const begun = Promise.all(ids.map(askedFor))
     for (const id of ids) {
-      const driving = drive(agents, { session: id, input: id })
+      const driving = runSession(agents, { session: id, input: id })
       atWork.add(driving)
       void driving.finally(() => atWork.delete(driving))
     }
@@ -62,7 +62,7 @@ const does = {
   /** One that was answered: when the model is asked again, in milliseconds since the epoch. */
   goOn: async ({ id }) => {
     const on = askedFor(id).then(now)
-    await drive(agents, { session: id })
+    await runSession(agents, { session: id })
     return on
   },
   pace: (given) => Object.assign(pace, given),

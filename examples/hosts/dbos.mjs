@@ -19,7 +19,7 @@ DBOS.setConfig({
   executorID: `example-${process.pid}`,
   logLevel: 'error',
 })
-const sessions = dbosSessions(DBOS, agents, { appVersion: 'sessions', patienceMs: 86_400_000 })
+const sessions = dbosSessions(DBOS, agents, { appVersion: 'sessions', answerTimeoutMs: 86_400_000 })
 await DBOS.launch()
 await sessions.start()
 process.once(

@@ -1,5 +1,5 @@
 import type { ActionFunction, AnyMachineSnapshot } from 'xstate'
-import type { Announcement } from './announcements.js'
+import type { EmittedEvent } from './announcements.js'
 import { type AgentContext, changed } from './context.js'
 import type { AgentMachineEvent } from './events.js'
 
@@ -10,7 +10,7 @@ import type { AgentMachineEvent } from './events.js'
 export type Update<Params = undefined> = (
   context: AgentContext,
   event: AgentMachineEvent,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
   params: Params,
 ) => Partial<AgentContext> | undefined
 
@@ -23,7 +23,7 @@ type Action<Params> = ActionFunction<
   never,
   never,
   never,
-  Announcement
+  EmittedEvent
 >
 
 /**
@@ -34,7 +34,7 @@ type Action<Params> = ActionFunction<
  */
 export function act<Params = undefined>(update: Update<Params>): Action<Params> {
   const resolve: Resolve<Params> = (scope, snapshot, args, params) => {
-    const tell = (announcement: Announcement): void => {
+    const tell = (announcement: EmittedEvent): void => {
       const exec = (): void => scope.defer(() => scope.emit(announcement))
       scope.actionExecutor({ type: 'xstate.emit', info: args, params: { event: announcement }, exec })
     }
@@ -57,6 +57,6 @@ type Resolve<Params> = (
 interface Scope {
   /** Does something once the transition has been applied. */
   defer(work: () => void): void
-  emit(announcement: Announcement): void
+  emit(announcement: EmittedEvent): void
   actionExecutor(action: { type: string; info: unknown; params: unknown; exec: () => void }): void
 }

@@ -1,7 +1,7 @@
 import { fromCallback, fromPromise } from 'xstate'
-import type { Consultation } from './consultation.js'
+import type { UserGuardsOutput } from './consultation.js'
 import type { AgentMachineEvent } from './events.js'
-import type { FitOutput } from './fit.js'
+import type { CompactionOutput } from './fit.js'
 import { modelFailure, type ModelOutput } from './response.js'
 import type { RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
@@ -14,10 +14,12 @@ export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(miss
 export const backOff = fromPromise<void, { until: number }>(missing('backOff'))
 export const screenInput = fromPromise<InputScreening[]>(missing('screenInput'))
 export const retrieve = fromPromise<RetrievedSnippet[]>(missing('retrieve'))
-export const fitContext = fromPromise<FitOutput>(missing('fitContext'))
+export const fitContext = fromPromise<CompactionOutput>(missing('fitContext'))
 export const screenCalls = fromPromise<CallScreening[]>(missing('screenCalls'))
 export const screenResults = fromPromise<CallScreening[]>(missing('screenResults'))
-export const consultGuards = fromPromise<Consultation, { on: 'calls' | 'results' }>(missing('consultGuards'))
+export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(
+  missing('consultGuards'),
+)
 export const screenOutput = fromPromise<OutputScreening>(missing('screenOutput'))
 
 /** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */

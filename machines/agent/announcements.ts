@@ -1,7 +1,7 @@
 import type { ContextStrategy } from './fit.js'
 import type { Json } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
-import type { AgentState, AnyTools, CallInQuestion, Reason } from './outcome.js'
+import type { AgentState, AnyTools, UnansweredCall, Reason } from './outcome.js'
 import type { ResultStatus, ToolErrorKind } from './results.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
@@ -10,7 +10,7 @@ import type { Usage } from './usage.js'
  * What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the
  * agent's: their names stand where only a tool that exists can be meant.
  */
-export type Announcement<Tools = AnyTools> =
+export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
   | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null }
   | { type: 'user_message'; message: UserMessage }
@@ -73,7 +73,7 @@ export type Announcement<Tools = AnyTools> =
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
   /** Requests leave `dropped` messages of the transcript out from here on; `before` and `after` are tokens. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
-  | ({ type: 'approval_requested' } & CallInQuestion<Tools>)
+  | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
   | {
       type: 'shield'
       point: ShieldPoint
@@ -185,7 +185,7 @@ export type StepCompleted = {
 } & (
   | (StepOf<'inference'> & { payload: { modelResponse: ModelStepResponse | null } })
   | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })
-  | (StepOf<'shield_call'> & { payload: { violation: Violation | null } })
+  | (StepOf<'shield_call'> & { payload: { violation: ShieldViolation | null } })
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
   /** The call as the provider tells it; null where shields look at calls or answers, and where it did not end. */
   | (StepOf<'hosted'> & { payload: { item: Json | null } })
@@ -222,7 +222,7 @@ export interface ToolStepResponse {
 }
 
 /** What the shields had to say against a content. */
-export interface Violation {
+export interface ShieldViolation {
   /** The gravest of them all. */
   action: Exclude<ShieldAction, 'allow'>
   /** In words for people; null when none had any. */
@@ -266,4 +266,4 @@ export interface Stamp {
  *   if (event.type === 'tool_result') console.log(event.name, event.status, event.durationMs)
  * }
  */
-export type AgentEvent<Tools = AnyTools> = Announcement<Tools> & Stamp
+export type AgentEvent<Tools = AnyTools> = EmittedEvent<Tools> & Stamp

@@ -97,9 +97,9 @@ export interface AgentConfig {
   guardrails: GuardrailsConfig & {
     /** Continuations of a truncated answer, a run. 0 = off. */
     maxTokensRecoveries: number
-    /** nearBudget(): remaining tokens at or under this. */
+    /** isNearBudget(): remaining tokens at or under this. */
     reserveTokens: number
-    /** nearBudget(): remaining cost at or under this fraction of costLimit. */
+    /** isNearBudget(): remaining cost at or under this fraction of costLimit. */
     reserveCostFraction: number
     /** Answers with neither text nor calls. */
     emptyAnswer: EmptyAnswerConfig | null

@@ -16,7 +16,7 @@ export interface UserFinding {
 }
 
 /** The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON. */
-export interface Consultation {
+export interface UserGuardsOutput {
   /** What the guards remember from now on; those that remember nothing are left out. */
   states: UserStates
   /** The weightiest first. */

@@ -1,7 +1,7 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
-import type { Consultation } from './consultation.js'
+import type { UserGuardsOutput } from './consultation.js'
 import type { NewMessage } from './context.js'
-import type { FitOutput } from './fit.js'
+import type { CompactionOutput } from './fit.js'
 import type { PendingCall } from './outcome.js'
 import type { ModelActorError, ModelOutput } from './response.js'
 import type { ToolResult, ToolTraits } from './results.js'
@@ -32,10 +32,10 @@ export interface PartialAnswer {
  * What people and programs may say to a run.
  *
  * @example
- * const stop: PublicEvent = { type: 'CANCEL', why: 'The user has closed the page.' }
+ * const stop: ControlEvent = { type: 'CANCEL', why: 'The user has closed the page.' }
  * createActor(agent.machine, { input: 'Go.' }).start().send(stop)
  */
-export type PublicEvent = Timed &
+export type ControlEvent = Timed &
   (
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
@@ -89,18 +89,18 @@ export type ActorEvent = Timed &
     | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })
     | (DoneActorEvent<ModelOutput, 'conclusion'> & { type: 'xstate.done.actor.conclusion' })
     | (ErrorActorEvent<ModelActorError, 'conclusion'> & { type: 'xstate.error.actor.conclusion' })
-    | (DoneActorEvent<FitOutput, 'fitting'> & { type: 'xstate.done.actor.fitting' })
+    | (DoneActorEvent<CompactionOutput, 'fitting'> & { type: 'xstate.done.actor.fitting' })
     | (DoneActorEvent<InputScreening[], 'inputShields'> & { type: 'xstate.done.actor.inputShields' })
     | (DoneActorEvent<OutputScreening, 'outputShields'> & { type: 'xstate.done.actor.outputShields' })
     | (DoneActorEvent<CallScreening[], 'callShields'> & { type: 'xstate.done.actor.callShields' })
     | (DoneActorEvent<CallScreening[], 'resultShields'> & { type: 'xstate.done.actor.resultShields' })
     | (DoneActorEvent<RetrievedSnippet[], 'retrieval'> & { type: 'xstate.done.actor.retrieval' })
-    | (DoneActorEvent<Consultation, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
-    | (DoneActorEvent<Consultation, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
+    | (DoneActorEvent<UserGuardsOutput, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
+    | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
 /** Everything that the machine is told: by people and programs, and by its own actors. */
-export type AgentMachineEvent = PublicEvent | ActorEvent
+export type AgentMachineEvent = ControlEvent | ActorEvent
 
 /** When an event happened; the initial event carries it in its input. */
 export function timeOf(event: { now?: number; input?: { now?: number } }): number {

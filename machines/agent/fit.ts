@@ -27,7 +27,7 @@ export interface Fit extends Gap {
 }
 
 /** What the fitting actor resolves with. */
-export interface FitOutput {
+export interface CompactionOutput {
   /** Null: everything fits. */
   fit: Fit | null
   /** How the fit was made: a summary that failed falls back to `compact`. */

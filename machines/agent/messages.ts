@@ -21,11 +21,11 @@ export interface ToolCall {
   /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
   extra_content?: Json
   /** Set where it is the provider that would carry it out, and it asks whether it may: approved or rejected as it is. */
-  hosted?: HostedBy
+  hosted?: HostedCallOrigin
 }
 
 /** Where a call is carried out that is not the agent's own. */
-export interface HostedBy {
+export interface HostedCallOrigin {
   /** The API and the provider, as in `ProviderItems`. */
   from: string
   /** What the provider calls the server that has the tool. The call's name begins with it. */
@@ -76,7 +76,7 @@ export interface AssistantMessage extends MessageBase {
   annotations?: Annotation[]
   /** What the provider that wrote it wants back with it. */
   provider_items?: ProviderItems
-  /** Which of several models has said it: see `firstOf`. */
+  /** Which of several models has said it: see `withFallbacks`. */
   by?: string
 }
 

@@ -91,14 +91,14 @@ export type AnyTools = never
  * if (result.state === 'WAITING_FOR_INPUT') {
  *   for (const call of result.pending) {
  *     if (call.needs === 'approval') run.approve(call)
- *     else run.toolOutput(call, 'done here')
+ *     else run.addToolOutput(call, 'done here')
  *   }
  * }
  */
-export type PendingCall<Tools = AnyTools> = CallInQuestion<Tools> & { needs: 'approval' | 'client' }
+export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> & { needs: 'approval' | 'client' }
 
 /** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
-export type CallInQuestion<Tools = AnyTools> = OwnCall<Tools> | CallBelow
+export type UnansweredCall<Tools = AnyTools> = OwnCall<Tools> | CallBelow
 
 /** One for each tool, so that comparing `name` says which it is. */
 type OwnCall<Tools> = {
@@ -142,7 +142,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | CancelledResult<Output>
   | WaitingResult<Tools>
   | PausedResult
-  | UnwrittenResult
+  | StoreErrorResult
 
 /** What a run has come to, however it stands. */
 interface CommonResult {
@@ -217,12 +217,12 @@ export interface PausedResult extends Resting {
 
 /**
  * The store could not be written, and the run ended here. Its log stands where the last write left it: `agent.resume` or the
- * next `drive` goes on from there.
+ * next `runSession` goes on from there.
  *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)
  */
-export interface UnwrittenResult extends Resting {
+export interface StoreErrorResult extends Resting {
   state: 'ERROR'
   reason: 'store_error'
   error: RunFailure
@@ -242,7 +242,7 @@ interface Resting extends CommonResult {
  * const { run: latest } = await agent.replay('ann')
  * if (latest?.state === 'RUNNING') await agent.resume('ann') // its process is gone
  */
-export interface RunAtWork extends CommonResult {
+export interface RunInProgress extends CommonResult {
   state: 'RUNNING' | 'WAITING_FOR_TOOL'
   reason: Reason
   resumable: false

@@ -1,12 +1,12 @@
-import type { Announcement } from './announcements.js'
+import type { EmittedEvent } from './announcements.js'
 import type { AgentContext } from './context.js'
 import { messageOf, openQuestions, questionId } from './delegation.js'
 import { fingerprintOf } from './results.js'
 
 /** What a run that waits for approvals asks: about its own calls, and those of its sub-agents. */
-export function questionsOf(context: AgentContext): Announcement[] {
+export function questionsOf(context: AgentContext): EmittedEvent[] {
   return context.calls.flatMap((call) => {
-    const asked: Announcement[] = []
+    const asked: EmittedEvent[] = []
     if (call.result === undefined && call.needs === 'approval' && !call.unchecked) {
       asked.push({
         type: 'approval_requested',

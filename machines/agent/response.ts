@@ -43,7 +43,7 @@ export interface ModelResponse {
   annotations?: Annotation[]
   /** What else the provider wants back with this answer, and nobody but it is to be sent. */
   providerItems?: ProviderItems
-  /** Which of several models has answered: see `firstOf`. */
+  /** Which of several models has answered: see `withFallbacks`. */
   by?: string
   /** What the provider calls the answer: for telemetry, and kept nowhere else. */
   id?: string

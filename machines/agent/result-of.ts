@@ -1,6 +1,6 @@
 import type { AgentContext } from './context.js'
 import { messageOf, openQuestions, questionId } from './delegation.js'
-import type { PendingCall, RunAtWork, RunResult } from './outcome.js'
+import type { PendingCall, RunInProgress, RunResult } from './outcome.js'
 import { type BatchCall, fingerprintOf } from './results.js'
 import { shownMessages } from './unscreened.js'
 
@@ -10,7 +10,7 @@ export function resultOf(context: AgentContext): RunResult {
 }
 
 /** A run at any time. That each state has what its type says is a rule of the machine. */
-export function standingOf(context: AgentContext): RunResult | RunAtWork {
+export function standingOf(context: AgentContext): RunResult | RunInProgress {
   const state = context.state ?? 'RUNNING'
   const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
   const outputProblem = resumable ? null : outputProblemOf(context)
@@ -27,7 +27,7 @@ export function standingOf(context: AgentContext): RunResult | RunAtWork {
     resumable,
     sessionId: context.sessionId,
     runId: context.runId,
-  } as unknown as RunResult | RunAtWork
+  } as unknown as RunResult | RunInProgress
 }
 
 /** What the run rests for. */

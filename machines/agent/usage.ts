@@ -32,9 +32,9 @@ export interface TokenUsage {
  *
  * @example
  * const { usage } = await agent.run('Go.').result
- * console.log(`${Math.round(cachedShare(usage) * 100)} % of the input came out of a cache`)
+ * console.log(`${Math.round(getCacheHitRate(usage) * 100)} % of the input came out of a cache`)
  */
-export function cachedShare({
+export function getCacheHitRate({
   inputTokens,
   cachedInputTokens,
 }: Pick<TokenUsage, 'inputTokens' | 'cachedInputTokens'>): number {

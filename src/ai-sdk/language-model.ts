@@ -42,7 +42,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
     provider,
     model: modelId,
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
-    ...(forbidsCalls(optionsKey(origin), options) && { forbidsCalls: true }),
+    ...(forbidsCalls(optionsKey(origin), options) && { canForbidCalls: true }),
     ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
       abortable(callbacks.signal, (own) =>
@@ -133,7 +133,11 @@ async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void
   }
 }
 
-function takePart(part: unknown, fold: Fold, { onWarning, onDelta, onHosted }: ModelRequestOptions): void {
+function takePart(
+  part: unknown,
+  fold: Fold,
+  { onWarning, onDelta, onHostedCall: onHosted }: ModelRequestOptions,
+): void {
   const given = asObject(part)
   switch (asText(given?.type)) {
     case 'stream-start':
@@ -156,7 +160,7 @@ async function readWhole(
   model: AiSdkModel,
   call: CallOptions,
   fold: Fold,
-  { onActivity, onWarning, onHosted }: ModelRequestOptions,
+  { onActivity, onWarning, onHostedCall: onHosted }: ModelRequestOptions,
 ): Promise<void> {
   const result = await model.doGenerate(call as never)
   onActivity()

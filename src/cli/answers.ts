@@ -1,4 +1,4 @@
-import type { PendingCall, RunAtWork, RunResult } from '../../machines/agent/outcome.js'
+import type { PendingCall, RunInProgress, RunResult } from '../../machines/agent/outcome.js'
 import { badUsage } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'
@@ -13,7 +13,7 @@ import { shellWord } from './shell-words.js'
  * @throws {CliError} `bad_usage` for a call that does not wait, or not for this, an answer of the wrong kind, and a second one
  */
 export function answersTo(
-  { state, pending = [] }: RunResult | RunAtWork,
+  { state, pending = [] }: RunResult | RunInProgress,
   given: readonly GivenAnswer[],
 ): Answer[] {
   const answered = new Set<string>()
@@ -50,7 +50,7 @@ function answerOf(kind: AnswerKind, call: PendingCall, text: string | undefined)
           '--output',
         )
       return (run) => {
-        run.toolOutput(callId, text, { fingerprint })
+        run.addToolOutput(callId, text, { fingerprint })
       }
   }
 }

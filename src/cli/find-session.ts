@@ -1,5 +1,5 @@
 import { nearest } from '../core/base/nearest.js'
-import { checkedSessionId } from '../core/sessions/store/session-id.js'
+import { checkSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { CliError } from './cli-error.js'
 
@@ -11,7 +11,7 @@ const mostNames = 3
  * @throws {UsageError} `invalid_session`
  */
 export async function findSession(store: SessionStore, sessionId: string): Promise<ListedSession> {
-  const id = checkedSessionId(sessionId)
+  const id = checkSessionId(sessionId)
   const found = await store.get(id)
   if (found) return found
   const entries = await store.list()

@@ -1,7 +1,7 @@
 import {
   type AgentState,
   type PendingCall,
-  type RunAtWork,
+  type RunInProgress,
   type RunResult,
   isWorkState,
 } from '../../machines/agent/outcome.js'
@@ -16,7 +16,7 @@ export function whatItWaitsFor({ state, pending = [] }: RunResult): string {
 }
 
 /** A run that was at work when its process ended goes on by itself. */
-export function isAtWork(result: RunResult | RunAtWork): result is RunAtWork {
+export function isAtWork(result: RunResult | RunInProgress): result is RunInProgress {
   return isWorkState(result.state)
 }
 

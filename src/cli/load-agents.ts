@@ -10,6 +10,6 @@ const expected =
 export async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
   const how = { what: 'agents', option: '--agents', code: 'bad_agents' } as const
   const { made, refuse } = await loadMade(path, { cwd, store }, how)
-  if (typeof (made as Agents | undefined)?.acceptorOf === 'function') return made as Agents
+  if (typeof (made as Agents | undefined)?.findAgentFor === 'function') return made as Agents
   throw refuse(`'${path}' has no agents as its default export. ${expected}`)
 }

@@ -2,10 +2,10 @@ import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argu
 import { isRestState } from '../../machines/agent/outcome.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
-import type { DriveAnswer } from '../core/drive/answers.js'
+import type { SessionAnswer } from '../core/drive/answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
-import { driver, type DriverOptions } from '../core/drive/driver.js'
-import type { DriveRest } from '../core/drive/rest.js'
+import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
+import type { SessionResult } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
 import { tellSession } from '../core/drive/tell-session.js'
 import type { Receipt } from '../core/sessions/inbox/message.js'
@@ -14,7 +14,7 @@ import {
   afterWait,
   begun,
   checkedDrive,
-  type DbosDrive,
+  type DbosEnqueueRequest,
   pauseAfter,
   type Queued,
   type Refused,
@@ -23,11 +23,11 @@ import { sweep } from './sweep.js'
 import type { DbosLike, DbosQueueOptions } from './sdk.js'
 
 /** How sessions are driven by DBOS. */
-export interface DbosSessionsOptions extends DriverOptions {
+export interface DbosSessionsOptions extends SessionRunnerOptions {
   /** Default: 50 sessions at once in each process. */
   queue?: DbosQueueOptions
   /** How long a rest waits for people, in milliseconds; then the session is cancelled. Default: for ever. */
-  patienceMs?: number
+  answerTimeoutMs?: number
   /** How often a process looks for sessions that nobody drives any more, in milliseconds. Default: 10,000. */
   sweepMs?: number
   /** `applicationVersion` of the configuration of DBOS, if one is set there: it has to stay the same over deploys. */
@@ -42,7 +42,7 @@ export interface DbosSessions {
    */
   start(): Promise<void>
   /** Has a session driven, by any process. A second time, for the same turn, is the first time. */
-  enqueue(drive: DbosDrive): Promise<void>
+  enqueue(drive: DbosEnqueueRequest): Promise<void>
   /**
    * Answers a session that rests, and has it driven on. An answer to a call has its `fingerprint`, or comes with `at`: the
    * `head` of the rest that it is for. Twice with one `id` is once. The receipts say what became of the answers.
@@ -52,16 +52,16 @@ export interface DbosSessions {
    */
   answer(
     session: string,
-    answers: readonly DriveAnswer[],
+    answers: readonly SessionAnswer[],
     options?: { at?: number; id?: string },
   ): Promise<Receipt[]>
-  /** Begins nothing more; see `Driver`. `DBOS.shutdown()` comes after it. */
+  /** Begins nothing more; see `SessionRunner`. `DBOS.shutdown()` comes after it. */
   drain: () => Promise<void>
 }
 
 const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
-const longWaitMs = 10_000
+const maxRetryWaitMs = 10_000
 const mostBytes = 1000
 /** How often a process asks for sessions that rest and were told something. */
 const inboxMs = 1000
@@ -90,11 +90,17 @@ export function dbosSessions(
   expectArgument(
     'dbosSessions(DBOS, agents)',
     agents,
-    objectWith(['acceptorOf', 'names'], 'what defineAgents({ … }) returned'),
+    objectWith(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
   )
   expectArgument('dbosSessions(DBOS, agents, options)', options, anyOptions)
-  const { queue = { workerConcurrency: 50 }, patienceMs, sweepMs = 10_000, drainMs, appVersion } = options
-  const own = driver(agents, drainMs === undefined ? {} : { drainMs })
+  const {
+    queue = { workerConcurrency: 50 },
+    answerTimeoutMs,
+    sweepMs = 10_000,
+    drainMs,
+    appVersion,
+  } = options
+  const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const store = storeOf(agents)
   const timers: ReturnType<typeof setInterval>[] = []
 
@@ -104,7 +110,7 @@ export function dbosSessions(
     if (size > mostBytes)
       throw new StatewrightError(
         'payload_too_large',
-        `A drive of session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${mostBytes}. Pass an id, ` +
+        `What enqueue was given for session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${mostBytes}. Pass an id, ` +
           'and look up what is behind it in a tool.',
         'input',
       )
@@ -122,7 +128,7 @@ export function dbosSessions(
     )
   }
 
-  const workflow = async (queued: Queued): Promise<DriveRest | Refused> => {
+  const workflow = async (queued: Queued): Promise<SessionResult | Refused> => {
     checkedDrive(queued)
     const outcome = await DBOS.runStep(() => attempt(queued), { name: 'drive' })
     if ('later' in outcome) {
@@ -131,20 +137,20 @@ export function dbosSessions(
     } else if (outcome.waitMs !== undefined) {
       await put(afterWait(queued, outcome), outcome.waitMs)
     } else if (outcome.stopped) await put({ ...begun(queued, outcome), attempt: queued.attempt + 1 })
-    else if (patienceMs !== undefined && isRestState(outcome.state)) {
+    else if (answerTimeoutMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome
-      const answers: DriveAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
-      await put({ session, answers, at: head, base: `late:${session}:${head}`, attempt: 0 }, patienceMs)
+      const answers: SessionAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
+      await put({ session, answers, at: head, base: `late:${session}:${head}`, attempt: 0 }, answerTimeoutMs)
     }
     return outcome
   }
 
-  const attempt = async (queued: Queued): Promise<DriveRest | Refused> => {
+  const attempt = async (queued: Queued): Promise<SessionResult | Refused> => {
     const { session, input, turn, agent, answers, at, refused = 0 } = queued
     try {
-      return await own.drive({
+      return await own.runSession({
         session,
-        longWaitMs,
+        maxRetryWaitMs,
         ...(input !== undefined && { input }),
         ...(turn !== undefined && { turn }),
         ...(agent !== undefined && { agent }),

@@ -1,7 +1,7 @@
 import { isRestState } from '../../machines/agent/outcome.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { definitionIn, openSessions } from '../core/drive/stranded.js'
-import type { InboxNews } from '../core/sessions/store/inbox.js'
+import type { UnreadInbox } from '../core/sessions/store/inbox.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 
 interface InboxNewsOptions {
@@ -41,20 +41,20 @@ export function inboxNews(
       if (!listed || listed.holder !== null || !isRestState(listed.summary?.state ?? null)) continue
       const begun = definitionIn(listed)
       // oxlint-disable-next-line no-await-in-loop -- as above
-      if (begun === null || agents.acceptorOf(begun)) await found(sessionId, listed.head)
+      if (begun === null || agents.findAgentFor(begun)) await found(sessionId, listed.head)
     }
   }
 }
 
-async function unheard(store: SessionStore): Promise<InboxNews[]> {
+async function unheard(store: SessionStore): Promise<UnreadInbox[]> {
   const { inbox } = store
-  if (inbox?.unheard) return inbox.unheard()
-  if (!inbox?.waiting) return []
+  if (inbox?.listUnread) return inbox.listUnread()
+  if (!inbox?.findUnread) return []
   const resting: string[] = []
   for await (const { id } of openSessions(store, ['WAITING_FOR_INPUT', 'PAUSED'])) resting.push(id)
-  const all: InboxNews[] = []
+  const all: UnreadInbox[] = []
   for (let from = 0; from < resting.length; from += pageSize)
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    all.push(...(await inbox.waiting(resting.slice(from, from + pageSize))))
+    all.push(...(await inbox.findUnread(resting.slice(from, from + pageSize))))
   return all
 }

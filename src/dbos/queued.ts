@@ -1,14 +1,14 @@
 import { UsageError } from '../core/base/errors.js'
-import type { DriveAnswer } from '../core/drive/answers.js'
+import type { SessionAnswer } from '../core/drive/answers.js'
 import { checkedDriveOptions } from '../core/drive/options.js'
-import type { DriveRest } from '../core/drive/rest.js'
+import type { SessionResult } from '../core/drive/rest.js'
 
 /** One drive, as it stands in the queue: at most 1,000 bytes with whatever it says. */
-export interface DbosDrive {
+export interface DbosEnqueueRequest {
   session: string
   /** What its run begins with. A longer one stays with you: pass its id, and look it up in a tool, or in `memory`. */
   input?: string
-  /** Which run of the session; see `drive`. Default: the first. */
+  /** Which run of the session; see `runSession`. Default: the first. */
   turn?: number
   agent?: string
   /** 0 is first. Default: 10, and 5 for what has begun. */
@@ -16,8 +16,8 @@ export interface DbosDrive {
 }
 
 /** A drive in the queue, with what was added to it. */
-export interface Queued extends DbosDrive {
-  answers?: readonly DriveAnswer[]
+export interface Queued extends DbosEnqueueRequest {
+  answers?: readonly SessionAnswer[]
   at?: number
   /** The id of the first attempt, and how many there have been. */
   base: string
@@ -39,13 +39,13 @@ export interface Refused {
  */
 export function checkedDrive(given: unknown): void {
   if (typeof given !== 'object' || given === null)
-    throw new UsageError('invalid_option', 'A drive takes { session, input, … }.', 'session')
+    throw new UsageError('invalid_option', 'enqueue takes { session, input, … }.', 'session')
   const { session, turn, agent, answers, at, input, priority } = given as Partial<Queued>
   checkedDriveOptions({ session, turn, agent, answers, at })
   if (input !== undefined && typeof input !== 'string')
-    throw new UsageError('invalid_option', 'A drive takes a text as input: DBOS keeps it.', 'input')
+    throw new UsageError('invalid_option', 'enqueue takes a text as input: DBOS keeps it.', 'input')
   if (priority !== undefined && !(Number.isSafeInteger(priority) && priority >= 0))
-    throw new UsageError('invalid_option', 'A drive takes a whole number from 0 as priority.', 'priority')
+    throw new UsageError('invalid_option', 'enqueue takes a whole number from 0 as priority.', 'priority')
 }
 
 export const waitPrefix = 'wait:'
@@ -56,7 +56,7 @@ export function waitId(session: string, head: number): string {
 }
 
 /** The drive after a wait: one, however many come to the session meanwhile. One that says something comes by itself. */
-export function afterWait(queued: Queued, rest: DriveRest): Queued {
+export function afterWait(queued: Queued, rest: SessionResult): Queued {
   const next = begun(queued, rest)
   const base = next.answers ? queued.base : `${waitId(rest.session, rest.head)}${rest.waitUntil}`
   const attempt = base === queued.base ? queued.attempt + 1 : 0
@@ -69,7 +69,7 @@ export function afterWait(queued: Queued, rest: DriveRest): Queued {
  */
 export function begun(
   { input: _input, refused: _refused, answers, ...queued }: Queued,
-  { unsaid }: Pick<DriveRest, 'unsaid'>,
+  { undelivered: unsaid }: Pick<SessionResult, 'undelivered'>,
 ): Queued {
   return { ...queued, ...(unsaid && answers && { answers }) }
 }

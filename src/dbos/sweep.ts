@@ -33,7 +33,7 @@ export async function sweep(
     if (holder !== null || isYoung(updatedAt, now)) continue
     const begun = definitionIn(listed)
     // Of the rest, other processes will take care.
-    if (begun === null || agents.acceptorOf(begun)) left.push({ id, head })
+    if (begun === null || agents.findAgentFor(begun)) left.push({ id, head })
   }
   const waits = left.length > 0 ? await allOf(DBOS, { workflowName, ...waiting }) : []
   // oxlint-disable-next-line no-await-in-loop -- one after the other

@@ -54,11 +54,11 @@ export interface ChartTransition extends DeclaredTransition {
 /**
  * Reads a machine for drawing. Its transitions carry the ids that a `Coverage` uses.
  *
- * @example await writeFile('machine.svg', await toSvg(chartOf(machine)))
+ * @example await writeFile('machine.svg', await toSvg(toChart(machine)))
  */
-export function chartOf(machine: AnyStateMachine): Chart {
+export function toChart(machine: AnyStateMachine): Chart {
   expectArgument(
-    'chartOf(machine)',
+    'toChart(machine)',
     machine,
     objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
   )

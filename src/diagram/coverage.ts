@@ -12,12 +12,12 @@ const coverage = z.object({
 })
 
 /**
- * Reads the `coverage` of `coverPaths`, as JSON gave it.
+ * Reads the `coverage` of `generatePaths`, as JSON gave it.
  *
- * @example const svg = await toSvg(chart, { counts: countsOf(coverPaths(machine, { alphabet }).coverage, chart) })
+ * @example const svg = await toSvg(chart, { counts: readTransitionCounts(generatePaths(machine, { alphabet }).coverage, chart) })
  * @throws {DiagramError} `bad_coverage`: another shape, another machine, or transitions that the machine has not
  */
-export function countsOf(value: unknown, chart: Chart): TransitionCounts {
+export function readTransitionCounts(value: unknown, chart: Chart): TransitionCounts {
   const parsed = coverage.safeParse(value)
   if (!parsed.success) {
     const [issue] = parsed.error.issues
@@ -34,7 +34,7 @@ export function countsOf(value: unknown, chart: Chart): TransitionCounts {
 function badCoverage(why: string): DiagramError {
   return new DiagramError(
     'bad_coverage',
-    `This is no coverage of the machine: ${why}. Write it anew with 'statewright paths', or with coverPaths().`,
+    `This is no coverage of the machine: ${why}. Write it anew with 'statewright paths', or with generatePaths().`,
     'coverage',
   )
 }

@@ -33,11 +33,11 @@ const manyTransitions = 30
  * The machine in Graphviz's language: a card a state, a row a transition, a line from row to card. For a Graphviz of
  * your own; `toSvg` draws it.
  *
- * @example await writeFile('machine.dot', toDot(chartOf(machine)))
+ * @example await writeFile('machine.dot', toDot(toChart(machine)))
  * @throws {DiagramError} `unknown_state`
  */
 export function toDot(chart: Chart, options: DotOptions = {}): string {
-  expectArgument('toDot(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toDot(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
   expectArgument('toDot(chart, options)', options, anyOptions)
   const { state, counts, look = agentLook, places, isNamed = false } = options
   const states = new Map(withNested(chart.root).map((each) => [each.id, each]))

@@ -10,7 +10,7 @@ import { StatewrightError } from '../core/base/errors.js'
  *
  * @example
  * try {
- *   toDot(chartOf(agentMachine), { state: 'RUNING' })
+ *   toDot(toChart(agentMachine), { state: 'RUNING' })
  * } catch (error) {
  *   if (error instanceof DiagramError) console.log(error.code, error.message) // → unknown_state …
  * }

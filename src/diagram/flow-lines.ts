@@ -1,5 +1,5 @@
 import { wrappedWords } from './measure.js'
-import type { Way } from './overview.js'
+import type { OverviewTransition } from './overview.js'
 import { fontSizes, label, type LabelOptions, transitionsAttribute, wayAttributes } from './svg-parts.js'
 import { palette } from './theme.js'
 
@@ -17,7 +17,7 @@ export interface Box {
 }
 
 /** A way with where it begins. */
-export interface Line extends Way {
+export interface Line extends OverviewTransition {
   from: string
 }
 
@@ -28,7 +28,10 @@ export interface Word {
 }
 
 /** What has to happen for a way, each event from a line of its own on. */
-export function wordsOf({ events, causes }: Pick<Way, 'events' | 'causes'>, room: number): Word[] {
+export function wordsOf(
+  { events, causes }: Pick<OverviewTransition, 'events' | 'causes'>,
+  room: number,
+): Word[] {
   return events.flatMap((event, index) =>
     wrappedWords(event, room, fontSizes.words).map((text) => ({ text, ids: causes[index] ?? [] })),
   )

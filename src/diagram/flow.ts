@@ -24,7 +24,7 @@ import {
 } from './flow-lines.js'
 import type { Look } from './look.js'
 import { widthOf, wrappedWords } from './measure.js'
-import { type Overview, overviewOf } from './overview.js'
+import { type Overview, toOverview } from './overview.js'
 import { fontSizes, initialMarker, label, stateGroup } from './svg-parts.js'
 import { palette, toneColors } from './theme.js'
 
@@ -62,13 +62,15 @@ function depthOf({ states }: ChartState): number {
  * leads to that of the main path. No line crosses another, and what leads to an end is told in its box.
  */
 export function flowOf(chart: Chart, look: Look, y: number): Flow {
-  const overview = overviewOf(chart, look)
-  const { tops } = overview
+  const overview = toOverview(chart, look)
+  const { states: tops } = overview
   const first = tops.find(({ state }) => chart.root.initial.includes(state.id))
   if (!first) throw new Error('A machine without a first state has no flow.')
-  const lines = tops.flatMap(({ state, ways }) => ways.map((way): Line => ({ ...way, from: state.id })))
+  const lines = tops.flatMap(({ state, transitions: ways }) =>
+    ways.map((way): Line => ({ ...way, from: state.id })),
+  )
   const isEnd = (id: string): boolean => tops.some(({ state }) => state.id === id && state.type === 'final')
-  const good = first.ways.find(({ to, main }) => main && isEnd(to))
+  const good = first.transitions.find(({ to, main }) => main && isEnd(to))
   const others = ordered(
     tops.filter(({ state }) => state !== first.state && state.type !== 'final').map(({ state }) => state),
     lines,
@@ -164,7 +166,7 @@ function endsOf(
   look: Look,
   { first, good }: { first: string; good: string | undefined },
 ): { contents: BlockContent[]; width: number } {
-  const states = overview.tops.map(({ state }) => state).filter(({ type }) => type === 'final')
+  const states = overview.states.map(({ state }) => state).filter(({ type }) => type === 'final')
   const sorted = states.toSorted((a, b) => Number(b.id === good) - Number(a.id === good))
   const heads = sorted.flatMap((state) => notesOf(state, overview, { room: 300 }).map(({ head }) => head))
   const room = Math.max(
@@ -206,14 +208,14 @@ function permutations<T>(items: readonly T[]): T[][] {
 /** What leads to a state without a line: from every other one, or from anywhere only. */
 function notesOf(
   { id }: ChartState,
-  { anywhere, tops }: Overview,
+  { anywhere, states: tops }: Overview,
   { room, first, anywhereOnly = false }: { room: number; first?: string; anywhereOnly?: boolean },
 ): Note[] {
   const sources = [
     { from: '(root)', head: 'from anywhere', ways: anywhere },
     ...(anywhereOnly
       ? []
-      : tops.map(({ state, ways }) => ({ from: state.id, head: `from ${state.key}`, ways }))),
+      : tops.map(({ state, transitions: ways }) => ({ from: state.id, head: `from ${state.key}`, ways }))),
   ]
   return sources.flatMap(({ from, head, ways }) =>
     ways
@@ -307,8 +309,8 @@ function hubInside(chart: Chart, look: Look, state: ChartState): Inside {
     }
   }
   const names = new Set(regions.map(({ id }) => id))
-  const lines = overviewOf(chart, look, state.id).tops.flatMap((top) =>
-    top.ways
+  const lines = toOverview(chart, look, state.id).states.flatMap((top) =>
+    top.transitions
       .filter(({ to }) => names.has(to) && names.has(top.state.id))
       .map((way): Line => ({ ...way, from: top.state.id })),
   )

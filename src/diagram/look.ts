@@ -26,7 +26,7 @@ export interface Look {
  * The agent machine's: its finals, and a turn with one batch of tool calls that ends well.
  *
  * @example
- * const dot = toDot(chartOf(agentMachine), { look: agentLook })
+ * const dot = toDot(toChart(agentMachine), { look: agentLook })
  */
 export const agentLook: Look = {
   tones: {

@@ -9,10 +9,10 @@ import { palette, toneColors } from './theme.js'
  * state "from anywhere" inside, and what leads to it ends at what is entered first. Transitions without a target are
  * written into a note.
  *
- * @example await writeFile('machine.mmd', toMermaid(chartOf(machine)))
+ * @example await writeFile('machine.mmd', toMermaid(toChart(machine)))
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
-  expectArgument('toMermaid(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toMermaid(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
   expectArgument('toMermaid(chart, look)', look, anyOptions)
   const states = withNested(chart.root)
   // Mermaid's names are words; the prefix keeps them apart from its own.

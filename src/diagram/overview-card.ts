@@ -1,5 +1,5 @@
 import { widthOf, wrapped, wrappedWords } from './measure.js'
-import type { Way } from './overview.js'
+import type { OverviewTransition } from './overview.js'
 import { palette } from './theme.js'
 import { fontSizes, label, lineHeight, path, stateGroup, wayAttributes } from './svg-parts.js'
 
@@ -32,7 +32,7 @@ export interface CardContent {
   description: string
   /** What it consists of. */
   inside: readonly string[]
-  ways: readonly (Way & { name: string; side: 'left' | 'right'; color: string })[]
+  ways: readonly (OverviewTransition & { name: string; side: 'left' | 'right'; color: string })[]
   /** Whether it is one, and not what holds for all of them. */
   isState: boolean
   /** Attributes of its border. */

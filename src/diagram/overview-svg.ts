@@ -5,7 +5,7 @@ import { laneLines, laneMargin, laneWidth } from './lanes.js'
 import { agentLook, type Look } from './look.js'
 import { widthOf, wrappedWords } from './measure.js'
 import { type CardContent, cardWidth, type OverviewCard, overviewCard } from './overview-card.js'
-import { overviewOf, type Way } from './overview.js'
+import { toOverview, type OverviewTransition } from './overview.js'
 import { palette, themeStyle, toneColors } from './theme.js'
 import { fontSizes, initialMarker, label, lineHeight } from './svg-parts.js'
 
@@ -88,11 +88,11 @@ interface Contents extends Record<'anywhere' | 'states' | 'ends', CardContent[]>
 
 /** What the cards say: of the machine itself, of its states, and of its ends. */
 function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents {
-  const { tops, outside, anywhere } = overviewOf(chart, look, of)
+  const { states: tops, outside, anywhere } = toOverview(chart, look, of)
   const shown = withNested(chart.root).find(({ id }) => id === of) ?? chart.root
   const isEnd = ({ type }: ChartState): boolean => type === 'final'
   const byId = new Map([...tops.map(({ state }) => state), ...outside].map((state) => [state.id, state]))
-  const described = (ways: readonly Way[]): CardContent['ways'] =>
+  const described = (ways: readonly OverviewTransition[]): CardContent['ways'] =>
     ways
       .map((way) => {
         const target = byId.get(way.to)
@@ -103,7 +103,7 @@ function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents 
         return { ...way, name: target?.key ?? way.to, side, color }
       })
       .sort((a, b) => Number(a.side === 'right') - Number(b.side === 'right'))
-  const ofTop = ({ state, ways }: (typeof tops)[number]): CardContent => {
+  const ofTop = ({ state, transitions: ways }: (typeof tops)[number]): CardContent => {
     const inside = state.states.filter(({ type }) => type !== 'history').map(({ key }) => key)
     const { fill, line } = state.type === 'final' ? toneOf(state, look) : stateColors
     return {
@@ -130,7 +130,7 @@ function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents 
     states: tops.filter(({ state }) => !isEnd(state)).map(ofTop),
     ends: [
       ...tops.filter(({ state }) => isEnd(state)),
-      ...outside.map((state) => ({ state: { ...state, states: [] }, ways: [] })),
+      ...outside.map((state) => ({ state: { ...state, states: [] }, transitions: [] })),
     ].map(ofTop),
   }
 }

@@ -6,23 +6,23 @@ import { agentLook, isMain, type Look } from './look.js'
 /** The states of a machine, or of one of its states, and what leads from one to another. */
 export interface Overview {
   /** In document order. */
-  tops: readonly Top[]
+  states: readonly OverviewState[]
   /** Of a state's overview: what lies outside it and is led to. Top-level states, in document order. */
   outside: readonly ChartState[]
   /** What the machine, or the state, itself declares: it holds in every state inside. */
-  anywhere: readonly Way[]
+  anywhere: readonly OverviewTransition[]
 }
 
 /** One of the states, and what leads out of it. */
-export interface Top {
+export interface OverviewState {
   /** With all that is nested in it. */
   state: ChartState
   /** One for each state that it leads to. */
-  ways: readonly Way[]
+  transitions: readonly OverviewTransition[]
 }
 
 /** Everything that leads from one of the states to another. */
-export interface Way {
+export interface OverviewTransition {
   /** The path of the other. */
   to: string
   /** What has to happen, each once. */
@@ -38,11 +38,11 @@ export interface Way {
  * `of` to another, and out of it.
  *
  * @throws {DiagramError} `unknown_state`
- * @example for (const { to, events } of overviewOf(chartOf(machine)).anywhere) console.log(to, events.join(', '))
+ * @example for (const { to, events } of toOverview(toChart(machine)).anywhere) console.log(to, events.join(', '))
  */
-export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): Overview {
-  expectArgument('overviewOf(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
-  expectArgument('overviewOf(chart, look)', look, anyOptions)
+export function toOverview(chart: Chart, look: Look = agentLook, of?: string): Overview {
+  expectArgument('toOverview(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toOverview(chart, look)', look, anyOptions)
   const states = withNested(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)
@@ -54,7 +54,7 @@ export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): O
     ),
   )
 
-  function waysOf(from: readonly ChartState[]): Way[] {
+  function waysOf(from: readonly ChartState[]): OverviewTransition[] {
     const ways = new Map<string, { causes: Causes; main: boolean }>()
     for (const state of from) {
       for (const transition of state.transitions) {
@@ -106,12 +106,14 @@ export function overviewOf(chart: Chart, look: Look = agentLook, of?: string): O
     return [target, ...initial.flatMap((id) => entered(id, [...above, target]))]
   }
 
-  const tops = shown.states.map((state) => ({ state, ways: waysOf(withNested(state)) }))
+  const tops = shown.states.map((state) => ({ state, transitions: waysOf(withNested(state)) }))
   const anywhere = waysOf([shown])
-  const reached = new Set([...anywhere, ...tops.flatMap(({ ways }) => ways)].map(({ to }) => to))
+  const reached = new Set(
+    [...anywhere, ...tops.flatMap(({ transitions }) => transitions)].map(({ to }) => to),
+  )
   const inside = new Set(shown.states.map(({ id }) => id))
   const outside = chart.root.states.filter(({ id }) => reached.has(id) && !inside.has(id))
-  return { tops, outside, anywhere }
+  return { states: tops, outside, anywhere }
 }
 
 const done = / is done$/

@@ -26,17 +26,17 @@ const secretKey =
  * keys, tokens and passwords are scrubbed. What an agent's shields have not cleared is withheld.
  *
  * ```ts
- * const { inspect } = createBrowserInspector(redacted())
+ * const { inspect } = createBrowserInspector(createInspectorOptions())
  * const agent = createAgent({ model, inspect })
  * ```
  */
-export function redacted(options: RedactOptions = {}): {
+export function createInspectorOptions(options: RedactOptions = {}): {
   serialize: <Event extends object>(event: Event) => Event
   serializationDepthLimit: number
 } {
   const shown = withholding()
   return {
-    serialize: (event) => redact(shown(event), options),
+    serialize: (event) => redactEvent(shown(event), options),
     // The inspector's own default would cut the machine's definition off.
     serializationDepthLimit: maxDepth,
   }
@@ -46,12 +46,12 @@ export function redacted(options: RedactOptions = {}): {
  * One inspection event, fit to leave the process. Redacting it again changes nothing.
  *
  * @example
- * const { event } = redact({ type: '@xstate.event', event: { type: 'CALL', apiKey: 'sk-123', text: 'x'.repeat(500) } })
+ * const { event } = redactEvent({ type: '@xstate.event', event: { type: 'CALL', apiKey: 'sk-123', text: 'x'.repeat(500) } })
  * console.log(event.apiKey, event.text.length) // → [redacted] 200
  */
-export function redact<Event extends object>(event: Event, options: RedactOptions = {}): Event {
-  expectArgument('redact(event)', event, objectWith([], 'an event: an object'))
-  expectArgument('redact(event, options)', options, anyOptions)
+export function redactEvent<Event extends object>(event: Event, options: RedactOptions = {}): Event {
+  expectArgument('redactEvent(event)', event, objectWith([], 'an event: an object'))
+  expectArgument('redactEvent(event, options)', options, anyOptions)
   const { maxText = 200, maxItems = 20 } = options
 
   function plain(value: unknown, key: string, around: readonly object[]): unknown {

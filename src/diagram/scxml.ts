@@ -8,10 +8,10 @@ import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNes
  * events `done.invoke.ID` and `error.platform.ID`; the machine itself is the outermost state, for SCXML has no
  * transitions at its root.
  *
- * @example await writeFile('machine.scxml', toScxml(chartOf(machine)))
+ * @example await writeFile('machine.scxml', toScxml(toChart(machine)))
  */
 export function toScxml(chart: Chart): string {
-  expectArgument('toScxml(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toScxml(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
   const nameOf = uniqueNames(withNested(chart.root), (id) =>
     id === '(root)' ? xmlName(chart.id) : xmlName(id),
   )

@@ -22,12 +22,12 @@ const shrink = 0.87
  * Needs the optional package `@hpcc-js/wasm-graphviz`. The picture follows a dark theme. A group with `data-state` is a
  * state, by its path; one with `data-transition` a row or a line, by the ids of its transitions, one a line of text.
  *
- * @example const svg = await toSvg(chartOf(agentMachine), { state: 'RUNNING' })
+ * @example const svg = await toSvg(toChart(agentMachine), { state: 'RUNNING' })
  * @throws {DiagramError} `layout_failed`, `unknown_state`
  * @throws {StatewrightError} `missing_package`
  */
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
-  expectArgument('toSvg(chart)', chart, objectWith(['root'], 'a chart: what chartOf(machine) returned'))
+  expectArgument('toSvg(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
   expectArgument('toSvg(chart, options)', options, anyOptions)
   const layout = await loadLayout()
   const places = placesOf(layout(toDot(chart, options), 'plain'))
@@ -39,14 +39,14 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
  * Draws the top-level states and what leads from one to another; or those inside `state`, and what leads out of it. Needs
  * no further package. The picture follows a dark theme, and its parts are found as those of `toSvg`.
  *
- * @example await writeFile('overview.svg', await toOverviewSvg(chartOf(machine)))
+ * @example await writeFile('overview.svg', await toOverviewSvg(toChart(machine)))
  * @throws {DiagramError} `unknown_state`
  */
 export async function toOverviewSvg(chart: Chart, look?: Look, state?: string): Promise<string> {
   expectArgument(
     'toOverviewSvg(chart)',
     chart,
-    objectWith(['root'], 'a chart: what chartOf(machine) returned'),
+    objectWith(['root'], 'a chart: what toChart(machine) returned'),
   )
   expectArgument('toOverviewSvg(chart, look)', look, anyOptions)
   return drawOverview(chart, look, state)

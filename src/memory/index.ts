@@ -1,5 +1,5 @@
 /** Memory and attachments: documents that can be searched, and files and URLs that become text. Node only. */
-export { retrievedText, type RetrievedTextOptions } from '../core/memory/as-data.js'
+export { formatSnippets, type FormatSnippetsOptions } from '../core/memory/as-data.js'
 export { AttachmentError, type AttachmentErrorCode } from './attachments/attachment-error.js'
 export type {
   Attachment,
@@ -16,5 +16,5 @@ export { type Memory, type MemoryOptions, memory, restoreMemory } from './memory
 export { MemoryError, type MemoryErrorCode } from '../core/memory/retriever.js'
 export type { SearchOptions } from './options.js'
 export type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
-export { plainSnippets } from '../core/memory/retriever.js'
+export { parseSnippets } from '../core/memory/retriever.js'
 export type { StoredMemory } from './stored-memory.js'

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { cut } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'
-import { retrievedText } from '../core/memory/as-data.js'
+import { formatSnippets } from '../core/memory/as-data.js'
 import { type MemoryDocument, readDocuments, type StoredDocument } from './documents.js'
 import { Library } from './library.js'
 import { resolveSearchOptions, type SearchOptions } from './options.js'
@@ -140,7 +140,7 @@ function memoryOf(
         idempotent: true,
         async execute({ query, limit = topK }, { signal }) {
           const snippets = await self.retrieve(query, { signal, limit })
-          return retrievedText(snippets) || 'Nothing was found. Try other words.'
+          return formatSnippets(snippets) || 'Nothing was found. Try other words.'
         },
       }),
     toJSON: () => library.toJSON(),

@@ -1,7 +1,7 @@
 import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { StepCompleted } from '../../machines/agent/announcements.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
-import type { MeasuredRequest } from '../core/telemetry/telemetry.js'
+import type { TelemetryRequestInfo } from '../core/telemetry/telemetry.js'
 import { inputMessages, outputMessages, systemInstructions } from './content.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import type { Metrics } from './metrics.js'
@@ -13,12 +13,12 @@ type Hosted = Extract<StepCompleted, { stepType: 'hosted' }>
 
 /** A model that is asked, or was, and what its span still waits for. */
 interface Asked {
-  readonly request: MeasuredRequest
+  readonly request: TelemetryRequestInfo
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
   /** What the span is called by: another model may be asked than was thought at first. */
-  shown: Pick<MeasuredRequest, 'provider' | 'model' | 'endpoint'>
+  shown: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
   endedAt: number | null
   completed: Completed | null
 }
@@ -42,7 +42,7 @@ export class Requests {
   }
 
   /** Where the request's own work belongs. Begins its span when there is none. */
-  contextOf(request: MeasuredRequest, place: Place, begun: () => void): Context {
+  contextOf(request: TelemetryRequestInfo, place: Place, begun: () => void): Context {
     const known = this.#asked.find((one) => one.request === request)
     if (known) {
       named(known)
@@ -113,7 +113,7 @@ export class Requests {
     })
   }
 
-  #begin(request: MeasuredRequest, place: Place): Asked {
+  #begin(request: TelemetryRequestInfo, place: Place): Asked {
     const { provider, model, endpoint } = request
     const attributes = attributesOf(request, place)
     if (this.#kit.captureContent) {
@@ -181,7 +181,7 @@ function named(asked: Asked): void {
   if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
 }
 
-function attributesOf(request: MeasuredRequest, { agentName, sessionId }: Place): Attributes {
+function attributesOf(request: TelemetryRequestInfo, { agentName, sessionId }: Place): Attributes {
   const { purpose, step, attempt, fallback, provider, model, endpoint } = request
   const { sampling, stream, responseFormat } = request.request
   const attributes: Attributes = {
@@ -216,7 +216,10 @@ function attributesOf(request: MeasuredRequest, { agentName, sessionId }: Place)
 }
 
 /** What metrics tell requests apart by. */
-function countedBy({ provider, model, response }: MeasuredRequest, error: string | undefined): Attributes {
+function countedBy(
+  { provider, model, response }: TelemetryRequestInfo,
+  error: string | undefined,
+): Attributes {
   const attributes: Attributes = {
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': providerName(provider),

@@ -8,9 +8,9 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import type { Announcement } from '../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { isRestState } from '../../machines/agent/outcome.js'
-import type { MeasuredRun, MeasuredStep, RunTelemetry } from '../core/telemetry/telemetry.js'
+import type { TelemetryRunInfo, TelemetryStepInfo, RunTelemetry } from '../core/telemetry/telemetry.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import { linkFrom, linkTo } from './link.js'
 import type { Metrics } from './metrics.js'
@@ -32,7 +32,7 @@ const ours = createContextKey('statewright.run')
 /** The spans of one run in this process. */
 export class RunSpans implements RunTelemetry {
   readonly #kit: Kit
-  readonly #run: MeasuredRun
+  readonly #run: TelemetryRunInfo
   readonly #metrics: Metrics | null
   readonly #requests: Requests
   readonly #works: Works
@@ -43,14 +43,14 @@ export class RunSpans implements RunTelemetry {
   /** The stretch before. */
   #last: string | null
 
-  constructor(given: Kit, run: MeasuredRun) {
-    const kit = run.above?.isWithheld ? { ...given, captureContent: false } : given
+  constructor(given: Kit, run: TelemetryRunInfo) {
+    const kit = run.parent?.isUncleared ? { ...given, captureContent: false } : given
     this.#kit = kit
     this.#run = run
     this.#metrics = kit.metrics()
     this.#requests = new Requests(kit, this.#metrics)
     this.#works = new Works(kit, this.#metrics, run)
-    this.#name = run.above?.name ?? kit.agentName
+    this.#name = run.parent?.name ?? kit.agentName
     this.#home = context.active()
     this.#last = run.link
   }
@@ -60,12 +60,12 @@ export class RunSpans implements RunTelemetry {
     return linkTo(this.#stretch.span.spanContext())
   }
 
-  around<T>(step: MeasuredStep, work: () => T): T {
+  around<T>(step: TelemetryStepInfo, work: () => T): T {
     const place = this.#contextOf(step)
     return place === undefined ? work() : context.with(place, work)
   }
 
-  event(announcement: Announcement): void {
+  event(announcement: EmittedEvent): void {
     const { type } = announcement
     // Deltas and progress are told by the thousand.
     if (type === 'stream_chunk' || type === 'tool_progress' || type === 'child_event') return
@@ -99,7 +99,7 @@ export class RunSpans implements RunTelemetry {
     return this.#works.contextOfCall(callId) ?? this.#stretch?.context
   }
 
-  #contextOf(step: MeasuredStep): Context | undefined {
+  #contextOf(step: TelemetryStepInfo): Context | undefined {
     if (step.type !== 'inference') return this.#works.contextOf(step) ?? this.#stretch?.context
     const stretch = this.#stretch
     if (stretch === null) return undefined
@@ -108,7 +108,7 @@ export class RunSpans implements RunTelemetry {
     })
   }
 
-  #tell(announcement: Announcement): void {
+  #tell(announcement: EmittedEvent): void {
     const { type } = announcement
     const event = eventOf(announcement, this.#kit.captureContent)
     if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
@@ -122,7 +122,7 @@ export class RunSpans implements RunTelemetry {
   }
 
   #begin(): Stretch {
-    const { above } = this.#run
+    const { parent: above } = this.#run
     const parent =
       (above?.run instanceof RunSpans ? above.run.below(above.callId) : undefined) ?? this.#around()
     const { name, attributes } = startOf(this.#run, this.#name)

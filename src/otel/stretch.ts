@@ -1,10 +1,10 @@
 import type { Attributes } from '@opentelemetry/api'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { tokensOf } from '../../guards/budget.js'
-import type { Announcement } from '../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { budgetLimits, budgetTotals } from '../../machines/agent/totals.js'
-import type { MeasuredRun } from '../core/telemetry/telemetry.js'
+import type { TelemetryRunInfo } from '../core/telemetry/telemetry.js'
 
 /** Ends that are failures to whoever looks at spans. */
 export const failedStates: ReadonlySet<string> = new Set([
@@ -17,7 +17,7 @@ export const failedStates: ReadonlySet<string> = new Set([
 
 /** What a stretch begins with: what samplers may decide by. */
 export function startOf(
-  run: MeasuredRun,
+  run: TelemetryRunInfo,
   agentName: string | undefined,
 ): { name: string; attributes: Attributes } {
   const attributes: Attributes = {
@@ -66,7 +66,7 @@ export function endOf(context: AgentContext, state: string | null, reason: strin
 
 /** What is told in a stretch; what people, tools or models have said goes with it only where content is recorded. */
 export function eventOf(
-  announcement: Announcement,
+  announcement: EmittedEvent,
   captureContent: boolean,
 ): { name: string; attributes: Attributes } | null {
   switch (announcement.type) {

@@ -1,13 +1,13 @@
 import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
 import type { StepCompleted, StepStarted } from '../../machines/agent/announcements.js'
-import type { MeasuredRun, MeasuredStep } from '../core/telemetry/telemetry.js'
+import type { TelemetryRunInfo, TelemetryStepInfo } from '../core/telemetry/telemetry.js'
 import { limited } from './content.js'
 import { noteFailure } from './note-failure.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import type { Metrics } from './metrics.js'
 
 type Started = Exclude<StepStarted, { stepType: 'inference' | 'hosted' }>
-type OtherStep = Exclude<MeasuredStep, { type: 'inference' }>
+type OtherStep = Exclude<TelemetryStepInfo, { type: 'inference' }>
 
 interface OpenWork {
   readonly span: Span
@@ -19,10 +19,10 @@ interface OpenWork {
 export class Works {
   readonly #kit: Kit
   readonly #metrics: Metrics | null
-  readonly #run: MeasuredRun
+  readonly #run: TelemetryRunInfo
   #open: Map<string, OpenWork> | undefined
 
-  constructor(kit: Kit, metrics: Metrics | null, run: MeasuredRun) {
+  constructor(kit: Kit, metrics: Metrics | null, run: TelemetryRunInfo) {
     this.#kit = kit
     this.#metrics = metrics
     this.#run = run
@@ -87,7 +87,7 @@ export class Works {
 
   /** Whether shields of this run, or of one above it, look at what its tools bring. */
   get #isWithheld(): boolean {
-    return this.#run.above?.isWithheld === true || this.#run.context().features.resultShields
+    return this.#run.parent?.isUncleared === true || this.#run.context().features.resultShields
   }
 
   /** Nobody tells any more how they end. */

@@ -5,7 +5,7 @@ import type { WireMessage } from './request.js'
  * right after the message that called, in its order; no result without a call; no empty list of calls; and content
  * in every message but an assistant's with calls.
  */
-export function historyProblem(messages: readonly WireMessage[]): string | null {
+export function findHistoryProblem(messages: readonly WireMessage[]): string | null {
   for (let i = 0; i < messages.length; i++) {
     const message = messages[i]
     if (message === undefined) break

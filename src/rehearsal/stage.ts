@@ -5,7 +5,7 @@ import { chatApi } from './chat-api.js'
 import { answerOrigin } from './cross-origin.js'
 import { unmetExpectation } from './expectations.js'
 import { geminiApi, isGeminiPath } from './gemini/api.js'
-import { historyProblem } from './history.js'
+import { findHistoryProblem } from './history.js'
 import { messagesApi } from './messages/api.js'
 import type { Settings } from './options.js'
 import { play } from './play.js'
@@ -128,7 +128,7 @@ export class Stage {
       ? (api.strictProblem(sent, body) ?? strictProblem(body, api.limits))
       : null
     if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
-    const problem = this.#settings.strictHistory ? historyProblem(body.messages) : null
+    const problem = this.#settings.strictHistory ? findHistoryProblem(body.messages) : null
     if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
     return this.#playbackOf(scenario, conversation).next()
   }

@@ -1,6 +1,6 @@
 import { deepest, isDeeper } from '../core/models/plain-extra.js'
 import { isWellFormed } from '../core/models/well-formed.js'
-import { historyProblem } from './history.js'
+import { findHistoryProblem } from './history.js'
 import type { ChatRequest, WireMessage } from './request.js'
 
 /** What is wrong with a request, and where. */
@@ -25,7 +25,7 @@ export interface Limits {
 /**
  * What some provider would refuse in a request, or null: each rule is one that OpenAI, Mistral, Anthropic's or Google's
  * compatible APIs, or the chat templates of open models keep, so that a history without a problem goes everywhere.
- * Besides what `historyProblem` asks for: valid names of calls and tools, arguments that are JSON objects, unique ids, no
+ * Besides what `findHistoryProblem` asks for: valid names of calls and tools, arguments that are JSON objects, unique ids, no
  * blank content, whole surrogate pairs, the system first, users and answers in turns, a user or results last, and sizes.
  */
 export function strictProblem(request: ChatRequest, limits: Limits = ofChats): Problem | null {
@@ -137,7 +137,7 @@ function roleOf(message: WireMessage | undefined): string | undefined {
 }
 
 function unpaired(messages: readonly WireMessage[]): Problem | null {
-  const sentence = historyProblem(messages)
+  const sentence = findHistoryProblem(messages)
   return sentence === null ? null : { message: sentence, param: 'messages' }
 }
 

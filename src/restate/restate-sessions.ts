@@ -2,10 +2,10 @@ import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argu
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { newId } from '../core/base/new-id.js'
 import type { Agents } from '../core/drive/define-agents.js'
-import { driver, type DriverOptions } from '../core/drive/driver.js'
-import type { DriveAnswer } from '../core/drive/answers.js'
-import type { DriveOptions } from '../core/drive/options.js'
-import type { DriveRest } from '../core/drive/rest.js'
+import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
+import type { SessionAnswer } from '../core/drive/answers.js'
+import type { RunSessionOptions } from '../core/drive/options.js'
+import type { SessionResult } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
 import { tellSession } from '../core/drive/tell-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
@@ -13,18 +13,18 @@ import { isRestState } from '../../machines/agent/outcome.js'
 import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
 /** How sessions are driven by Restate. */
-export interface RestateSessionsOptions extends DriverOptions {
+export interface RestateSessionsOptions extends SessionRunnerOptions {
   /** The name of the virtual object. Default: `session`. */
   name?: string
   /** How long a rest waits for people, in milliseconds; then the session is cancelled. Default: for ever. */
-  patienceMs?: number
+  answerTimeoutMs?: number
 }
 
 /** What `run` of the virtual object is called with; its key is the id of the session. */
 export interface RestateTurn {
   /** What the run begins with, at most 800 bytes: Restate keeps it. A longer one stays with you: pass its id. */
   input?: string
-  /** Which run of the session; see `drive`. Default: the first, or whichever is the latest. */
+  /** Which run of the session; see `runSession`. Default: the first, or whichever is the latest. */
   turn?: number
   agent?: string
 }
@@ -33,14 +33,14 @@ export interface RestateTurn {
 export interface RestateSessions {
   /** For `restate.serve({ services: [object] })`. Its handlers: `run`, and `tell`, which may be called at any time. */
   object: object
-  /** Begins nothing more; see `Driver`. */
+  /** Begins nothing more; see `SessionRunner`. */
   drain: () => Promise<void>
 }
 
-const longWaitMs = 10_000
+const maxRetryWaitMs = 10_000
 const mostBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
-const late: DriveAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
+const late: SessionAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
 /** Restate tries again until it is told not to: soon, and ever later. */
 const retrying = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
@@ -67,11 +67,11 @@ export function restateSessions(
   expectArgument(
     'restateSessions(restate, agents)',
     agents,
-    objectWith(['acceptorOf', 'names'], 'what defineAgents({ … }) returned'),
+    objectWith(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
   )
   expectArgument('restateSessions(restate, agents, options)', options, anyOptions)
-  const { name = 'session', patienceMs, drainMs } = options
-  const own = driver(agents, drainMs === undefined ? {} : { drainMs })
+  const { name = 'session', answerTimeoutMs, drainMs } = options
+  const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const store = storeOf(agents)
 
   /** What can never succeed is not tried again. */
@@ -80,28 +80,32 @@ export function restateSessions(
     return new restate.TerminalError(`${error.code}: ${error.message}`, { errorCode: 422 })
   }
 
-  const driven = async (options: DriveOptions): Promise<DriveRest> => {
+  const driven = async (options: RunSessionOptions): Promise<SessionResult> => {
     try {
-      const rest = await own.drive({ longWaitMs, ...options })
+      const rest = await own.runSession({ maxRetryWaitMs, ...options })
       // Another process goes on with it.
       if (rest.stopped && rest.waitMs === undefined)
-        throw new UsageError('draining', 'This process is about to end: drive elsewhere.', 'drive')
+        throw new UsageError(
+          'draining',
+          'This process is about to end: run the session in another process.',
+          'runSession',
+        )
       return rest
     } catch (error) {
       throw terminal(error)
     }
   }
 
-  const run = async (context: RestateContext, given: RestateTurn | undefined): Promise<DriveRest> => {
+  const run = async (context: RestateContext, given: RestateTurn | undefined): Promise<SessionResult> => {
     const { input, turn, agent } = checked(given, restate)
     const session = context.key
-    const begin: DriveOptions = {
+    const begin: RunSessionOptions = {
       session,
       ...(input !== undefined && { input }),
       ...(turn !== undefined && { turn }),
       ...(agent !== undefined && { agent }),
     }
-    const step = (label: string, options: DriveOptions): Promise<DriveRest> =>
+    const step = (label: string, options: RunSessionOptions): Promise<SessionResult> =>
       context.run(label, () => driven(options), retrying)
     let rest = await step('drive', begin)
     /** Of the rest with this head: waking up for nothing does not prolong it. */
@@ -115,10 +119,10 @@ export function restateSessions(
       }
       if (!isRestState(rest.state)) return rest
       const { head } = rest
-      if (patienceMs !== undefined && patience?.head !== head)
+      if (answerTimeoutMs !== undefined && patience?.head !== head)
         patience = {
           head,
-          until: await context.run('patience', () => Promise.resolve(Date.now() + patienceMs)),
+          until: await context.run('patience', () => Promise.resolve(Date.now() + answerTimeoutMs)),
         }
       const { id, promise } = context.awakeable<null>()
       context.set('waiting', id)
@@ -127,7 +131,7 @@ export function restateSessions(
       if (rest.head === head) {
         const isAnswered = await settledBy(
           promise,
-          patience && (await leftUntil(context, patience.until, patienceMs)),
+          patience && (await leftUntil(context, patience.until, answerTimeoutMs)),
         )
         // What was said in the very moment comes first: then the session goes on.
         rest = await step('drive', isAnswered ? { session } : { session, answers: [late], at: head })

@@ -1,13 +1,13 @@
 /** Session stores, opened by URL. Node only; `memoryStore` alone also runs in browsers, and is in the core. */
 export { memoryStore, type MemoryStoreOptions } from '../core/sessions/store/memory-store.js'
 export { openStore } from './open-store.js'
-export { checkedSessionId } from '../core/sessions/store/session-id.js'
+export { checkSessionId } from '../core/sessions/store/session-id.js'
 export { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
 export type {
   Delivery,
-  Inboxed,
+  InboxPosition,
   InboxMessage,
-  InboxNews,
+  UnreadInbox,
   SessionInbox,
   SyncSessionInbox,
 } from '../core/sessions/store/inbox.js'

@@ -255,7 +255,7 @@ function say(run: AnyRun, answer: Answer): void {
       run.reject(answer, answer.why)
       return
     case 'tool_output':
-      run.toolOutput(answer, answer.value)
+      run.addToolOutput(answer, answer.value)
       return
     case 'reply':
       run.reply(answer.text)

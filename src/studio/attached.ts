@@ -15,7 +15,7 @@ export type AnyRun = Pick<
   | 'events$'
   | 'approve'
   | 'reject'
-  | 'toolOutput'
+  | 'addToolOutput'
   | 'reply'
   | 'steer'
   | 'pause'

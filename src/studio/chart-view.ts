@@ -4,7 +4,7 @@ import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { lazily } from '../core/base/load.js'
-import { chartOf, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
+import { toChart, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
 import type { SessionFold } from './fold.js'
 import { packageRoot } from './package-root.js'
 import type { ChartView } from './protocol.js'
@@ -25,7 +25,7 @@ export function drawChart(machine: AnyStateMachine = agentMachine): Promise<Draw
 const drawOurs = lazily(() => draw(agentMachine))
 
 async function draw(machine: AnyStateMachine): Promise<DrawnChart> {
-  const chart = chartOf(machine)
+  const chart = toChart(machine)
   const isOurs = machine === agentMachine
   const sheets = [{ id: '', title: chart.id, svg: await toOverviewSvg(chart) }]
   for (const { id, states } of compoundIn(chart.root)) {

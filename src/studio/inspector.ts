@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
 import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
 import { loadPeer } from '../core/base/load.js'
-import { redacted, type RedactOptions } from '../diagram/redact.js'
+import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js'
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
 
 export interface LocalInspectorOptions extends RedactOptions {
@@ -93,7 +93,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
         for (const socket of sockets.clients) socket.send(message)
       },
     },
-    redacted(options),
+    createInspectorOptions(options),
   )
 
   let closing: Promise<void> | undefined
@@ -203,7 +203,7 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
 interface StatelyInspect {
   createInspector: (
     adapter: { send(event: object): void },
-    options: ReturnType<typeof redacted>,
+    options: ReturnType<typeof createInspectorOptions>,
   ) => { inspect: Observer<InspectionEvent> }
 }
 

@@ -7,7 +7,7 @@ import { withheldResult } from '../../machines/agent/screening.js'
 import { shownMessages } from '../../machines/agent/unscreened.js'
 import { messageText } from '../core/format/message-text.js'
 import type { WrittenEdit } from '../core/sessions/fork-edit.js'
-import { redact } from '../diagram/redact.js'
+import { redactEvent } from '../diagram/redact.js'
 import type { ShownMessage } from './protocol.js'
 import type { Moment } from './step.js'
 
@@ -41,7 +41,7 @@ export function gapIn(given: string, before: string): string | null {
 
 /** Any value as it may be shown: plain JSON, without secrets, its texts and lists cut. */
 export function shownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
-  return redact({ event: value }, options).event
+  return redactEvent({ event: value }, options).event
 }
 
 /** The transcript of a session as it stood, each call with its result. */

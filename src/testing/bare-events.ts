@@ -1,6 +1,6 @@
 import type { AnyEventObject, AnyStateMachine } from 'xstate'
 import { describeEventType } from '../core/chart/labels.js'
-import { doneActor, errorActor } from './space.js'
+import { createDoneActorEvent, createErrorActorEvent } from './space.js'
 import { declaredTransitions } from '../core/chart/transitions.js'
 
 /**
@@ -19,6 +19,6 @@ export function bareEvents(machine: AnyStateMachine): Record<string, AnyEventObj
 
 function bareEvent(type: string): AnyEventObject {
   const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(type) ?? []
-  if (ending === 'done') return doneActor(actor)
-  return ending === 'error' ? errorActor(actor) : { type }
+  if (ending === 'done') return createDoneActorEvent(actor)
+  return ending === 'error' ? createErrorActorEvent(actor) : { type }
 }

@@ -2,7 +2,7 @@ import { PathError, messageOf } from './errors.js'
 import type { Vertex } from './path.js'
 import { describeState } from '../core/chart/labels.js'
 import type { ObservedMachine } from '../core/chart/observe.js'
-import { pathTo, printPath } from './path.js'
+import { pathTo, formatPath } from './path.js'
 import type { NamedEvent, NamedInput } from './space.js'
 import { createWriter } from './state-key.js'
 
@@ -18,7 +18,7 @@ export function breakdown(
     from && event
       ? `on ${event.label} in ${describeState(from.snapshot)}`
       : `at the start with ${input.label}`
-  const way = from && from.depth > 0 ? `\nThe way there:\n${printPath(pathTo(from))}` : ''
+  const way = from && from.depth > 0 ? `\nThe way there:\n${formatPath(pathTo(from))}` : ''
   const options = { cause: error }
   const broken = observed.brokenGuard()
   if (broken) {

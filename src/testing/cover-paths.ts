@@ -13,17 +13,17 @@ import { resolveSpace, type ExploreOptions } from './space.js'
 import { walkGraph } from './walk.js'
 
 /** What is explored, and how thoroughly it is covered. */
-export interface CoverOptions<TMachine extends AnyStateMachine = AnyStateMachine>
+export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
   extends ExploreOptions<TMachine> {
   /** `transition-pairs` takes every two transitions that can follow each other, too. Default `transitions`. */
   coverage?: 'transitions' | 'transition-pairs'
 }
 
 /** Paths, and what they take of the machine. */
-export interface Cover {
+export interface GeneratedPaths {
   /** In the order of the inputs, then of discovery; the same for the same machine and options. */
   paths: MachinePath[]
-  /** Plain JSON: for `coverageTable`, or an overlay on a diagram. */
+  /** Plain JSON: for `formatCoverage`, or an overlay on a diagram. */
   coverage: Coverage
 }
 
@@ -35,19 +35,19 @@ export interface Cover {
  * No action is executed and no actor started.
  *
  * ```ts
- * const { paths, coverage } = coverPaths(machine, {
+ * const { paths, coverage } = generatePaths(machine, {
  *   inputs: { plain: { retries: 0 }, retrying: { retries: 1 } },
- *   alphabet: { 'model answers': doneActor('model', { text: 'Hi' }), CANCEL: { type: 'CANCEL' } },
+ *   alphabet: { 'model answers': createDoneActorEvent('model', { text: 'Hi' }), CANCEL: { type: 'CANCEL' } },
  * })
- * console.log(coverageTable(coverage))
+ * console.log(formatCoverage(coverage))
  * ```
  *
  * @throws {PathError} `bad_option`, `state_limit`, `guard_threw`, …
  */
-export function coverPaths<TMachine extends AnyStateMachine>(
+export function generatePaths<TMachine extends AnyStateMachine>(
   machine: TMachine,
-  options: CoverOptions<TMachine>,
-): Cover {
+  options: GeneratePathsOptions<TMachine>,
+): GeneratedPaths {
   assertMachine(machine)
   const space = resolveSpace(options as unknown as ExploreOptions)
   const { coverage = 'transitions' } = options

@@ -7,7 +7,7 @@ import {
   type DeclaredTransition,
   type DefinedTransition,
 } from '../core/chart/transitions.js'
-import { whyUncovered, type Uncovered } from './uncovered.js'
+import { whyUncovered, type UncoveredTransition } from './uncovered.js'
 
 /** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
 export interface Coverage {
@@ -26,7 +26,7 @@ export interface Coverage {
     /** How often the paths take it. */
     taken: number
     /** Set when it cannot be taken with these inputs and this alphabet. */
-    uncovered?: Uncovered
+    uncovered?: UncoveredTransition
   })[]
   /** Every reachable pair of transitions taken one right after the other; only with `transition-pairs`. */
   pairs?: { first: string; second: string; taken: number }[]

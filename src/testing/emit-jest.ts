@@ -3,7 +3,7 @@ import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './path.js'
 
 /** How the test file is written. */
-export interface EmitJestOptions {
+export interface JestTestsOptions {
   /** The name of the `describe` block. Default `every transition`. */
   title?: string
   /** The lines above the tests; they must bring `replay` and what `harness` uses into scope. */
@@ -19,17 +19,17 @@ export interface EmitJestOptions {
  * paths give the same text, so a stale file is one that differs.
  *
  * ```ts
- * emitJest(paths, {
- *   imports: [`import { machineHarness, replay } from 'statewright/testing'`, `import { machine } from './machine.js'`],
- *   harness: 'machineHarness(machine)',
+ * generateJestTests(paths, {
+ *   imports: [`import { createMachineHarness, replay } from 'statewright/testing'`, `import { machine } from './machine.js'`],
+ *   harness: 'createMachineHarness(machine)',
  * })
  * ```
  *
  * @throws {PathError} `not_json` for an event or input that JSON cannot hold
  */
-export function emitJest(paths: readonly MachinePath[], options: EmitJestOptions): string {
-  expectArgument('emitJest(paths)', paths, listOf('a list of paths: coverPaths(…).paths'))
-  expectArgument('emitJest(paths, options)', options, objectWith([], 'an object of options'))
+export function generateJestTests(paths: readonly MachinePath[], options: JestTestsOptions): string {
+  expectArgument('generateJestTests(paths)', paths, listOf('a list of paths: generatePaths(…).paths'))
+  expectArgument('generateJestTests(paths, options)', options, objectWith([], 'an object of options'))
   const { title = 'every transition', harness = 'createHarness()' } = options
   const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
   const inputs = new Map<string, string>()

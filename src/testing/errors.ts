@@ -30,7 +30,7 @@ export type PathErrorCode =
  *
  * @example
  * try {
- *   coverPaths(machine, { alphabet, limit: 1 })
+ *   generatePaths(machine, { alphabet, limit: 1 })
  * } catch (error) {
  *   if (error instanceof PathError) console.log(error.code, error.message) // → state_limit …
  * }

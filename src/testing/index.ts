@@ -2,15 +2,15 @@
  * Tests from the graph of any XState v5 machine: paths that take every transition, rules that hold in every reachable
  * state, and a replay of the paths on the live machine.
  */
-export { agentAlphabet } from './agent/alphabet.js'
+export { listAgentEvents } from './agent/alphabet.js'
 export { agentInvariants } from './agent/invariants/index.js'
 export { agentInputs } from './agent/inputs.js'
-export { historyProblem } from './agent/history.js'
+export { findHistoryProblem } from './agent/history.js'
 export { type AgentSpace, agentSpace, type AgentSpaceOptions } from './agent/space.js'
-export { agentStateKey } from './agent/state-key.js'
-export { coverPaths, type Cover, type CoverOptions } from './cover-paths.js'
+export { serializeAgentState } from './agent/state-key.js'
+export { generatePaths, type GeneratedPaths, type GeneratePathsOptions } from './cover-paths.js'
 export type { Coverage } from './coverage.js'
-export { emitJest, type EmitJestOptions } from './emit-jest.js'
+export { generateJestTests, type JestTestsOptions } from './emit-jest.js'
 export { PathError, type PathErrorCode } from './errors.js'
 export {
   checkInvariants,
@@ -19,26 +19,26 @@ export {
   type Invariant,
   type InvariantReport,
 } from './invariants.js'
-export { machineHarness } from './machine-harness.js'
+export { createMachineHarness } from './machine-harness.js'
 export type { MachineAction } from '../core/chart/observe.js'
-export { playSession, type PlayedSession, type PlayOptions } from './play/play-session.js'
+export { replaySession, type SessionReplay, type ReplaySessionOptions } from './play/play-session.js'
 export {
   type DifferenceKind,
-  PlayError,
-  type PlayErrorCode,
+  ReplayError,
+  type ReplayErrorCode,
   type SessionDifference,
 } from './play/play-error.js'
-export { recordedAgent } from './play/recorded-agent.js'
+export { createRecordedAgent } from './play/recorded-agent.js'
 export { recordSession } from './play/record-session.js'
 export type { RecordedAgent, RecordedEntry, RecordedTool, Recording } from './play/recording.js'
-export { printPath, type MachinePath, type PathStep } from './path.js'
-export { anyState, canReach, isFinal, type Reach, type Where } from './reach.js'
+export { formatPath, type MachinePath, type PathStep } from './path.js'
+export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './reach.js'
 export {
   checkProvider,
   type CheckProviderOptions,
   type ProviderCheck,
   type ProviderReport,
-  providerTable,
+  formatProviderReports,
 } from './provider/check-provider.js'
 export type { ProviderServer, ProviderTurn, ServedMessage, ServedRequest } from './provider/server.js'
 export {
@@ -66,7 +66,13 @@ export {
   type RecordedTools,
   type ReplayedFinding,
 } from './replay-guards.js'
-export { coverageTable } from './report.js'
-export { doneActor, errorActor, type ExploreOptions, type Labelled, type ExploreProgress } from './space.js'
+export { formatCoverage } from './report.js'
+export {
+  createDoneActorEvent,
+  createErrorActorEvent,
+  type ExploreOptions,
+  type NamedValues,
+  type ExploreProgress,
+} from './space.js'
 export type { DeclaredTransition } from '../core/chart/transitions.js'
-export type { Uncovered } from './uncovered.js'
+export type { UncoveredTransition } from './uncovered.js'

@@ -3,7 +3,7 @@ import { assertMachine } from './assert-machine.js'
 import { PathError, messageOf } from './errors.js'
 import { explore, type Visit } from './explore.js'
 import { observe, type MachineAction } from '../core/chart/observe.js'
-import { pathAlong, pathTo, printPath, type MachinePath } from './path.js'
+import { pathAlong, pathTo, formatPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 
 /**
@@ -160,6 +160,6 @@ function counterexample(invariant: string, reason: string, path: MachinePath): C
     invariant,
     reason,
     path,
-    toString: () => `${invariant}: ${reason}\nStarting with ${path.input}:\n${printPath(path)}`,
+    toString: () => `${invariant}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`,
   }
 }

@@ -8,11 +8,11 @@ import type { ReplayHarness } from './replay.js'
  * chart changes what happens.
  *
  * @example
- * const { paths } = coverPaths(machine, { alphabet })
- * for (const path of paths) expect(await replay(path, machineHarness(machine))).toMatchObject({ ok: true })
+ * const { paths } = generatePaths(machine, { alphabet })
+ * for (const path of paths) expect(await replay(path, createMachineHarness(machine))).toMatchObject({ ok: true })
  * @throws {PathError} `not_a_machine`, `xstate_v4`
  */
-export function machineHarness(machine: AnyStateMachine): ReplayHarness {
+export function createMachineHarness(machine: AnyStateMachine): ReplayHarness {
   assertMachine(machine)
   let current: AnyMachineSnapshot | undefined
   const snapshot = (): AnyMachineSnapshot => {

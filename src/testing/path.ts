@@ -75,10 +75,10 @@ export function pathAlong(
 /**
  * One line a step: the event, and the state it leads to.
  *
- * @example for (const path of coverPaths(machine, { alphabet }).paths) console.log(printPath(path))
+ * @example for (const path of generatePaths(machine, { alphabet }).paths) console.log(formatPath(path))
  */
-export function printPath(path: Pick<MachinePath, 'steps'>): string {
-  expectArgument('printPath(path)', path, objectWith(['steps'], 'a path of coverPaths(…).paths'))
+export function formatPath(path: Pick<MachinePath, 'steps'>): string {
+  expectArgument('formatPath(path)', path, objectWith(['steps'], 'a path of generatePaths(…).paths'))
   const width = Math.max(...path.steps.map(({ label }) => label.length), 0)
   return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')
 }

@@ -6,17 +6,17 @@ import { explore } from './explore.js'
 import type { Vertex } from './path.js'
 import { describeState } from '../core/chart/labels.js'
 import { observe } from '../core/chart/observe.js'
-import { pathTo, printPath, type MachinePath } from './path.js'
+import { pathTo, formatPath, type MachinePath } from './path.js'
 import { resolveSpace, type ExploreOptions } from './space.js'
 import { allStateNodes, stateName } from '../core/chart/transitions.js'
 
 /** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
-export type Where<TMachine extends AnyStateMachine = AnyStateMachine> =
+export type StateCondition<TMachine extends AnyStateMachine = AnyStateMachine> =
   | string
   | ((snapshot: SnapshotFrom<TMachine>) => boolean)
 
 /** An answer of `canReach`. */
-export interface Reach {
+export interface ReachReport {
   /** Whether a `to` state can be reached from every reachable `from` state. */
   holds: boolean
   /** How many reachable states are `from` and `to` states. */
@@ -57,17 +57,17 @@ export const isFinal = (snapshot: { status: string }): boolean => {
  * canReach(machine, anyState, isFinal, { alphabet }).holds
  * ```
  *
- * @throws {PathError} `unknown_state` for a name that the machine does not have, and what `coverPaths` throws
+ * @throws {PathError} `unknown_state` for a name that the machine does not have, and what `generatePaths` throws
  */
 export function canReach<TMachine extends AnyStateMachine>(
   machine: TMachine,
-  from: Where<TMachine>,
-  to: Where<TMachine>,
+  from: StateCondition<TMachine>,
+  to: StateCondition<TMachine>,
   options: ExploreOptions<TMachine>,
-): Reach {
+): ReachReport {
   assertMachine(machine)
-  const isFrom = predicate(machine, from as Where, 'from')
-  const isTo = predicate(machine, to as Where, 'to')
+  const isFrom = predicate(machine, from as StateCondition, 'from')
+  const isTo = predicate(machine, to as StateCondition, 'to')
   const { vertices } = explore(observe(machine), resolveSpace(options))
   const origins = vertices.filter(({ snapshot }) => isFrom(snapshot))
   const targets = vertices.filter(({ snapshot }) => isTo(snapshot))
@@ -87,13 +87,13 @@ export function canReach<TMachine extends AnyStateMachine>(
     targets.length === 0
       ? `No reachable state is ${nameOf(to)}${none}.`
       : `${stuck.length} of ${origins.length} states have no way to ${nameOf(to)}; the nearest is ${describeState(first.snapshot)}:`
-  const message = targets.length === 0 ? what : `${what}\n${printPath(example)}`
+  const message = targets.length === 0 ? what : `${what}\n${formatPath(example)}`
   return { ...counts, holds: false, example, message }
 }
 
 function predicate(
   machine: AnyStateMachine,
-  where: Where,
+  where: StateCondition,
   option: string,
 ): (snapshot: AnyMachineSnapshot) => boolean {
   if (typeof where === 'function') return (snapshot) => where(snapshot)

@@ -76,7 +76,7 @@ export async function replay(
   harness: ReplayHarness,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
-  expectArgument('replay(path)', path, objectWith(['steps'], 'a path of coverPaths(…).paths'))
+  expectArgument('replay(path)', path, objectWith(['steps'], 'a path of generatePaths(…).paths'))
   expectArgument(
     'replay(path, harness)',
     harness,

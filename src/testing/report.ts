@@ -9,14 +9,14 @@ import type { Coverage } from './coverage.js'
  * ```
  *
  * @example
- * const { coverage } = coverPaths(machine, { alphabet })
- * console.log(coverageTable(coverage)) // what was never taken, and why
+ * const { coverage } = generatePaths(machine, { alphabet })
+ * console.log(formatCoverage(coverage)) // what was never taken, and why
  */
-export function coverageTable(coverage: Coverage): string {
+export function formatCoverage(coverage: Coverage): string {
   expectArgument(
-    'coverageTable(coverage)',
+    'formatCoverage(coverage)',
     coverage,
-    objectWith(['transitions', 'states'], 'the coverage that coverPaths(…) returned'),
+    objectWith(['transitions', 'states'], 'the coverage that generatePaths(…) returned'),
   )
   const { transitions, states, pairs } = coverage
   const missed = transitions.filter(({ taken }) => taken === 0)

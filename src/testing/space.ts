@@ -4,7 +4,7 @@ import { describeEvent } from '../core/chart/labels.js'
 import { createStateKey } from './state-key.js'
 
 /** A list, which labels itself, or an object whose keys are the labels that people read. */
-export type Labelled<T> = readonly T[] | Readonly<Record<string, T>>
+export type NamedValues<T> = readonly T[] | Readonly<Record<string, T>>
 
 /** How far an exploration has come. */
 export interface ExploreProgress {
@@ -28,12 +28,12 @@ export interface ExploreProgress {
  */
 export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The inputs to start from, one exploration for all. Default: one start without input. */
-  inputs?: Labelled<InputFrom<TMachine>>
+  inputs?: NamedValues<InputFrom<TMachine>>
   /**
-   * The events to try, in every state or as a function of it. Events of actors are written with {@link doneActor} and
-   * {@link errorActor} and are tried only while their actor runs; `after` events are tried without being listed.
+   * The events to try, in every state or as a function of it. Events of actors are written with {@link createDoneActorEvent} and
+   * {@link createErrorActorEvent} and are tried only while their actor runs; `after` events are tried without being listed.
    */
-  alphabet: Labelled<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => Labelled<AnyEventObject>)
+  alphabet: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
   /** The most distinct states to visit before giving up with `state_limit`. Default 20,000. */
   limit?: number
   /**
@@ -68,9 +68,9 @@ export interface Space {
  * The event with which the actor `id` reports its output.
  *
  * @example
- * const alphabet = { answered: doneActor('model', { text: 'Hi.' }) } // xstate.done.actor.model
+ * const alphabet = { answered: createDoneActorEvent('model', { text: 'Hi.' }) } // xstate.done.actor.model
  */
-export function doneActor(id: string, output?: unknown): AnyEventObject {
+export function createDoneActorEvent(id: string, output?: unknown): AnyEventObject {
   return { type: `xstate.done.actor.${id}`, output, actorId: id }
 }
 
@@ -78,9 +78,9 @@ export function doneActor(id: string, output?: unknown): AnyEventObject {
  * The event with which the actor `id` reports that it failed. Keep `error` plain JSON.
  *
  * @example
- * const alphabet = { failed: errorActor('model', new Error('No connection.')) } // xstate.error.actor.model
+ * const alphabet = { failed: createErrorActorEvent('model', new Error('No connection.')) } // xstate.error.actor.model
  */
-export function errorActor(id: string, error?: unknown): AnyEventObject {
+export function createErrorActorEvent(id: string, error?: unknown): AnyEventObject {
   return { type: `xstate.error.actor.${id}`, error, actorId: id }
 }
 
@@ -103,7 +103,7 @@ export function resolveSpace(options: ExploreOptions): Space {
   }
 }
 
-function nameInputs(inputs: Labelled<unknown>): NamedInput[] {
+function nameInputs(inputs: NamedValues<unknown>): NamedInput[] {
   if (typeof inputs !== 'object' || inputs === null)
     throw badOption('inputs', 'a list, or an object of named inputs')
   const named = Array.isArray(inputs)
@@ -120,7 +120,7 @@ function eventsFrom(alphabet: ExploreOptions['alphabet']): Space['eventsOf'] {
     return () => events
   }
   return (snapshot) => {
-    let events: Labelled<AnyEventObject>
+    let events: NamedValues<AnyEventObject>
     try {
       events = alphabet(snapshot)
     } catch (cause) {
@@ -131,7 +131,7 @@ function eventsFrom(alphabet: ExploreOptions['alphabet']): Space['eventsOf'] {
   }
 }
 
-function nameEvents(events: Labelled<AnyEventObject>): NamedEvent[] {
+function nameEvents(events: NamedValues<AnyEventObject>): NamedEvent[] {
   if (typeof events !== 'object' || events === null) {
     throw badOption('alphabet', 'a list of events, an object of named events, or a function that returns one')
   }

@@ -5,7 +5,7 @@ import type { ObservedMachine } from '../core/chart/observe.js'
 import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 /** Why a transition is never taken. */
-export interface Uncovered {
+export interface UncoveredTransition {
   /**
    * - `source_unreached`: the state that declares it is never active
    * - `guard_false`: its guard was evaluated and never let it pass
@@ -28,7 +28,7 @@ export function whyUncovered(
   observed: ObservedMachine,
   exploration: Exploration,
   isTaken: (transition: DefinedTransition) => boolean,
-): Uncovered {
+): UncoveredTransition {
   const { declared, node } = transition
   if (!observed.reached.has(node)) {
     return { reason: 'source_unreached', message: `its source ${declared.source} is never active` }

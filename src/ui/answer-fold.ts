@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage, MediaPart, Message } from '../../machines/agent/messages.js'
-import type { AgentState, CallInQuestion, Reason } from '../../machines/agent/outcome.js'
+import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/outcome.js'
 import type { ResultStatus } from '../../machines/agent/results.js'
 import { approvalIdOf } from '../web/approval-id.js'
 import { answerIdOf, isSteering, shownResult, type Turn } from '../web/turn.js'
@@ -228,7 +228,7 @@ export class AnswerFold {
   }
 
   /** A sub-agent's call is in no message of ours: it is shown for the sake of the question. */
-  #ask(call: CallInQuestion): void {
+  #ask(call: UnansweredCall): void {
     const approvalId = approvalIdOf(call)
     if (this.#asked.has(approvalId) || this.#answered.has(approvalId)) return
     this.#asked.add(approvalId)
@@ -237,7 +237,7 @@ export class AnswerFold {
   }
 
   /** The page has been asked before. */
-  #know(call: CallInQuestion): void {
+  #know(call: UnansweredCall): void {
     this.#asked.add(approvalIdOf(call))
     if (call.path) this.#children.know(call.callId)
   }

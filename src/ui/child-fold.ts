@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { CallInQuestion } from '../../machines/agent/outcome.js'
+import type { UnansweredCall } from '../../machines/agent/outcome.js'
 import type { UIMessageChunk } from './chunks.js'
 import { endingOf, inputOf, outputOf } from './parts.js'
 
@@ -32,7 +32,7 @@ export class ChildFold {
     this.#shown.add(callId)
   }
 
-  show({ callId, name, path = [], arguments: text }: CallInQuestion): void {
+  show({ callId, name, path = [], arguments: text }: UnansweredCall): void {
     this.know(callId)
     const title = [...path, name].join(' › ')
     const { input } = inputOf(text)

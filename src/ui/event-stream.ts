@@ -23,19 +23,19 @@ const feeds = new WeakMap<AnyRun, RunFeed>()
  * const handler = (request: Request): Response => {
  *   const run = runs.get(new URL(request.url).searchParams.get('run') ?? '')
  *   if (!run) return new Response(null, { status: 404 })
- *   return eventStreamResponse(run, { lastEventId: request.headers.get('last-event-id') })
+ *   return toEventStreamResponse(run, { lastEventId: request.headers.get('last-event-id') })
  * }
  */
-export function eventStreamResponse(
+export function toEventStreamResponse(
   source: AnyRun | AsyncIterable<AgentEvent>,
   options: EventStreamOptions = {},
 ): Response {
   expectArgument(
-    'eventStreamResponse(source)',
+    'toEventStreamResponse(source)',
     source,
     objectWith([Symbol.asyncIterator], 'a run, or what agent.watch(…) returned'),
   )
-  expectArgument('eventStreamResponse(source, options)', options, anyOptions)
+  expectArgument('toEventStreamResponse(source, options)', options, anyOptions)
   const { lastEventId } = options
   if (!isRun(source)) return sseResponse(framesOf(source))
   const feed = feeds.get(source) ?? follow(source)

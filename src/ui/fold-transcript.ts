@@ -1,7 +1,7 @@
 import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, CallInQuestion, Reason } from '../../machines/agent/outcome.js'
+import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/outcome.js'
 import type { ResultStatus } from '../../machines/agent/results.js'
 
 /**
@@ -18,7 +18,7 @@ export interface Transcript {
   reason: Reason | null
   items: readonly TranscriptItem[]
   /** The calls that wait for a person, as they were asked: send one back with the answer. */
-  questions: readonly CallInQuestion[]
+  questions: readonly UnansweredCall[]
   /** USD and tokens of the run so far. */
   usage?: { totalTokens: number; cost: number | null }
   /** How it failed, in words. */
@@ -109,7 +109,7 @@ export function foldTranscript(before: Transcript = nothing, event: AgentEvent):
     case 'approval_requested': {
       const { id: _i, runId: _r, seq: _s, at: _a, type: _t, ...question } = event
       const others = before.questions.filter(({ callId }) => callId !== question.callId)
-      return { ...before, questions: [...others, question as CallInQuestion] }
+      return { ...before, questions: [...others, question as UnansweredCall] }
     }
     case 'usage': {
       const { totalTokens, cost } = event.run

@@ -50,16 +50,16 @@ export function toUIMessageStream(
  * @example
  * const handler = async (request: Request) => {
  *   const { text } = (await request.json()) as { text: string }
- *   return uiMessageStreamResponse(agent.run(text))
+ *   return toUIMessageStreamResponse(agent.run(text))
  * }
  */
-export function uiMessageStreamResponse(run: AnyRun, options: UIStreamOptions = {}): Response {
+export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions = {}): Response {
   expectArgument(
-    'uiMessageStreamResponse(run)',
+    'toUIMessageStreamResponse(run)',
     run,
     objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
   )
-  expectArgument('uiMessageStreamResponse(run, options)', options, anyOptions)
+  expectArgument('toUIMessageStreamResponse(run, options)', options, anyOptions)
   return chatResponse(joinRun(run), options)
 }
 

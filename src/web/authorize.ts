@@ -1,5 +1,5 @@
 import { StatewrightError, UsageError } from '../core/base/errors.js'
-import { checkedSessionId } from '../core/sessions/store/session-id.js'
+import { checkSessionId } from '../core/sessions/store/session-id.js'
 
 /**
  * What a request may do. A string is the prefix alone; null and undefined refuse the request (401).
@@ -77,5 +77,5 @@ export function sessionIdOf({ prefix }: Pick<Granted, 'prefix'>, chatId: unknown
       'id',
     )
   }
-  return checkedSessionId(prefix === '' ? chatId : `${prefix}:${chatId}`)
+  return checkSessionId(prefix === '' ? chatId : `${prefix}:${chatId}`)
 }

@@ -39,6 +39,6 @@ export function answerAll(run: AnyRun, answers: readonly CallAnswer[]): void {
     const options = { fingerprint }
     if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, options)
     else if (answer.type === 'reject') run.reject(callId, answer.why, options)
-    else run.toolOutput(callId, outputOf(answer), options)
+    else run.addToolOutput(callId, outputOf(answer), options)
   }
 }

@@ -12,21 +12,21 @@ import { EventFailures, type Failure } from './failures.js'
  * `error`: what was thrown, where it was thrown in this process; after a reload, and in another process, a
  * `StatewrightError` with the code and message that the log has. `session`: its id; `callId`: of a tool's error.
  */
-export type ErrorWords = (error: unknown, at: { session: string; callId?: string }) => string
+export type ErrorFormatter = (error: unknown, at: { session: string; callId?: string }) => string
 
 /**
  * What a page may see beside the answer. Everything that is masked stays readable for the model and in the log.
  *
  * @example
- * const expose: Expose = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
+ * const expose: ExposeOptions = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
  */
-export interface Expose {
+export interface ExposeOptions {
   /** Why a run failed. `true`: the message as it is; `'code'`, `false`: a sentence with a stable code. Default: `'code'`. */
-  errors?: boolean | 'code' | ErrorWords
+  errors?: boolean | 'code' | ErrorFormatter
   /** What a failed call says. A `ToolError`'s `publicMessage` is shown in any case. Default: `'code'`. */
-  toolErrors?: boolean | 'code' | ErrorWords
+  toolErrors?: boolean | 'code' | ErrorFormatter
   /** Whether a page hears that a request is made again. `'code'`: with a code and without words. Default: false. */
-  retries?: boolean | 'code' | ErrorWords
+  retries?: boolean | 'code' | ErrorFormatter
   /** Tokens, cost in USD, and what is left of budgets. Default: false. */
   usage?: boolean
   /** Names of models. Default: false. */
@@ -36,7 +36,7 @@ export interface Expose {
 const keys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
 /** @throws {ConfigError} `invalid_config` for an unknown key or value */
-export function checkExpose(expose: Expose = {}): Expose {
+export function checkExpose(expose: ExposeOptions = {}): ExposeOptions {
   const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
   if (typeof expose !== 'object' || expose === null)
     throw wrong(`expose must be an object with some of ${keys.join(', ')}.`, 'expose')
@@ -54,11 +54,11 @@ export function checkExpose(expose: Expose = {}): Expose {
 
 /** What one page may see of one session: events and messages as it is shown them. */
 export class PageView {
-  readonly #expose: Expose
+  readonly #expose: ExposeOptions
   readonly #session: string
   readonly #failures = new EventFailures()
 
-  constructor(expose: Expose, session: string) {
+  constructor(expose: ExposeOptions, session: string) {
     this.#expose = expose
     this.#session = session
   }
@@ -248,7 +248,7 @@ function isGuard(code: string): boolean {
 
 /** Whether a page is shown something else than a failure says. */
 export function isHidden(
-  { errors, toolErrors, retries, models }: Expose,
+  { errors, toolErrors, retries, models }: ExposeOptions,
   { where, error }: Failure,
 ): boolean {
   switch (where) {

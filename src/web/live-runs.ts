@@ -14,7 +14,7 @@ export type AnyRun = Pick<
   | 'result'
   | 'approve'
   | 'reject'
-  | 'toolOutput'
+  | 'addToolOutput'
   | 'reply'
   | 'resume'
   | 'steer'

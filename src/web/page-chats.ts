@@ -1,13 +1,13 @@
 import type { CallAnswer } from './call-answers.js'
 import type { Chats, Conversation, Said } from './chats.js'
-import { type Expose, PageView } from './exposure.js'
+import { type ExposeOptions, PageView } from './exposure.js'
 import type { Joined } from './joined.js'
 import type { Caller } from './live-runs.js'
 
 /** How one request may use the sessions of an agent, and what of them its page may see. */
 export interface PageRights extends Caller {
   mayContinue: boolean
-  expose: Expose
+  expose: ExposeOptions
 }
 
 /** The sessions of an agent as one request sees them: what its page may not see is masked. */

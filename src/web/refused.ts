@@ -1,6 +1,6 @@
 import { describeError } from '../core/base/describe-error.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
-import type { Expose } from './exposure.js'
+import type { ExposeOptions } from './exposure.js'
 
 /** What is not said by 409: that the session does not stand so that the request can be done. */
 const statuses: Readonly<Record<string, number>> = {
@@ -56,7 +56,7 @@ const aboutRequests: ReadonlySet<string> = new Set([
  *   failed and is made again), `warning`
  * - `session`: its id, null where a request names none; `callId`: of a sub-agent's call, with slashes in between
  */
-export interface ErrorPlace {
+export interface ErrorContext {
   where: 'request' | 'run' | 'tool' | 'retry' | 'warning'
   session: string | null
   runId: string | null
@@ -67,14 +67,14 @@ export interface ErrorPlace {
  * Told each error that a page is not shown as it is: as it was thrown, with its `stack` and `cause`. What it throws itself is
  * a warning of the process.
  */
-export type OnError = (error: unknown, at: ErrorPlace) => void
+export type OnError = (error: unknown, at: ErrorContext) => void
 
 /** Who has sent a request that is refused, and what of the reason may be told. */
 export interface RefusedRequest {
   /** What the ids of the sessions begin with; the page does not know it. */
   prefix: string
   session: string | null
-  expose: Expose
+  expose: ExposeOptions
   onError: OnError | undefined
 }
 
@@ -109,7 +109,7 @@ function generic(status: number): string {
 }
 
 /** Tells `onError`, or warns. Never throws: whoever is told has no say in what happens. */
-export function reportError(onError: OnError | undefined, error: unknown, at: ErrorPlace): void {
+export function reportError(onError: OnError | undefined, error: unknown, at: ErrorContext): void {
   if (onError === undefined) return warn(error, at)
   try {
     const told = onError(error, at) as unknown
@@ -119,7 +119,7 @@ export function reportError(onError: OnError | undefined, error: unknown, at: Er
   }
 }
 
-const whats: Record<ErrorPlace['where'], string> = {
+const whats: Record<ErrorContext['where'], string> = {
   request: 'A request to the chat has failed',
   run: 'A run of the chat has failed',
   tool: 'A call of the chat has failed',
@@ -128,7 +128,7 @@ const whats: Record<ErrorPlace['where'], string> = {
 }
 
 /** Where nobody has said where errors go: the platform's own warnings. */
-function warn(error: unknown, { where, session, callId }: ErrorPlace): void {
+function warn(error: unknown, { where, session, callId }: ErrorContext): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const cause = error instanceof Error && error.cause !== undefined ? ` (${describeError(error.cause)})` : ''
   const place = [session, callId].filter((part) => part !== null).join(', ')

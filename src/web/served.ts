@@ -1,7 +1,7 @@
 import { ConfigError } from '../core/base/errors.js'
 import { type Authorize, granted, type Granted, sessionIdOf } from './authorize.js'
 import { type ChatAgent, chatsOf } from './chats.js'
-import { checkExpose, type Expose, isHidden } from './exposure.js'
+import { checkExpose, type ExposeOptions, isHidden } from './exposure.js'
 import { PageChats, type PageRights } from './page-chats.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { readJson, refuseForms } from './read-json.js'
@@ -19,7 +19,7 @@ export interface HandlerOptions extends PageFileOptions {
   /** The longest body of a request, in bytes. Default: 10,000,000. */
   maxBodyBytes?: number
   /** What a page may see of errors, retries, usage and models. Default: codes of errors, and nothing of the others. */
-  expose?: Expose
+  expose?: ExposeOptions
   /** Told each error that a page is not shown as it is, as it was thrown. Default: a warning of the process. */
   onError?: OnError
 }

@@ -6,14 +6,14 @@ import { unclearedInput, withheldResult } from '../../machines/agent/screening.j
 import { shownMessages } from '../../machines/agent/unscreened.js'
 import { type AGUIMessage, toAGUIMessages } from '../../src/agui/index.js'
 import { Fold, type Standing } from '../../src/agui/fold.js'
-import { agentSpace, coverPaths, type ReplayPath } from '../../src/testing/index.js'
+import { agentSpace, generatePaths, type ReplayPath } from '../../src/testing/index.js'
 import { followPath } from '../support/follow-path.js'
 import { AGUIPage, comparable } from './page.js'
 
 /** The paths over every pair of transitions that can follow each other; from these inputs, or from all. */
 export function generatedPaths(...only: string[]): GeneratedPath[] {
   const space = agentSpace(only.length > 0 ? { only } : {})
-  return coverPaths(agentMachine, { ...space, coverage: 'transition-pairs' }).paths
+  return generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' }).paths
 }
 
 type GeneratedPath = ReplayPath & { input: string; name: string }

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals'
 import { languageModel } from '../../src/ai-sdk/index.js'
 import { openaiChat, openaiResponses } from '../../src/index.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
-import { checkProvider, type ProviderReport, providerTable } from '../../src/testing/index.js'
+import { checkProvider, type ProviderReport, formatProviderReports } from '../../src/testing/index.js'
 import { packages, stateless } from './support.js'
 
 jest.setTimeout(60_000)
@@ -37,5 +37,5 @@ it('so do our own; all of them beside each other', async () => {
     reports[name] = report
     expect(report.broken).toEqual([])
   }
-  console.log(providerTable(reports))
+  console.log(formatProviderReports(reports))
 })

@@ -3,7 +3,7 @@ import {
   type AgentOptions,
   createAgent,
   defineTool,
-  firstOf,
+  withFallbacks,
   memoryStore,
   type ModelProvider,
   openaiChat,
@@ -66,7 +66,7 @@ async function theatre(first: At, second: At, turns: [Turn[], Turn[]], options: 
   rehearsals.push(one, two)
   const clock = new SimulatedClock()
   const agent = () =>
-    createAgent({ model: firstOf([first(one.url), second(two.url)]), tools: [look], clock, ...options })
+    createAgent({ model: withFallbacks([first(one.url), second(two.url)]), tools: [look], clock, ...options })
   return { one, two, clock, agent }
 }
 

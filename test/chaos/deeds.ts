@@ -25,7 +25,7 @@ const approve = ({ run }: Hands): void => {
   for (const id of waiting(run, 'approval')) run.approve(id)
 }
 const output = ({ run }: Hands, value: unknown): void => {
-  for (const id of waiting(run, 'client')) run.toolOutput(id, value)
+  for (const id of waiting(run, 'client')) run.addToolOutput(id, value)
 }
 
 /** What people and programs do to a run, at any time. */
@@ -54,13 +54,13 @@ export const deeds = {
   rejects: ({ run }) => {
     for (const id of waiting(run, 'approval')) run.reject(id, `No ${half}.`)
   },
-  'answers to nothing': ({ run }) => run.toolOutput('nobody', 1),
+  'answers to nothing': ({ run }) => run.addToolOutput('nobody', 1),
   'brings an output': (hands) => output(hands, { ok: half }),
   'brings a BigInt': (hands) => output(hands, 1n),
   'brings an error': (hands) => output(hands, new Error('The client failed.')),
   replies: ({ run }) => run.reply('More, please.'),
   'replies junk': ({ run }) => run.reply([{ content: [] }]),
-  looks: ({ run }) => [run.nearBudget(), JSON.stringify(run.snapshot()), run.state],
+  looks: ({ run }) => [run.isNearBudget(), JSON.stringify(run.snapshot()), run.state],
   'subscribes and throws': ({ run }) => {
     run.events$.subscribe(() => {
       throw new Error('A subscriber fails.')
@@ -97,7 +97,7 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
   if (JSON.stringify(value).includes('message'))
     return world.below(2) === 0 ? run.reply('And?') : run.cancel()
   for (const { callId, needs, hosted } of answerableCalls(context)) {
-    if (needs === 'client') run.toolOutput(callId, 'from the client')
+    if (needs === 'client') run.addToolOutput(callId, 'from the client')
     else if (manner === 'reject') run.reject(callId, 'No.')
     else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 })
     else run.approve(callId)

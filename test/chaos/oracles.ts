@@ -3,7 +3,7 @@ import type { AgentEvent, RunResult } from '../../src/index.js'
 import { createBodyBuilder } from '../../src/core/models/openai/request-body.js'
 import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { strictProblem } from '../../src/rehearsal/strict.js'
-import { historyProblem } from '../../src/testing/index.js'
+import { findHistoryProblem } from '../../src/testing/index.js'
 
 /** What every run owes to everybody, whatever happened to it. Each sentence is a promise that was broken. */
 export function brokenBy(
@@ -16,7 +16,7 @@ export function brokenBy(
 
 /** The next request has to be one that every provider takes. */
 export function ofHistory(messages: readonly Message[]): string[] {
-  const problem = historyProblem(messages)
+  const problem = findHistoryProblem(messages)
   const next: Message = { id: 'next', createdAt: 0, role: 'user', content: 'And now?' }
   const builder = createBodyBuilder({
     model: 'm',

@@ -155,7 +155,7 @@ describe('sessions export --as test', () => {
       err: '',
     })
     const text = await readFile(join(place.cwd, 'w.test.mjs'), 'utf8')
-    expect(text).toContain("playSession(agent, recording, { tools: 'live' })")
+    expect(text).toContain("replaySession(agent, recording, { tools: 'live' })")
     expect(text).toContain("import { test } from 'node:test'")
     await runTests(place, 'w.test.mjs')
     await writeFile(

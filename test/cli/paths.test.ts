@@ -61,7 +61,7 @@ describe('statewright paths', () => {
     })
     const text = await readFile(join(cwd, 'test/paths/door.paths.test.js'), 'utf8')
     expect(text).toContain('import machine from "../../door.mjs"')
-    expect(text).toContain('machineHarness(machine)')
+    expect(text).toContain('createMachineHarness(machine)')
     await cli(['paths', 'door.mjs', '--emit', 'test/paths'], { cwd })
     expect(await readFile(join(cwd, 'test/paths/door.paths.test.js'), 'utf8')).toBe(text)
     expect(await readdir(join(cwd, 'test/paths'))).toEqual(['door.paths.test.js'])

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { render } from 'state-machine-cat'
 import { type AnyStateMachine, createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { type Chart, chartOf, type ChartState, withNested } from '../../src/diagram/chart.js'
+import { type Chart, toChart, type ChartState, withNested } from '../../src/diagram/chart.js'
 import { toMachineJson, toStately } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toScxml } from '../../src/diagram/scxml.js'
@@ -19,7 +19,7 @@ describe('JSON', () => {
   it('makes the same machine again: every state, transition, guard and actor', () => {
     const again = createMachine(JSON.parse(toMachineJson(agentMachine)))
     expect(idsOf(again)).toEqual(idsOf(agentMachine))
-    expect(chartOf(again)).toEqual(chartOf(agentMachine))
+    expect(toChart(again)).toEqual(toChart(agentMachine))
   })
 
   it('has no function, and names those that have a name', () => {
@@ -47,7 +47,7 @@ describe("a file for Stately's editors", () => {
       const file = join(folder, 'machine.mjs')
       await writeFile(file, toStately(agentMachine))
       const { machine } = (await import(pathToFileURL(file).href)) as { machine: AnyStateMachine }
-      expect(chartOf(machine)).toEqual(chartOf(agentMachine))
+      expect(toChart(machine)).toEqual(toChart(agentMachine))
     } finally {
       await rm(folder, { recursive: true })
     }
@@ -60,7 +60,7 @@ describe('SCXML, as another program reads it', () => {
     transitions?: { from: string; to: string; event?: string; cond?: string }[]
   }
   const parse = async (machine: AnyStateMachine): Promise<Read> => {
-    const read: unknown = await render(toScxml(chartOf(machine)), { inputType: 'scxml', outputType: 'json' })
+    const read: unknown = await render(toScxml(toChart(machine)), { inputType: 'scxml', outputType: 'json' })
     return (typeof read === 'string' ? JSON.parse(read) : read) as Read
   }
   const nested = (read: Read): Read['states'] =>
@@ -72,7 +72,7 @@ describe('SCXML, as another program reads it', () => {
 
   it('has every state', async () => {
     const names = nested(await parse(agentMachine)).map(({ name }) => name)
-    const expected = statesOf(chartOf(agentMachine)).map(({ id }) => (id === '(root)' ? 'agent' : id))
+    const expected = statesOf(toChart(agentMachine)).map(({ id }) => (id === '(root)' ? 'agent' : id))
     expect(names).toEqual(expect.arrayContaining(expected))
   })
 
@@ -83,7 +83,7 @@ describe('SCXML, as another program reads it', () => {
       event,
       cond,
     ])
-    const expected = statesOf(chartOf(agentMachine)).flatMap(({ id, transitions: own }) =>
+    const expected = statesOf(toChart(agentMachine)).flatMap(({ id, transitions: own }) =>
       own.flatMap(({ targets, event, when }) =>
         targets.map((target) => [
           id === '(root)' ? 'agent' : id,
@@ -97,7 +97,7 @@ describe('SCXML, as another program reads it', () => {
   })
 
   it('gives awkward names an id of their own, and starts timers', async () => {
-    const scxml = toScxml(chartOf(workshop))
+    const scxml = toScxml(toChart(workshop))
     expect(nested(await parse(workshop)).map(({ name }) => name)).toEqual(
       expect.arrayContaining(['work_shop', 'a_state', 'a-state', 'both', 'both.left.off', 'gone']),
     )
@@ -108,7 +108,7 @@ describe('SCXML, as another program reads it', () => {
 })
 
 describe('Mermaid', () => {
-  const chart = chartOf(agentMachine)
+  const chart = toChart(agentMachine)
   const lines = toMermaid(chart).split('\n')
 
   it('declares every state once, with its actor', () => {
@@ -139,7 +139,7 @@ describe('Mermaid', () => {
   })
 
   it('keeps apart what awkward names have in common, and escapes what is syntax', () => {
-    const text = toMermaid(chartOf(workshop))
+    const text = toMermaid(toChart(workshop))
     expect(text).toContain('state "a state" as s_a_state\n')
     expect(text).toContain('as s_a_state_2\n')
     expect(text).toContain('[and(isOpen, not(is #34;late#34; & #60;old#62;))]')
@@ -147,6 +147,6 @@ describe('Mermaid', () => {
   })
 
   it('draws a machine without states', () => {
-    expect(toMermaid(chartOf(single))).toBe('stateDiagram-v2\n')
+    expect(toMermaid(toChart(single))).toBe('stateDiagram-v2\n')
   })
 })

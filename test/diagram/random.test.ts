@@ -2,11 +2,11 @@ import * as fc from 'fast-check'
 import { render } from 'state-machine-cat'
 import { type AnyStateMachine, createMachine } from 'xstate'
 import { text } from '../../src/diagram/card.js'
-import { type Chart, chartOf, type ChartState, withNested } from '../../src/diagram/chart.js'
+import { type Chart, toChart, type ChartState, withNested } from '../../src/diagram/chart.js'
 import { nodeNames, toDot } from '../../src/diagram/dot.js'
 import { toMachineJson } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
-import { overviewOf } from '../../src/diagram/overview.js'
+import { toOverview } from '../../src/diagram/overview.js'
 import { toScxml } from '../../src/diagram/scxml.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
 import { randomConfig } from './random-config.js'
@@ -15,7 +15,7 @@ const check = (rule: (machine: AnyStateMachine, chart: Chart) => unknown, numRun
   fc.assert(
     fc.asyncProperty(randomConfig, async (config) => {
       const machine: AnyStateMachine = createMachine(config)
-      await rule(machine, chartOf(machine))
+      await rule(machine, toChart(machine))
     }),
     { numRuns },
   )
@@ -45,7 +45,7 @@ function elementsOf(xml: string): string[] {
 
 test('JSON makes the same machine again', () =>
   check((machine, chart) => {
-    expect(chartOf(createMachine(JSON.parse(toMachineJson(machine))))).toEqual(chart)
+    expect(toChart(createMachine(JSON.parse(toMachineJson(machine))))).toEqual(chart)
   }))
 
 test('SCXML is XML that another program reads, with every state and transition', () =>
@@ -119,8 +119,8 @@ test('the overview is XML with every state and every way between them', () =>
   check(async (_machine, chart) => {
     const svg = await toOverviewSvg(chart)
     elementsOf(svg)
-    const { tops, anywhere } = overviewOf(chart)
-    const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
+    const { states: tops, anywhere } = toOverview(chart)
+    const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     expect(ways.every(({ events }) => events.length > 0)).toBe(true)
     const shown = (name: string): string[] => svg.match(new RegExp(` ${name}="`, 'g')) ?? []
     // Those inside a state that is drawn with its own ways come on top.
@@ -132,7 +132,7 @@ test('the overview is XML with every state and every way between them', () =>
       for (const target of targets) {
         if (topOf(target) === topOf(source)) continue
         const own =
-          source === '(root)' ? anywhere : tops.find(({ state }) => state.id === topOf(source))?.ways
+          source === '(root)' ? anywhere : tops.find(({ state }) => state.id === topOf(source))?.transitions
         expect(own?.some(({ to }) => to === topOf(target))).toBe(true)
       }
     }

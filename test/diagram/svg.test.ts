@@ -1,15 +1,15 @@
 import * as fc from 'fast-check'
 import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { type ChartState, chartOf, withNested } from '../../src/diagram/chart.js'
-import { countsOf } from '../../src/diagram/coverage.js'
+import { type ChartState, toChart, withNested } from '../../src/diagram/chart.js'
+import { readTransitionCounts } from '../../src/diagram/coverage.js'
 import { nodeNames, toDot } from '../../src/diagram/dot.js'
 import { agentLook } from '../../src/diagram/look.js'
-import { overviewOf } from '../../src/diagram/overview.js'
+import { toOverview } from '../../src/diagram/overview.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
 import { single, workshop } from './machines.js'
 
-const chart = chartOf(agentMachine)
+const chart = toChart(agentMachine)
 const states = withNested(chart.root)
 
 /** What can be read in a picture, one text an item. */
@@ -126,11 +126,11 @@ describe('the picture of the agent machine', () => {
     const named = attributesOf(svg, 'data-state')
     const kept = states.filter(({ id, type }) => id !== '(root)' && type !== 'history').map(({ id }) => id)
     expect(named.toSorted()).toEqual(kept.toSorted())
-    const { tops, anywhere } = overviewOf(chart)
-    const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
+    const { states: tops, anywhere } = toOverview(chart)
+    const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     const inside = new Set(['RUNNING.preparing', 'RUNNING.asking', 'RUNNING.judging'])
-    const within = overviewOf(chart, agentLook, 'RUNNING').tops.flatMap((top) =>
-      top.ways.filter(({ to }) => inside.has(to)),
+    const within = toOverview(chart, agentLook, 'RUNNING').states.flatMap((top) =>
+      top.transitions.filter(({ to }) => inside.has(to)),
     )
     expect(attributesOf(svg, 'data-to').toSorted()).toEqual(
       [...ways, ...within].map(({ to }) => to).toSorted(),
@@ -152,10 +152,10 @@ describe('the picture of the agent machine', () => {
   })
 
   it('says in the overview what happens, and names neither states nor guards', () => {
-    const { tops, anywhere } = overviewOf(chart)
+    const { states: tops, anywhere } = toOverview(chart)
     const guards = states.flatMap(({ transitions }) => transitions.flatMap(({ when }) => when ?? []))
     const names = new Set([...states.map(({ key }) => key), ...guards])
-    const ways = [...anywhere, ...tops.flatMap((top) => top.ways)]
+    const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     expect(ways).toHaveLength(21)
     // Each event with the transitions that it stands for, and none that leads elsewhere.
     const targets = new Map(
@@ -175,8 +175,8 @@ describe('the picture of the agent machine', () => {
   })
 
   it('says of a state with regions what leads from one to another, and out of it', () => {
-    const { tops, outside, anywhere } = overviewOf(chart, agentLook, 'RUNNING')
-    const waysOf = (key: string) => tops.find(({ state }) => state.key === key)?.ways ?? []
+    const { states: tops, outside, anywhere } = toOverview(chart, agentLook, 'RUNNING')
+    const waysOf = (key: string) => tops.find(({ state }) => state.key === key)?.transitions ?? []
     expect(anywhere.map(({ to }) => to)).toEqual(['TIMED_OUT', 'RUNNING.whereItWas'])
     expect(waysOf('preparing').filter(({ main }) => main)).toMatchObject([{ to: 'RUNNING.asking' }])
     expect(waysOf('asking').filter(({ main }) => main)).toMatchObject([{ to: 'RUNNING.judging' }])
@@ -196,7 +196,7 @@ describe('the picture of the agent machine', () => {
       'BLOCKED',
       'ERROR',
     ])
-    expect(() => overviewOf(chart, agentLook, 'PAUSED')).toThrow("'PAUSED' is no state with nested states")
+    expect(() => toOverview(chart, agentLook, 'PAUSED')).toThrow("'PAUSED' is no state with nested states")
   })
 
   it('has words and lines only of states and guards that there are', () => {
@@ -248,7 +248,7 @@ describe('the picture of the agent machine', () => {
   })
 
   it('is the same each time', async () => {
-    expect(await toSvg(chart)).toBe(await toSvg(chartOf(agentMachine)))
+    expect(await toSvg(chart)).toBe(await toSvg(toChart(agentMachine)))
   })
 })
 
@@ -263,7 +263,7 @@ describe('the coverage overlay', () => {
   }
 
   it('says of every transition how often it was taken, and marks the one that never was', async () => {
-    const svg = await toSvg(chart, { counts: countsOf(coverage, chart) })
+    const svg = await toSvg(chart, { counts: readTransitionCounts(coverage, chart) })
     const texts = textsOf(svg)
     expect(texts.filter((text) => /^\d+×$/.test(text))).toHaveLength(transitions.length - 1)
     expect(texts.filter((text) => text === 'never')).toHaveLength(1)
@@ -272,7 +272,7 @@ describe('the coverage overlay', () => {
   it('refuses what is no coverage of this machine', () => {
     const refusal = (value: unknown): unknown => {
       try {
-        return countsOf(value, chart)
+        return readTransitionCounts(value, chart)
       } catch (error) {
         return error
       }
@@ -293,7 +293,7 @@ describe('the coverage overlay', () => {
 
 describe('any machine', () => {
   it('is drawn with timers, parallel regions, combined guards and awkward names', async () => {
-    const texts = textsOf(await toSvg(chartOf(workshop)))
+    const texts = textsOf(await toSvg(toChart(workshop)))
     expect(texts).toEqual(
       expect.arrayContaining([
         'a state',
@@ -308,14 +308,14 @@ describe('any machine', () => {
   })
 
   it('of which a state is asked for that has no nested ones is refused with those that have', async () => {
-    await expect(toSvg(chartOf(workshop), { state: 'gone' })).rejects.toMatchObject({
+    await expect(toSvg(toChart(workshop), { state: 'gone' })).rejects.toMatchObject({
       code: 'unknown_state',
       message: "'gone' is no state with nested states. There are: both, both.left.",
     })
   })
 
   it('without states is refused in the same way', async () => {
-    await expect(toSvg(chartOf(single))).rejects.toMatchObject({ code: 'unknown_state' })
+    await expect(toSvg(toChart(single))).rejects.toMatchObject({ code: 'unknown_state' })
   })
 
   it('is drawn with all its cards, whatever its states are called', async () => {
@@ -331,7 +331,7 @@ describe('any machine', () => {
             names.map((key) => [key, { description: key, on: { E: { guard: 'g' } } }]),
           ),
         })
-        const svg = await toSvg(chartOf(machine))
+        const svg = await toSvg(toChart(machine))
         expect(textsOf(svg).filter((text) => text === '[g]')).toHaveLength(names.length)
       }),
       { numRuns: 60 },

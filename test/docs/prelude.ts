@@ -17,9 +17,9 @@ var store: sw.SessionStore
 var agents: sw.Agents
 var Context: { current(): { cancellationSignal: AbortSignal; heartbeat(details: unknown): void } }
 interface InngestStep {
-  run(id: string, work: () => Promise<sw.DriveRest>): Promise<sw.DriveRest>
+  run(id: string, work: () => Promise<sw.SessionResult>): Promise<sw.SessionResult>
   sleep(id: string, ms: number): Promise<void>
-  waitForEvent(id: string, options: object): Promise<{ data: { answers: sw.DriveAnswer[] } } | null>
+  waitForEvent(id: string, options: object): Promise<{ data: { answers: sw.SessionAnswer[] } } | null>
 }
 var inngest: {
   createFunction(
@@ -28,7 +28,7 @@ var inngest: {
     work: (given: { event: { data: { session: string; input: string } }; step: InngestStep }) => Promise<unknown>,
   ): unknown
 }
-function createHook(options: { token: string }): PromiseLike<sw.DriveAnswer[]>
+function createHook(options: { token: string }): PromiseLike<sw.SessionAnswer[]>
 var model: sw.ModelProvider
 var tools: sw.Tool[]
 var search: sw.Tool

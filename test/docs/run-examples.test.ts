@@ -90,8 +90,8 @@ const machine = createMachine({
   states: { closed: { on: { OPEN: 'open' } }, open: { on: { CLOSE: 'closed' } } },
 })
 const alphabet = { open: { type: 'OPEN' }, close: { type: 'CLOSE' } }
-const { paths } = coverPaths(machine, { alphabet })
-const chart = chartOf(machine)
+const { paths } = generatePaths(machine, { alphabet })
+const chart = toChart(machine)
 const documents = [{ source: 'leave.md', text: 'Everyone has 30 days of vacation.' }]
 const session = createSession('May')
 const [text, message, token, apiVersion, error] = ['{ "turns": [{ "text": "Hello." }] }', 'And in May?', 'secret', '2025-01-01', new Error('No.')]
@@ -100,7 +100,7 @@ const readIn = (root) => add
 const listIn = (root) => defineTool({ name: 'list', description: 'Lists.', input: z.object({}), execute: () => root })
 const search = async () => [{ source: 'a.md', text: 'A.' }]
 const loaded = tools
-const createHarness = () => machineHarness(machine)
+const createHarness = () => createMachineHarness(machine)
 `
 
 /** What cannot run here, and why: the compiler alone looks at these. A piece of the code names them. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { agentMachine, presets } from '../../src/index.js'
-import { agentLook, chartOf, toSvg } from '../../src/diagram/index.js'
+import { agentLook, toChart, toSvg } from '../../src/diagram/index.js'
 import { toneColors } from '../../src/diagram/theme.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
 import { turnSchema } from '../../src/rehearsal/turn.js'
@@ -127,6 +127,6 @@ test('final states have the colours that the guide to the pictures says', async 
   for (const [tone, states] of Object.entries(tones)) {
     for (const state of states) expect([state, agentLook.tones[state]]).toEqual([state, tone])
   }
-  const svg = await toSvg(chartOf(agentMachine))
+  const svg = await toSvg(toChart(agentMachine))
   for (const tone of ['success', 'limit', 'error'] as const) expect(svg).toContain(toneColors[tone].fill)
 })

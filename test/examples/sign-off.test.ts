@@ -14,9 +14,9 @@ import { createAgent, defineTool, openaiChat } from '../../src/index.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
 import {
   checkInvariants,
-  coverPaths,
+  generatePaths,
   type Invariant,
-  machineHarness,
+  createMachineHarness,
   replay,
 } from '../../src/testing/index.js'
 
@@ -42,7 +42,7 @@ const careless = machine.provide({
 const guide = readFileSync('docs/test-your-own-agent.md', 'utf8')
 
 test('the paths take every transition of the machine', () => {
-  const { coverage } = coverPaths(machine, space)
+  const { coverage } = generatePaths(machine, space)
   expect(coverage.transitions.filter(({ taken }) => taken === 0)).toEqual([])
 })
 
@@ -51,13 +51,13 @@ test('nothing is released without two people', () => {
 })
 
 test('the paths pass on the machine that they were made from', async () => {
-  for (const path of coverPaths(machine, space).paths)
-    expect(await replay(path, machineHarness(machine))).toMatchObject({ ok: true })
+  for (const path of generatePaths(machine, space).paths)
+    expect(await replay(path, createMachineHarness(machine))).toMatchObject({ ok: true })
 })
 
 test('the first mistake of the guide fails a path, in the words that the guide shows', async () => {
-  const { paths } = coverPaths(machine, space)
-  const results = await Promise.all(paths.map((path) => replay(path, machineHarness(hasty))))
+  const { paths } = generatePaths(machine, space)
+  const results = await Promise.all(paths.map((path) => replay(path, createMachineHarness(hasty))))
   const failed = results.find(({ ok }) => !ok)
   expect(guide).toContain(failed && !failed.ok ? failed.message : 'No path failed.')
 })

@@ -1,5 +1,5 @@
 import type { Message } from '../../machines/agent/messages.js'
-import { historyProblem } from '../../src/testing/index.js'
+import { findHistoryProblem } from '../../src/testing/index.js'
 
 /** `u` a user, `a[1,2]` an assistant that calls 1 and 2, `t1` the result of 1. */
 function transcript(text: string): Message[] {
@@ -26,7 +26,7 @@ test.each([
   ['u a[1,2,3] t1 t3', ['2']],
   ['u a[1,2]', ['1', '2']],
 ])('%s with %j open is a valid history', (text, open) => {
-  expect(historyProblem(transcript(text), open)).toBeNull()
+  expect(findHistoryProblem(transcript(text), open)).toBeNull()
 })
 
 test.each([
@@ -38,10 +38,10 @@ test.each([
   ['u a[1] u a[2] t2', ['1'], "call '1' has no result before it"],
   ['u a[1,2] t3', ['1', '2'], "a result of '3' without its call"],
 ])('%s with %j open is not: %s', (text, open, problem) => {
-  expect(historyProblem(transcript(text), open)).toContain(problem)
+  expect(findHistoryProblem(transcript(text), open)).toContain(problem)
 })
 
 test('two messages with one id are not a valid history', () => {
   const [message] = transcript('u')
-  expect(historyProblem([message, message] as Message[])).toBe('two messages have one id: m0, m0')
+  expect(findHistoryProblem([message, message] as Message[])).toBe('two messages have one id: m0, m0')
 })

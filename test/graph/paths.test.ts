@@ -1,5 +1,5 @@
 import { agentMachine } from '../../machines/agent.machine.js'
-import { agentSpace, anyState, canReach, coverPaths, isFinal, replay } from '../../src/testing/index.js'
+import { agentSpace, anyState, canReach, generatePaths, isFinal, replay } from '../../src/testing/index.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { Recorded, tokensOf } from '../support/spans.js'
@@ -16,7 +16,7 @@ const sampleKey = ({ value, context }: PathState) => {
   return JSON.stringify([value, calls.map(({ started, result }) => [started, result !== undefined])])
 }
 
-const { paths, coverage } = coverPaths(agentMachine, { ...space, coverage: 'transition-pairs' })
+const { paths, coverage } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
 test('the paths take every transition that the chart declares', () => {
   const missed = coverage.transitions.filter(({ taken }) => taken === 0)

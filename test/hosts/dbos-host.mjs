@@ -7,7 +7,7 @@ import { strikesOf } from './points.mjs'
 
 const settings = JSON.parse(process.argv[2])
 beOn(settings.machine)
-const { postgres, id, drainMs, marks, patienceMs, concurrency = 25 } = settings
+const { postgres, id, drainMs, marks, answerTimeoutMs, concurrency = 25 } = settings
 const { agents } = agentsOf({ ...settings, strikes: marks && strikesOf(settings) })
 DBOS.setConfig({
   name: 'hosts',
@@ -19,7 +19,7 @@ DBOS.setConfig({
 const sessions = dbosSessions(DBOS, agents, {
   queue: { workerConcurrency: concurrency, minPollingIntervalMs: 200 },
   drainMs,
-  patienceMs,
+  answerTimeoutMs,
   sweepMs: 2000,
   appVersion: 'hosts',
 })

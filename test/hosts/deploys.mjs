@@ -1,7 +1,7 @@
 // Versions of agents that come and go: what nobody accepts is left alone and listed, and a deploy under load strands nobody
 // and interrupts nothing.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { drive, strandedSessions } from '../../dist/src/index.js'
+import { runSession, listStrandedSessions } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
 import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
@@ -12,7 +12,7 @@ async function leftBy(version, session, cast) {
   const old = agentsOf({ ...cast, version, accepts: [version] })
   const stop = new AbortController()
   const heartbeat = () => setTimeout(() => stop.abort(), 20)
-  await drive(old.agents, { session, input: session, signal: stop.signal, heartbeat })
+  await runSession(old.agents, { session, input: session, signal: stop.signal, heartbeat })
   await old.store.close()
 }
 
@@ -85,7 +85,7 @@ export async function playDeploys(name, server, sessions) {
   if (by[4] === 0) wrong.push('the old version has begun no session')
 
   // What nobody accepts is as it was, and listed; the next deploy ends it.
-  const stranded = await strandedSessions(agents, store)
+  const stranded = await listStrandedSessions(agents, store)
   if (
     stranded
       .map(({ session, needs }) => `${session} ${needs}`)
@@ -101,7 +101,7 @@ export async function playDeploys(name, server, sessions) {
   await until(async () => (await Promise.all(old.map(stateOf))).every((state) => state === 'COMPLETED'))
   const endedMs = Date.now() - acceptedAt
   for (const session of old) wrong.push(...(await heldAgainst(session, stage)).wrong)
-  if ((await strandedSessions(agents, store)).length > 0) wrong.push('something is stranded at the end')
+  if ((await listStrandedSessions(agents, store)).length > 0) wrong.push('something is stranded at the end')
   wrong.push(...wrongInLedger(ledger))
   await until(async () => (await engine.open()).length === 0)
   for (const open of await engine.open()) wrong.push(`${open} is not done for the engine`)

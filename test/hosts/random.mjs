@@ -1,6 +1,6 @@
 // Kills host processes at random while they drive sessions, and holds what the sessions come to against what they had to do.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { drive } from '../../dist/src/index.js'
+import { runSession } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
 import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
@@ -28,7 +28,7 @@ export async function playRandom(name, server, sessions) {
   // A session of a version that no process accepts: it stays as it is.
   const old = agentsOf({ ...cast, version: '1', accepts: ['1'] })
   const stop = new AbortController()
-  await drive(old.agents, {
+  await runSession(old.agents, {
     session: `${name}-old-0`,
     input: `${name}-old-0`,
     signal: stop.signal,

@@ -7,9 +7,9 @@ import { strikesOf } from './points.mjs'
 
 const settings = JSON.parse(process.argv[2])
 beOn(settings.machine)
-const { drainMs, patienceMs, marks, ports, slot } = settings
+const { drainMs, answerTimeoutMs, marks, ports, slot } = settings
 const { agents } = agentsOf({ ...settings, strikes: marks && strikesOf(settings) })
-const { object, drain } = restateSessions(restate, agents, { drainMs, patienceMs })
+const { object, drain } = restateSessions(restate, agents, { drainMs, answerTimeoutMs })
 await restate.serve({ services: [object], port: ports[slot], logger: () => undefined })
 process.once('SIGTERM', () => {
   process.once('SIGTERM', () => process.exit(143))

@@ -8,7 +8,7 @@ import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
 /** Longer than a drive sits through. */
 const retryAfterMs = 11_500
-const patienceMs = 5000
+const answerTimeoutMs = 5000
 const killAfterMs = 3000
 const mostMs = 75_000
 /** Nobody may be without a process for longer, once its lease has run out. */
@@ -27,7 +27,7 @@ export async function playWaits(name, server) {
       ? { status: 429, retryAfterMs }
       : turn({ body, ...more })
   }
-  const settings = { marks, patienceMs }
+  const settings = { marks, answerTimeoutMs }
   const stage = await openStage(name, server, { part: 'waits', settings, script, processes: 4 })
   const { store, agent, engine, hosts, ledger } = stage
   const wrong = []
@@ -103,7 +103,7 @@ export async function playWaits(name, server) {
   }
   if (!(sleptMs >= retryAfterMs)) wrong.push(`a wait of ${retryAfterMs} ms was one of ${sleptMs} ms`)
   const patience = [never, tooLate].map((session) => endedAt.get(session) - restedAt.get(session))
-  for (const ms of patience) if (!(ms >= patienceMs)) wrong.push(`a person was waited for for ${ms} ms`)
+  for (const ms of patience) if (!(ms >= answerTimeoutMs)) wrong.push(`a person was waited for for ${ms} ms`)
   for (const session of [...elsewhere, ...waiting, inTime])
     wrong.push(...(await heldAgainst(session, stage)).wrong)
   for (const session of [never, tooLate]) {

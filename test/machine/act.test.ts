@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { createActor, enqueueActions, setup, transition } from 'xstate'
 import { act, type Update } from '../../machines/agent/act.js'
-import type { Announcement } from '../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { type AgentContext, createContext, noFeatures } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/events.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
@@ -40,7 +40,7 @@ const asXStateDoes = enqueueActions<
   never,
   never,
   never,
-  Announcement
+  EmittedEvent
 >(({ context, event, enqueue }, params) => {
   const patch = update(context, event, (announcement) => enqueue.emit(announcement), params)
   if (patch !== undefined) enqueue.assign(patch)
@@ -49,7 +49,7 @@ const asXStateDoes = enqueueActions<
 /** Two actions as a state is left, three on the way, and one as the next is entered. */
 function machineOf(action: typeof asXStateDoes, [one, two, three]: [Params, Params, Params]) {
   return setup({
-    types: {} as { context: AgentContext; events: AgentMachineEvent; emitted: Announcement },
+    types: {} as { context: AgentContext; events: AgentMachineEvent; emitted: EmittedEvent },
     actions: { action },
   }).createMachine({
     context: initial,

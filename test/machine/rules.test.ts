@@ -3,7 +3,7 @@ import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { createAgent, defineTool, memoryJournal, type Run, ToolError } from '../../src/index.js'
-import { historyProblem } from '../support/history.js'
+import { findHistoryProblem } from '../support/history.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { fold } from '../support/fold.js'
 
@@ -93,7 +93,7 @@ class World {
         () => run.cancel(),
       )
     for (const { callId, needs } of this.pendingCalls()) {
-      if (needs === 'client') moves.push(() => run.toolOutput(callId, { ok: true }))
+      if (needs === 'client') moves.push(() => run.addToolOutput(callId, { ok: true }))
       else
         moves.push(
           () => run.approve(callId),
@@ -163,7 +163,7 @@ function checkRest(world: World): void {
   // Open are the calls that the waiting state exposes, and those already approved that wait for the others.
   const open = state === 'WAITING_FOR_INPUT' ? calls.filter((call) => !call.result) : []
   expect(
-    historyProblem(
+    findHistoryProblem(
       messages,
       open.map(({ id }) => id),
     ),

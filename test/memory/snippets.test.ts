@@ -1,11 +1,11 @@
-import { plainSnippets } from '../../src/core/memory/retriever.js'
+import { parseSnippets } from '../../src/core/memory/retriever.js'
 
 it('of what a retriever gives, source, text and a finite score stay', () => {
   const found = [
     { source: 'a', text: 'x', score: 1, vector: [1] },
     { source: 'b', text: 'y', score: Number.NaN },
   ]
-  expect(plainSnippets(found)).toEqual([
+  expect(parseSnippets(found)).toEqual([
     { source: 'a', text: 'x', score: 1 },
     { source: 'b', text: 'y' },
   ])
@@ -14,7 +14,7 @@ it('of what a retriever gives, source, text and a finite score stay', () => {
 it.each([[undefined], ['text'], [{}], [[null]], [[{ text: 'x' }]], [[{ source: 'a', text: 1 }]]])(
   '%p is refused',
   (found) => {
-    expect(() => plainSnippets(found)).toThrow(
+    expect(() => parseSnippets(found)).toThrow(
       expect.objectContaining({ name: 'MemoryError', code: 'invalid_snippets' }),
     )
   },

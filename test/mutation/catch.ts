@@ -4,16 +4,16 @@ import {
   agentInvariants,
   agentSpace,
   checkInvariants,
-  coverPaths,
+  generatePaths,
   type Invariant,
-  machineHarness,
+  createMachineHarness,
   PathError,
   type MachinePath,
   replay,
 } from '../../src/testing/index.js'
 
 const space = agentSpace()
-const { paths } = coverPaths(agentMachine, { ...space, coverage: 'transition-pairs' })
+const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
 /** What of the generated suite notices that this machine is another one; null when nothing does. */
 export async function whatCatches(machine: AnyStateMachine): Promise<string | null> {
@@ -23,7 +23,7 @@ export async function whatCatches(machine: AnyStateMachine): Promise<string | nu
 async function pathThatCatches(machine: AnyStateMachine): Promise<string | null> {
   for (const [i, path] of paths.entries()) {
     // oxlint-disable-next-line no-await-in-loop -- the first that fails is the answer
-    const result = await replay(path, machineHarness(machine))
+    const result = await replay(path, createMachineHarness(machine))
     if (!result.ok) return `path ${i + 1}, step ${result.step} (${nameOf(path, result.step)})`
   }
   return null

@@ -4,7 +4,7 @@ import { OpenAI } from 'openai'
 import {
   createAgent,
   defineShield,
-  firstOf,
+  withFallbacks,
   memoryStore,
   ModelError,
   type ModelProvider,
@@ -154,7 +154,7 @@ describe('the spans of a run', () => {
     const models = [first, second].map(({ rehearsal }, i) =>
       openaiChat({ model: `model-${i + 1}`, baseURL: rehearsal.url, apiKey: 'none' }),
     )
-    const agent = again(first, { model: firstOf(models), telemetry: recorded.otel() })
+    const agent = again(first, { model: withFallbacks(models), telemetry: recorded.otel() })
     const result = await agent.run('Go.').result
     expect(result.state).toBe('COMPLETED')
     const chats = recorded.named('chat')
@@ -393,7 +393,11 @@ describe('every provider and transport', () => {
     })
     const look = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } }
     const models = [model('first', true, { host: 'first.example', port: 443 }), model('second', false)]
-    const agent = createAgent({ model: firstOf(models), tools: [tool('look')], telemetry: recorded.otel() })
+    const agent = createAgent({
+      model: withFallbacks(models),
+      tools: [tool('look')],
+      telemetry: recorded.otel(),
+    })
     const result = await agent.run('Hi.').result
     expect(result.state).toBe('COMPLETED')
     expect(asked).toEqual(['first', 'second', 'second'])
@@ -463,10 +467,10 @@ describe('no span stays open', () => {
     const play = theatre.run()
     const { pending = [] } = await play.rest()
     expect(pending).toHaveLength(2)
-    play.run.toolOutput(pending[0] as never, 'yes')
+    play.run.addToolOutput(pending[0] as never, 'yes')
     await tick()
     expect(recorded.named('invoke_agent')).toHaveLength(1)
-    play.run.toolOutput(pending[1] as never, 'yes')
+    play.run.addToolOutput(pending[1] as never, 'yes')
     await play.end(2)
     expect(recorded.named('invoke_agent')).toHaveLength(2)
   })

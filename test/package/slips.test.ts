@@ -33,7 +33,7 @@ const exempt: Readonly<Record<string, string>> = {
   RunError: 'orThrow makes it',
   TimedOutError: 'orThrow makes it',
   ModelError: 'an error that explains another one must not hide it',
-  cachedShare: 'it is a part of the machine, which throws nothing of its own',
+  getCacheHitRate: 'it is a part of the machine, which throws nothing of its own',
   toSvg: 'it loads a peer that draws; what it takes is checked before',
   startInspector: 'it would listen on a port',
 }

@@ -25,7 +25,7 @@ export interface Cell {
   told: { at: Moment['at']; count: number; message: SessionMessage }[]
   isAnsweredElsewhere: boolean
   isForked: boolean
-  /** Who leads it: its handle, or `drive`; and after how many moments its process is about to end. */
+  /** Who leads it: its handle, or `runSession`; and after how many moments its process is about to end. */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
   hasHistory: boolean
 }
@@ -88,7 +88,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
   }
 }
 
-/** By chance of its own, so that the same cell without `drive` is the same run. */
+/** By chance of its own, so that the same cell without `runSession` is the same run. */
 function drivenBy(both: readonly Feature[], seed: number): Cell['driven'] {
   const draw = chance(seed ^ 0x5eed)
   if (both.some(({ fate }) => fate === 'is driven')) return { stops: [] }

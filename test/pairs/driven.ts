@@ -2,11 +2,11 @@ import type { InspectionEvent } from 'xstate'
 import {
   type Agent,
   defineAgents,
-  drive,
-  type DriveAnswer,
-  type DriveOptions,
-  type DriveRest,
-  driver,
+  runSession,
+  type SessionAnswer,
+  type RunSessionOptions,
+  type SessionResult,
+  createSessionRunner,
   type RunInput,
   type RunResult,
   type SessionMessage,
@@ -22,7 +22,7 @@ const mostRests = 12
 const mostJumps = 800
 
 /** Milliseconds that a wait before a retry may have, where it is not sat through. */
-const longWaitMs = 10_000
+const maxRetryWaitMs = 10_000
 
 export interface Drives {
   world: World
@@ -69,7 +69,7 @@ export class Driving {
 
   async toEnd(): Promise<RunResult> {
     const { world, broken } = this.#drives
-    let options: Partial<DriveOptions> = {}
+    let options: Partial<RunSessionOptions> = {}
     for (let rests = 0; ; ) {
       // oxlint-disable no-await-in-loop -- one drive after the other
       const rest = await this.#drive(options)
@@ -97,8 +97,8 @@ export class Driving {
   }
 
   /** An engine may say it twice, or not know of what rest. */
-  #says(messages: readonly SessionMessage[], { head }: DriveRest): Partial<DriveOptions> {
-    const answers = messages as readonly DriveAnswer[]
+  #says(messages: readonly SessionMessage[], { head }: SessionResult): Partial<RunSessionOptions> {
+    const answers = messages as readonly SessionAnswer[]
     if (answers.some(({ type }) => type === 'cancel')) this.#drives.cancelled()
     return { answers, ...(this.#draw() < 0.5 && { at: head }) }
   }
@@ -111,22 +111,28 @@ export class Driving {
   }
 
   /** One drive in a process of its own, by whatever the engine has there. */
-  async #drive(more: Partial<DriveOptions>): Promise<DriveRest> {
+  async #drive(more: Partial<RunSessionOptions>): Promise<SessionResult> {
     const { world, process, input, broken } = this.#drives
     const agent = process()
-    const options = { session: 'chaos', input, turn: 1, ...(this.#draw() < 0.5 && { longWaitMs }), ...more }
-    let driving: Promise<DriveRest>
+    const options = {
+      session: 'chaos',
+      input,
+      turn: 1,
+      ...(this.#draw() < 0.5 && { maxRetryWaitMs }),
+      ...more,
+    }
+    let driving: Promise<SessionResult>
     if (this.#draw() < 0.5) {
       const stop = new AbortController()
       this.#stop = () => stop.abort()
       // Either way the agent has its name: only an agent of that name goes on with the run.
       const named = defineAgents({ chaos: agent })
       const agents = this.#draw() < 0.5 ? agent : named
-      driving = drive(agents, { ...options, signal: stop.signal })
+      driving = runSession(agents, { ...options, signal: stop.signal })
     } else {
-      const own = driver(defineAgents({ chaos: agent }), { drainMs: 0 })
+      const own = createSessionRunner(defineAgents({ chaos: agent }), { drainMs: 0 })
       this.#stop = () => void own.drain()
-      driving = own.drive(options)
+      driving = own.runSession(options)
     }
     let isSettled = false
     const settle = (): void => void (isSettled = true)
@@ -184,7 +190,7 @@ export class Driving {
 }
 
 /** What an engine writes down. */
-function ofRest(rest: DriveRest): string[] {
+function ofRest(rest: SessionResult): string[] {
   const text = JSON.stringify(rest)
   const size = new TextEncoder().encode(text).length
   return [
@@ -194,7 +200,7 @@ function ofRest(rest: DriveRest): string[] {
 }
 
 /** It says what the log says, in few words. */
-function unlikeLog(rest: DriveRest, run: RunResult): string[] {
+function unlikeLog(rest: SessionResult, run: RunResult): string[] {
   const output = rest.outputLength === undefined ? (rest.output ?? '') : run.output
   const pending = run.pending?.length ?? 0
   const [a, b] = [

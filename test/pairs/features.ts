@@ -223,7 +223,7 @@ export const features = {
   // An interactive run keeps its session while it waits.
   'going on elsewhere': { fate: 'goes on elsewhere', calls: ['pay'], never: ['the next message'] },
   'a fork': { fate: 'is forked' },
-  // `drive` takes no interactive runs.
+  // `runSession` takes no interactive runs.
   driven: { fate: 'is driven', calls: ['pay'], never: ['the next message', 'going on elsewhere'] },
   'driven and stopped': {
     fate: 'is driven, and stopped',

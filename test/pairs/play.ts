@@ -32,7 +32,7 @@ import type { Plan } from '../chaos/plan.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
 import { shownRecords } from '../../src/core/sessions/shown-records.js'
 import { faults } from '../support/record-faults.js'
-import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
+import { replaySession, createRecordedAgent, recordSession } from '../../src/testing/index.js'
 import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
 import { Driving, inShort } from './driven.js'
@@ -345,10 +345,10 @@ const isPlayedAgain = () => process.env['PAIRS'] === 'whole' || cells % 4 === 0
 /** The session plays without a model, on its agent and on one that is made of its recording. */
 async function playsAgain(agent: Agent, plan: Plan, world: World): Promise<string[]> {
   const recording = await timed(world, recordSession(agent, 'chaos'), true)
-  const { state } = await playSession(recordedAgent(recording), recording)
+  const { state } = await replaySession(createRecordedAgent(recording), recording)
   // Who decides by chance about approvals decides otherwise now.
   if (plan.needsApproval !== null) return []
-  const played = await playSession(agent, recording)
+  const played = await replaySession(agent, recording)
   return state === played.state ? [] : [`it plays to ${played.state}, and by its recording alone to ${state}`]
 }
 

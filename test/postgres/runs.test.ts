@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
 import pg from 'pg'
-import { createAgent, type Clock, drive, type SessionStore } from '../../src/index.js'
+import { createAgent, type Clock, runSession, type SessionStore } from '../../src/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { call as callOf, ManualModel } from '../support/manual-model.js'
 import { until } from '../support/play.js'
@@ -103,7 +103,7 @@ describe('runs whose sessions are in Postgres', () => {
     const asking = jest.spyOn(pool, 'query')
     const model = new ManualModel()
     const agent = createAgent({ model, store })
-    const driving = drive(agent, { session: 'counted', input: 'Go.' })
+    const driving = runSession(agent, { session: 'counted', input: 'Go.' })
     await waitFor(() => model.pending !== null)
     expect(asking).toHaveBeenCalledTimes(2)
     expect((await store.get('counted'))?.holder).not.toBeNull()

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { historyProblem } from '../../src/rehearsal/history.js'
+import { findHistoryProblem } from '../../src/rehearsal/history.js'
 import type { Turn, WireMessage } from '../../src/rehearsal/index.js'
 import { body, playing, post, start } from './support.js'
 
@@ -80,10 +80,10 @@ describe('a history', () => {
     const batches = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 })
     const property = fc.property(batches, fc.nat(), (sizes, pick) => {
       const messages = [user, ...sizes.flatMap(batch)] as WireMessage[]
-      expect(historyProblem(messages)).toBeNull()
+      expect(findHistoryProblem(messages)).toBeNull()
       const results = messages.flatMap(({ role }, i) => (role === 'tool' ? [i] : []))
       const left = results[pick % results.length]
-      expect(historyProblem(messages.filter((_, i) => i !== left))).not.toBeNull()
+      expect(findHistoryProblem(messages.filter((_, i) => i !== left))).not.toBeNull()
     })
     fc.assert(property)
   })

@@ -47,7 +47,7 @@ describe.each(stores)('calls of a person and of the client in one response, with
     let result = await play.rest()
     while (result.state === 'WAITING_FOR_INPUT') {
       for (const { callId, needs, fingerprint } of result.pending ?? []) {
-        if (needs === 'client') play.run.toolOutput(callId, `picked ${++picked}`, { fingerprint })
+        if (needs === 'client') play.run.addToolOutput(callId, `picked ${++picked}`, { fingerprint })
         else play.run.approve(callId, undefined, { fingerprint })
       }
       result = await play.run.result
@@ -60,7 +60,7 @@ describe.each(stores)('calls of a person and of the client in one response, with
     const { paying, theatre } = opened()
     const play = (await theatre).run()
     await play.rest()
-    play.run.toolOutput('call_1_2', 'picked')
+    play.run.addToolOutput('call_1_2', 'picked')
     play.run.reject('call_1_1', 'No.')
     expect(resultsOf((await play.end(2)).messages)).toEqual(['Rejected by the user: No.', 'picked'])
     expect(paying.inputs).toEqual([])
@@ -71,11 +71,11 @@ describe.each(stores)('calls of a person and of the client in one response, with
     const play = (await theatre).run()
     await play.rest()
     play.run.approve('call_1_1')
-    play.run.toolOutput('call_1_2', 'picked')
+    play.run.addToolOutput('call_1_2', 'picked')
     const again = [
       () => play.run.approve('call_1_1'),
       () => play.run.reject('call_1_1'),
-      () => play.run.toolOutput('call_1_2', 'picked anew'),
+      () => play.run.addToolOutput('call_1_2', 'picked anew'),
     ]
     for (const answer of again) expect(answer).toThrow(/has its answer already/)
     expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
@@ -90,8 +90,8 @@ describe.each(stores)('calls of a person and of the client in one response, with
     await play.rest()
     play.run.approve('call_1_1')
     await until(() => slow.inputs.length === 1)
-    play.run.toolOutput('call_1_2', 'picked')
-    expect(() => play.run.toolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+    play.run.addToolOutput('call_1_2', 'picked')
+    expect(() => play.run.addToolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
     paid.open()
     expect(resultsOf((await play.end(2)).messages)).toEqual(['paid', 'picked'])
     expect(play.of('state_changed').filter(({ to }) => to === 'WAITING_FOR_INPUT')).toHaveLength(1)
@@ -104,7 +104,7 @@ describe.each(stores)('calls of a person and of the client in one response, with
     play.run.approve('call_1_1')
     const waiting = await play.rest()
     expect(waiting).toMatchObject({ reason: 'tool_output', pending: [{ callId: 'call_1_2' }] })
-    play.run.toolOutput('call_1_2', 'picked')
+    play.run.addToolOutput('call_1_2', 'picked')
     expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
     expect(play.of('approval_requested')).toHaveLength(1)
   })
@@ -115,7 +115,7 @@ describe.each(stores)('calls of a person and of the client in one response, with
     const batch = calls([['look'], ['pay', { to: 'Ann' }], ['pay', { to: 'Bob' }], ['pick']])
     const play = (await stage([batch, done], { ...kept(), tools: [slow, pay(), clientTool('pick')] })).run()
     await until(() => slow.inputs.length === 1)
-    play.run.toolOutput('call_1_4', 'picked')
+    play.run.addToolOutput('call_1_4', 'picked')
     play.run.approve('call_1_2')
     play.run.reject('call_1_3', 'No.')
     expect(() => play.run.approve('call_1_1')).toThrow(UsageError)
@@ -141,7 +141,7 @@ describe.each(stores)('calls of a person and of the client in one response, with
     await play.rest()
     play.run.approve('call_1_1')
     await until(() => shown.length > 0)
-    play.run.toolOutput('call_1_2', 'picked')
+    play.run.addToolOutput('call_1_2', 'picked')
     looking.open()
     expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
     expect(shown).toContain('picked')
@@ -157,8 +157,8 @@ describe.each(stores.slice(1))(
       await theatre.run('Go.', { session: 's' }).rest()
       const run = await again(theatre, options).resume('s')
       run.approve('call_1_1')
-      run.toolOutput('call_1_2', 'picked')
-      expect(() => run.toolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+      run.addToolOutput('call_1_2', 'picked')
+      expect(() => run.addToolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
       expect(resultsOf((await run.result).messages)).toEqual(['paid Ann', 'picked'])
     })
 
@@ -176,7 +176,7 @@ describe.each(stores.slice(1))(
       const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
       const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)
       await until(() => slow.inputs.length === 1)
-      run.toolOutput('call_1_2', 'picked')
+      run.addToolOutput('call_1_2', 'picked')
       paid.open()
       expect(resultsOf((await run.result).messages)).toEqual(['paid', 'picked'])
     })
@@ -192,7 +192,7 @@ describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
     return { options, paying }
   }
   const answered = (run: Run, { callId, needs }: PendingCall) => {
-    if (needs === 'client') run.toolOutput(callId, 'picked')
+    if (needs === 'client') run.addToolOutput(callId, 'picked')
     else run.approve(callId)
   }
 
@@ -228,7 +228,7 @@ describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
         return false
       }
     })
-    play.run.toolOutput('call_1_1/call_1_2', 'picked')
+    play.run.addToolOutput('call_1_1/call_1_2', 'picked')
     expect(() => play.run.approve('call_1_1/call_1_1')).toThrow(/has its answer already/)
     looked.open()
     expect(resultsOf((await play.end(2)).messages)).toEqual(['Found.', 'seen'])
@@ -291,9 +291,9 @@ test('an output of the client that was meant for other arguments is refused', as
   const theatre = await stage([call('pick', { n: 1 }), done], { tools: [clientTool('pick')] })
   const play = theatre.run()
   const { pending = [] } = await play.rest()
-  expect(() => play.run.toolOutput('call_1_1', 'picked', { fingerprint: 'another' })).toThrow(
+  expect(() => play.run.addToolOutput('call_1_1', 'picked', { fingerprint: 'another' })).toThrow(
     /other arguments/,
   )
-  play.run.toolOutput('call_1_1', 'picked', { fingerprint: pending[0]?.fingerprint })
+  play.run.addToolOutput('call_1_1', 'picked', { fingerprint: pending[0]?.fingerprint })
   expect((await play.end(2)).output).toBe('Done.')
 })

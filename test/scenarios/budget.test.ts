@@ -122,7 +122,7 @@ describe('a budget', () => {
 })
 
 describe('a budget that is nearly used up', () => {
-  it('is warned of once a session, and nearBudget() says so', async () => {
+  it('is warned of once a session, and isNearBudget() says so', async () => {
     const theatre = await stage([asks, asks, answers, answers], {
       limits: { tokenBudget: 600, maxSteps: 50 },
       tools: [tool('work')],
@@ -131,7 +131,7 @@ describe('a budget that is nearly used up', () => {
     const near: boolean[] = []
     const play = theatre.run('Go.', { session })
     play.run.events$.subscribe(({ type }) => {
-      if (type === 'state_changed') near.push(play.run.nearBudget())
+      if (type === 'state_changed') near.push(play.run.isNearBudget())
     })
     await play.end(3)
     expect(near[0]).toBe(false)
@@ -140,7 +140,7 @@ describe('a budget that is nearly used up', () => {
     const next = theatre.run('Go.', { session })
     await next.end(4)
     expect(next.of('budget_warning')).toEqual([])
-    expect(next.run.nearBudget()).toBe(true)
+    expect(next.run.isNearBudget()).toBe(true)
   })
 
   it('is nearly used up by cost at reserveCostFraction, too', async () => {
@@ -148,7 +148,7 @@ describe('a budget that is nearly used up', () => {
       limits: { costLimit: 100 },
     })
     expect(of('budget_warning')).toMatchObject([{ remainingCost: 10 }])
-    expect(run.nearBudget()).toBe(true)
+    expect(run.isNearBudget()).toBe(true)
     const far = await budgeted([text('Hi.', { usage: { input: 84, output: 5 } })], {
       limits: { costLimit: 100 },
     })
@@ -158,7 +158,7 @@ describe('a budget that is nearly used up', () => {
   it('is no matter without a limit', async () => {
     const { of, run } = await budgeted([answers], {})
     expect(of('budget_warning')).toEqual([])
-    expect(run.nearBudget()).toBe(false)
+    expect(run.isNearBudget()).toBe(false)
   })
 })
 

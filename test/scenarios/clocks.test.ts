@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { type Clock, createAgent, drive } from '../../src/index.js'
+import { type Clock, createAgent, runSession } from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
@@ -74,7 +74,7 @@ it('hosts with any clocks wait for a retry as long as it was said, and keep the 
       }
       const first = process(0)
       const stop = new AbortController()
-      const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+      const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
       await asked(first.model, 1)
       first.model.pending?.fail(outage)
       await machines.pass(killedAfter)
@@ -82,7 +82,7 @@ it('hosts with any clocks wait for a retry as long as it was said, and keep the 
       expect(await driving).toMatchObject({ stopped: true, state: 'RUNNING' })
       // The next host sits through what is left of the wait.
       const second = process(1)
-      const [rest, went] = [drive(second.agent, { session: 's' }), machines.now]
+      const [rest, went] = [runSession(second.agent, { session: 's' }), machines.now]
       await takenUp(store)
       await machines.pass(8000 - killedAfter - 1)
       expect(second.model.attempts).toHaveLength(0)
@@ -108,7 +108,11 @@ it('a wait that is not sat through is told by how long it is, and no host is in 
       const driven = (i: number) => {
         const clock = machines.host(() => ahead[i] ?? 0)
         const model = models[i] ?? new ManualModel()
-        return drive(createAgent({ model, store, clock }), { session: 's', input: 'Go.', longWaitMs: 1000 })
+        return runSession(createAgent({ model, store, clock }), {
+          session: 's',
+          input: 'Go.',
+          maxRetryWaitMs: 1000,
+        })
       }
       const begun = driven(0)
       await asked(models[0] ?? new ManualModel(), 1)

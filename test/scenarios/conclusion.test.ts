@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { createAgent, firstOf, openaiChat, openaiResponses } from '../../src/index.js'
+import { createAgent, withFallbacks, openaiChat, openaiResponses } from '../../src/index.js'
 import { startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { call, text, tool } from '../support/tools.js'
 
@@ -32,7 +32,7 @@ async function concluded(speak: Speak, last: Turn, options: Options = {}, provid
   const work = tool('work')
   try {
     const result = await createAgent({
-      model: models.length === 1 ? first : firstOf(models),
+      model: models.length === 1 ? first : withFallbacks(models),
       tools: [work],
       limits: { maxSteps: 1, onLimit: 'conclude' },
       ...options,

@@ -1,6 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { type AgentOptions, createSession } from '../../src/index.js'
-import { historyProblem } from '../../src/rehearsal/history.js'
+import { findHistoryProblem } from '../../src/rehearsal/history.js'
 import type { RecordedRequest, Turn, WireMessage } from '../../src/rehearsal/index.js'
 import { stage, type Stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
@@ -70,7 +70,7 @@ describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run w
     expect(summaries.length > 0).toBe(strategy === 'summarize')
     for (const request of theatre.requests) {
       expect(tokensOf(request)).toBeLessThanOrEqual(window)
-      expect(historyProblem(request.body.messages)).toBeNull()
+      expect(findHistoryProblem(request.body.messages)).toBeNull()
     }
     for (const { body } of theatre.requests.filter((request) => !isSummary(request))) {
       expect(textOf(body.messages[1])).toContain('Read everything')
@@ -113,7 +113,7 @@ describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run w
     expect(result.messages).toHaveLength(4 * steps)
     for (const request of theatre.requests.slice(first)) {
       expect(tokensOf(request)).toBeLessThanOrEqual(window)
-      expect(historyProblem(request.body.messages)).toBeNull()
+      expect(findHistoryProblem(request.body.messages)).toBeNull()
       if (isSummary(request)) continue
       expect(
         request.body.messages
@@ -201,7 +201,7 @@ describe('summarize', () => {
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget' })
     expect(theatre.requests.findIndex(isSummary)).toBe(theatre.requests.length - 1)
     expect(result.usage.inputTokens).toBe(5_000 + result.steps * usage.input)
-    expect(historyProblem(result.messages as unknown as WireMessage[])).toBeNull()
+    expect(findHistoryProblem(result.messages as unknown as WireMessage[])).toBeNull()
   })
 
   it('that a budget.preflight has no tokens for is not asked for', async () => {

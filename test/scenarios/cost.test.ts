@@ -1,4 +1,4 @@
-import { cachedShare, ConfigError, createAgent, createSession, openaiChat } from '../../src/index.js'
+import { getCacheHitRate, ConfigError, createAgent, createSession, openaiChat } from '../../src/index.js'
 import { played, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
@@ -34,7 +34,7 @@ describe('the cost', () => {
     })
     expect(result.usage.cost).toBeCloseTo((2 * (400 * 10 + 500 * 20)) / 1e6, 12)
     expect(of('usage')[0]?.step).toMatchObject({ cacheWriteTokens: 500 })
-    expect(cachedShare(result.usage)).toBe(0.1)
+    expect(getCacheHitRate(result.usage)).toBe(0.1)
   })
 
   it.each([

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { createAgent, drive, memoryStore, strandedSessions, defineAgents } from '../../src/index.js'
+import { createAgent, runSession, memoryStore, listStrandedSessions, defineAgents } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { chatHandler } from '../../src/ui/index.js'
@@ -51,12 +51,12 @@ describe.each([
     const own = idsIn(near).filter((id) => id === 'ann' || id.startsWith('ann:'))
     expect([own.length, near.list().length]).toEqual([3, 6])
     for (const id of own) near.inbox?.put(id, '{"type":"CANCEL"}')
-    expect(await top.agent.forget('ann')).toBe(true)
+    expect(await top.agent.deleteSession('ann')).toBe(true)
     expect(idsIn(near).every((id) => id.startsWith('annie'))).toBe(true)
     expect(near.list()).toHaveLength(3)
     expect(own.flatMap((id) => near.inbox?.read(id) ?? [])).toEqual([])
     expect(own.flatMap((id) => near.read(id))).toEqual([])
-    expect(await top.agent.forget('ann')).toBe(false)
+    expect(await top.agent.deleteSession('ann')).toBe(false)
   })
 
   it('is still there, with its sub-agents, while a run has it', async () => {
@@ -67,13 +67,13 @@ describe.each([
     const { run } = top.run('Go.', { session: 'ann' })
     await until(() => look.inputs.length === 1)
     const before = near.list().map(({ id, head }) => `${id} ${head}`)
-    await expect(top.agent.forget('ann')).rejects.toMatchObject({ code: 'session_busy' })
+    await expect(top.agent.deleteSession('ann')).rejects.toMatchObject({ code: 'session_busy' })
     expect(near.list().map(({ id, head }) => `${id} ${head}`)).toEqual(before)
     await top.agent.tell('ann', { type: 'cancel' })
     gate.open()
     await run.result
     await until(() => near.list().every(({ holder }) => holder === null))
-    expect(await top.agent.forget('ann')).toBe(true)
+    expect(await top.agent.deleteSession('ann')).toBe(true)
     expect(near.list()).toEqual([])
   })
 })
@@ -96,7 +96,7 @@ describe('an earlier version has named sub-agents’ sessions otherwise', () => 
     expect(store.list().length).toBeGreaterThan(1)
     const model = new ManualModel()
     const top = Object.keys(sessions).find((id) => !/\.\d+\.\d+$/.test(id)) as string
-    expect(await createAgent({ model, store }).forget(top)).toBe(true)
+    expect(await createAgent({ model, store }).deleteSession(top)).toBe(true)
     expect(store.list()).toEqual([])
   })
 })
@@ -109,7 +109,7 @@ it('a log that is damaged goes, with the sub-agents that it still tells of', asy
   near.read = (id, range) =>
     read(id, range).map((record) => (id === 'ann' && record.seq === 9 ? { ...record, data: '{' } : record))
   expect(near.list()).toHaveLength(3)
-  expect(await top.agent.forget('ann')).toBe(true)
+  expect(await top.agent.deleteSession('ann')).toBe(true)
   expect(near.list()).toEqual([])
 })
 
@@ -127,7 +127,7 @@ it('the id of a sub-agent’s session begins with that of the session above, unl
     expect.stringMatching(/^ann:[0-9a-f]{12}\.\d+\.1$/),
     expect.stringMatching(/^ann:[0-9a-f]{12}\.\d+\.1:[0-9a-f]{12}\.\d+\.1$/),
   ])
-  expect(await again.agent.forget(long)).toBe(true)
+  expect(await again.agent.deleteSession(long)).toBe(true)
   expect(near.list()).toHaveLength(3)
 })
 
@@ -142,7 +142,7 @@ it('the session of a sub-agent goes on with the run above alone: no agent takes 
   const agent = createAgent({ model, store, tools: [research(child)] })
   const agents = defineAgents({ lead: agent })
   const stop = new AbortController()
-  const driving = drive(agents, { session: 'ann', input: 'Go.', signal: stop.signal })
+  const driving = runSession(agents, { session: 'ann', input: 'Go.', signal: stop.signal })
   await until(() => model.pending !== null)
   model.pending?.answer({ toolCalls: [asks('a', 'research', { task: 'Look.' })], finishReason: 'tool_calls' })
   await until(() => look.inputs.length === 1)
@@ -151,10 +151,10 @@ it('the session of a sub-agent goes on with the run above alone: no agent takes 
   const below = idsIn(store).find((id) => id.startsWith('ann:')) as string
   const before = store.read(below).length
   await expect(agent.resume(below)).rejects.toMatchObject({ code: 'stranded' })
-  await expect(drive(agents, { session: below })).rejects.toThrow(
+  await expect(runSession(agents, { session: below })).rejects.toThrow(
     'belongs to a sub-agent (sub-agent research)',
   )
-  expect(await strandedSessions(agents, store)).toEqual([])
+  expect(await listStrandedSessions(agents, store)).toEqual([])
   // A page names chats, and no chat has a colon.
   const handler = chatHandler({ agent, authorize: 'none' })
   const page = await handler(new Request(`http://chat.test/api/chat/${encodeURIComponent(below)}/stream`))

@@ -1,4 +1,10 @@
-import { createAgent, drive, type DriveRest, memoryStore, type ModelProvider } from '../../src/index.js'
+import {
+  createAgent,
+  runSession,
+  type SessionResult,
+  memoryStore,
+  type ModelProvider,
+} from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { distant } from '../support/distant.js'
 import { call } from '../support/manual-model.js'
@@ -49,20 +55,20 @@ test.each([
       const pay = tool('pay', () => void (paid += 1), { needsApproval: true })
       const helper = createAgent({ model: asking('p', 'pay'), tools: [pay] })
       const tools = [helper.asTool({ name: 'helper', description: 'Helps.' })]
-      const driven = (options: object = {}): Promise<DriveRest> => {
+      const driven = (options: object = {}): Promise<SessionResult> => {
         const agent = createAgent({ model: asking('h', 'helper'), store, tools })
-        return drive(agent, { session: 's', input: 'Go.', ...options })
+        return runSession(agent, { session: 's', input: 'Go.', ...options })
       }
       const leases = () => near.list().flatMap(({ id, holder }) => (holder === null ? [] : [id]))
 
       // oxlint-disable no-await-in-loop -- one drive after the other
       const { pending = [], head } = await driven()
       const answers = [{ type: 'approve', callId: pending[0]?.callId }]
-      let rest: DriveRest | undefined
+      let rest: SessionResult | undefined
       // Twice, as the second drive finds the sub-agent at work.
       for (const engine of ['first', 'second']) {
         if (rest && !rest.stopped) break
-        const isHeard = rest !== undefined && !rest.unsaid
+        const isHeard = rest !== undefined && !rest.undelivered
         questions = 0
         stop = new AbortController()
         rest = await driven({ answers, at: head, signal: stop.signal })
@@ -75,7 +81,7 @@ test.each([
         // Who has been heard is not asked again.
         if (isHeard) expect([at, rest.state]).not.toEqual([at, 'WAITING_FOR_INPUT'])
         if (rest.stopped) stops += 1
-        if (rest.unsaid) unheard += 1
+        if (rest.undelivered) unheard += 1
       }
       stop = null
       if (rest?.stopped) rest = await driven({ answers, at: head })

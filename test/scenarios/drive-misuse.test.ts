@@ -1,5 +1,11 @@
 import { SimulatedClock } from 'xstate'
-import { createAgent, drive, type DriveOptions, driver, memoryStore } from '../../src/index.js'
+import {
+  createAgent,
+  runSession,
+  type RunSessionOptions,
+  createSessionRunner,
+  memoryStore,
+} from '../../src/index.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 import { stage } from '../support/play.js'
 import { clientTool, tool } from '../support/tools.js'
@@ -28,7 +34,7 @@ describe('a heartbeat that fails', () => {
       beats += 1
       if (beats >= at) throw gone
     }
-    const driving = drive(agent, { session: 's', input: 'Go.', heartbeat })
+    const driving = runSession(agent, { session: 's', input: 'Go.', heartbeat })
     const refused = expect(driving).rejects.toBe(gone)
     if (at > 1) await until(() => model.pending)
     clock.increment(10_000)
@@ -39,7 +45,7 @@ describe('a heartbeat that fails', () => {
     clock.increment(60_000)
     expect(beats).toBe(at)
 
-    const again = drive(agent, { session: 's', input: 'Go.' })
+    const again = runSession(agent, { session: 's', input: 'Go.' })
     await until(() => model.pending)
     model.pending?.answer({ text: 'Done.' })
     expect(await again).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
@@ -48,7 +54,7 @@ describe('a heartbeat that fails', () => {
   test('by a promise does the same', async () => {
     const { store, agent } = program()
     const heartbeat = () => Promise.reject(gone)
-    await expect(drive(agent, { session: 's', input: 'Go.', heartbeat })).rejects.toBe(gone)
+    await expect(runSession(agent, { session: 's', input: 'Go.', heartbeat })).rejects.toBe(gone)
     expect(store.get('s')?.holder).toBeNull()
   })
 })
@@ -60,7 +66,7 @@ test('an answer that is none is refused before any other is given: no run goes o
     store,
     tools: [pay],
   })
-  const asked = await drive(play.agent, { session: 's', input: 'Pay.' })
+  const asked = await runSession(play.agent, { session: 's', input: 'Pay.' })
   const none = [
     null,
     'yes',
@@ -73,9 +79,9 @@ test('an answer that is none is refused before any other is given: no run goes o
     { type: 'approve', callId: 'a', edited: {} },
   ]
   for (const answer of none) {
-    const answers = [{ type: 'approve', callId: 'a' }, answer] as DriveOptions['answers'] & object
+    const answers = [{ type: 'approve', callId: 'a' }, answer] as RunSessionOptions['answers'] & object
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    await expect(drive(play.agent, { session: 's', answers })).rejects.toMatchObject({
+    await expect(runSession(play.agent, { session: 's', answers })).rejects.toMatchObject({
       code: 'invalid_input',
       retryable: false,
     })
@@ -90,9 +96,9 @@ test('the output of a call that failed is told in its own words, whatever it is'
     store: memoryStore(),
     tools: [clientTool('open')],
   })
-  const { head } = await drive(play.agent, { session: 's', input: 'Open it.' })
+  const { head } = await runSession(play.agent, { session: 's', input: 'Open it.' })
   const value = { why: 'The door is locked.' }
-  await drive(play.agent, {
+  await runSession(play.agent, {
     session: 's',
     at: head,
     answers: [{ type: 'toolOutput', callId: 'a', value, isError: true }],
@@ -105,11 +111,13 @@ test('what is no agent, no options or no driver is refused by name', async () =>
   const { agent } = program()
   const nothing = null as never
   const refused = { name: 'UsageError', code: 'invalid_option' }
-  await expect(drive(nothing, { session: 's' })).rejects.toMatchObject(refused)
-  await expect(drive('agent' as never, { session: 's' })).rejects.toMatchObject(refused)
-  await expect(drive(agent, nothing)).rejects.toMatchObject(refused)
-  expect(() => driver(agent, nothing)).toThrow(/driver\(agents, options\) must be an object of options/)
-  await expect(driver(agent).drive(nothing)).rejects.toMatchObject(refused)
+  await expect(runSession(nothing, { session: 's' })).rejects.toMatchObject(refused)
+  await expect(runSession('agent' as never, { session: 's' })).rejects.toMatchObject(refused)
+  await expect(runSession(agent, nothing)).rejects.toMatchObject(refused)
+  expect(() => createSessionRunner(agent, nothing)).toThrow(
+    /createSessionRunner\(agents, options\) must be an object of options/,
+  )
+  await expect(createSessionRunner(agent).runSession(nothing)).rejects.toMatchObject(refused)
   const signal = { aborted: false } as AbortSignal
-  await expect(driver(agent).drive({ session: 's', signal })).rejects.toMatchObject(refused)
+  await expect(createSessionRunner(agent).runSession({ session: 's', signal })).rejects.toMatchObject(refused)
 })

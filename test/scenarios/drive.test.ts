@@ -3,10 +3,10 @@ import {
   createAgent,
   defineAgents,
   defineTool,
-  drive,
-  type DriveRest,
+  runSession,
+  type SessionResult,
   memoryStore,
-  strandedSessions,
+  listStrandedSessions,
 } from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { distant } from '../support/distant.js'
@@ -60,7 +60,7 @@ function gate(options: Parameters<typeof tool>[2] = {}) {
   return { begun, pay, end: () => ends.shift()?.() }
 }
 
-describe('drive', () => {
+describe('runSession', () => {
   test.each([
     ['at once', () => memoryStore()],
     ['later', () => distant(memoryStore())],
@@ -71,17 +71,17 @@ describe('drive', () => {
       [{ toolCalls: [{ id: 'a', name: 'pay', arguments: { text: 'May' } }] }, { text: 'Paid.' }],
       { store: open(), tools: [pay] },
     )
-    const waiting = await drive(play.agent, { session: 's', input: 'Pay.' })
+    const waiting = await runSession(play.agent, { session: 's', input: 'Pay.' })
     expect(waiting).toMatchObject({ session: 's', turn: 1, state: 'WAITING_FOR_INPUT', pendingCount: 1 })
     expect(waiting.pending).toMatchObject([{ callId: 'a', name: 'pay', needs: 'approval' }])
     // An engine that calls twice begins nothing twice.
-    expect(await drive(play.agent, { session: 's', input: 'Pay.' })).toEqual(waiting)
+    expect(await runSession(play.agent, { session: 's', input: 'Pay.' })).toEqual(waiting)
 
     const answers = [{ type: 'approve', callId: 'a' }] as const
-    const ended = await drive(play.agent, { session: 's', answers, at: waiting.head })
+    const ended = await runSession(play.agent, { session: 's', answers, at: waiting.head })
     expect(ended).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: 'Paid.' })
-    expect(await drive(play.agent, { session: 's', answers, at: waiting.head })).toEqual(ended)
-    expect(await drive(play.agent, { session: 's', input: 'Pay.', turn: 1 })).toEqual(ended)
+    expect(await runSession(play.agent, { session: 's', answers, at: waiting.head })).toEqual(ended)
+    expect(await runSession(play.agent, { session: 's', input: 'Pay.', turn: 1 })).toEqual(ended)
     expect(done).toEqual(['May'])
     expect(play.requests).toHaveLength(2)
   })
@@ -93,7 +93,7 @@ describe('drive', () => {
       store: memoryStore(),
       tools: [look],
     })
-    await drive(play.agent, { session: 's', input: 'Look.', context: { user: 'ann' } })
+    await runSession(play.agent, { session: 's', input: 'Look.', context: { user: 'ann' } })
     expect(seen).toEqual([{ user: 'ann' }])
   })
 
@@ -107,26 +107,26 @@ describe('drive', () => {
       tools: [pay],
     })
     const session = 's'
-    const first = await drive(play.agent, { session, input: 'Pay.' })
+    const first = await runSession(play.agent, { session, input: 'Pay.' })
     const approve = { type: 'approve', callId: 'call_0' } as const
-    await expect(drive(play.agent, { session, answers: [approve] })).rejects.toMatchObject({
+    await expect(runSession(play.agent, { session, answers: [approve] })).rejects.toMatchObject({
       code: 'unbound_answer',
       subject: 'answers',
       message: expect.stringContaining('fingerprint'),
     })
-    const bound = (rest: DriveRest) => ({
+    const bound = (rest: SessionResult) => ({
       session,
       answers: [{ ...approve, fingerprint: rest.pending?.[0]?.fingerprint ?? '' }],
     })
-    const second = await drive(play.agent, bound(first))
+    const second = await runSession(play.agent, bound(first))
     expect(paid).toEqual([5])
-    expect(await drive(play.agent, bound(first))).toEqual(second)
+    expect(await runSession(play.agent, bound(first))).toEqual(second)
     // The same call once more: what tells it from the one before is where it was asked.
-    const third = await drive(play.agent, bound(second))
-    expect(await drive(play.agent, bound(second))).toEqual(third)
-    expect(await drive(play.agent, { session, answers: [approve], at: second.head })).toEqual(third)
+    const third = await runSession(play.agent, bound(second))
+    expect(await runSession(play.agent, bound(second))).toEqual(third)
+    expect(await runSession(play.agent, { session, answers: [approve], at: second.head })).toEqual(third)
     expect(paid).toEqual([5, 99_999])
-    expect(await drive(play.agent, { session, answers: [approve], at: third.head })).toMatchObject({
+    expect(await runSession(play.agent, { session, answers: [approve], at: third.head })).toMatchObject({
       state: 'COMPLETED',
     })
     expect(paid).toEqual([5, 99_999, 99_999])
@@ -144,11 +144,14 @@ describe('drive', () => {
         return `Turn ${n}.`
       },
     })
-    await expect(drive(play.agent, turn(2))).rejects.toMatchObject({ code: 'out_of_turn', retryable: true })
-    expect(await drive(play.agent, turn(1))).toMatchObject({ turn: 1, output: 'One.' })
-    expect(await drive(play.agent, turn(2))).toMatchObject({ turn: 2, output: 'Two.' })
+    await expect(runSession(play.agent, turn(2))).rejects.toMatchObject({
+      code: 'out_of_turn',
+      retryable: true,
+    })
+    expect(await runSession(play.agent, turn(1))).toMatchObject({ turn: 1, output: 'One.' })
+    expect(await runSession(play.agent, turn(2))).toMatchObject({ turn: 2, output: 'Two.' })
     // Late: the conversation has gone on since.
-    expect(await drive(play.agent, turn(1))).toMatchObject({ turn: 2, output: 'Two.' })
+    expect(await runSession(play.agent, turn(1))).toMatchObject({ turn: 2, output: 'Two.' })
     expect(asked).toEqual(['1', '2'])
     expect(store.get('s')?.summary?.runs).toBe(2)
   })
@@ -156,7 +159,7 @@ describe('drive', () => {
   test('what crosses its boundary is at most 1,000 bytes, however much is behind it', async () => {
     const store = memoryStore()
     const { agent, model } = program(store, [tool('pay', () => '', { needsApproval: true })])
-    const driving = drive(agent, { session: 's'.repeat(200), input: 'x'.repeat(100_000) })
+    const driving = runSession(agent, { session: 's'.repeat(200), input: 'x'.repeat(100_000) })
     const calls = Array.from({ length: 40 }, (_, i) =>
       call(`call-${i}-${'é'.repeat(40)}`, 'pay', { text: `x${i}` }),
     )
@@ -167,7 +170,7 @@ describe('drive', () => {
     expect(rest.pendingCount).toBe(40)
     expect(rest.pending?.length).toBeGreaterThan(0)
 
-    const long = drive(agent, { session: 'long', input: 'Go.' })
+    const long = runSession(agent, { session: 'long', input: 'Go.' })
     ;(await asked(model)).answer({
       text: 'y'.repeat(5000),
     })
@@ -191,12 +194,12 @@ describe('drive', () => {
       [{ toolCalls: [{ id: 'a', name: 'pay', arguments: { text: 'May' } }] }, { text: 'Paid.' }],
       { store, tools: [pay] },
     )
-    const { head } = await drive(play.agent, { session: 's', input: 'Pay.' })
+    const { head } = await runSession(play.agent, { session: 's', input: 'Pay.' })
     const answers = [{ type: 'approve', callId: 'a', ...(editedInput && { editedInput }) }] as const
     // The stop comes at every moment of a drive, one after the other.
     for (let moment = 0; ; moment += 1) {
       const stop = new AbortController()
-      const driving = drive(play.agent, { session: 's', answers, at: head, signal: stop.signal })
+      const driving = runSession(play.agent, { session: 's', answers, at: head, signal: stop.signal })
       // oxlint-disable no-await-in-loop -- one drive after the other
       for (let i = 0; i < moment % 10; i += 1) await Promise.resolve()
       for (let i = 0; i < Math.floor(moment / 10); i += 1) await settled()
@@ -204,12 +207,14 @@ describe('drive', () => {
       const rest = await driving
       expect((await store.get('s'))?.holder).toBeNull()
       if (rest.state === 'WAITING_FOR_INPUT')
-        expect(rest).toMatchObject({ stopped: true, unsaid: true, head })
+        expect(rest).toMatchObject({ stopped: true, undelivered: true, head })
       else break
       if (moment > 500) throw new Error('It never hears the answer.')
       // oxlint-enable no-await-in-loop
     }
-    expect(await drive(play.agent, { session: 's', answers, at: head })).toMatchObject({ output: 'Paid.' })
+    expect(await runSession(play.agent, { session: 's', answers, at: head })).toMatchObject({
+      output: 'Paid.',
+    })
     expect(paid).toEqual([editedInput?.text ?? 'May'])
   })
 
@@ -235,14 +240,14 @@ describe('drive', () => {
         },
       },
     )
-    const { head } = await drive(play.agent, { session: 's', input: 'Pay.' })
+    const { head } = await runSession(play.agent, { session: 's', input: 'Pay.' })
     expect(seen).toContain('xstate.done.actor.model')
     const answers = [{ type: 'approve', callId: 'a' }] as const
-    const left = await drive(play.agent, { session: 's', answers, at: head, signal: stop.signal })
+    const left = await runSession(play.agent, { session: 's', answers, at: head, signal: stop.signal })
     expect(left).toMatchObject({ stopped: true, state: 'WAITING_FOR_TOOL' })
-    expect(left).not.toHaveProperty('unsaid')
+    expect(left).not.toHaveProperty('undelivered')
     expect(leaseOf(store, 's')).toBeNull()
-    expect(await drive(play.agent, { session: 's' })).toMatchObject({ output: 'Paid.' })
+    expect(await runSession(play.agent, { session: 's' })).toMatchObject({ output: 'Paid.' })
     expect(paid).toEqual(['May'])
   })
 
@@ -250,7 +255,7 @@ describe('drive', () => {
     const store = memoryStore()
     const first = program(store)
     const stop = new AbortController()
-    const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
     await asked(first.model)
     expect(leaseOf(store, 's')).not.toBeNull()
     stop.abort()
@@ -259,7 +264,7 @@ describe('drive', () => {
     expect(leaseOf(store, 's')).toBeNull()
 
     const second = program(store)
-    const rest = drive(second.agent, { session: 's', input: 'Go.' })
+    const rest = runSession(second.agent, { session: 's', input: 'Go.' })
     ;(await asked(second.model)).answer({
       text: 'Done.',
     })
@@ -274,7 +279,7 @@ describe('drive', () => {
     const { model, clock } = first
     const limited = createAgent({ model, clock, store, tools: [pay], toolCalls: { concurrency: 1 } })
     const stop = new AbortController()
-    const driving = drive(limited, { session: 's', input: 'Go.', signal: stop.signal })
+    const driving = runSession(limited, { session: 's', input: 'Go.', signal: stop.signal })
     ;(await asked(first.model)).answer(
       toolCalls(call('a', 'pay', { text: 'May' }), call('b', 'pay', { text: 'June' })),
     )
@@ -288,7 +293,7 @@ describe('drive', () => {
     expect(leaseOf(store, 's')).toBeNull()
 
     const second = program(store, [pay])
-    const rest = drive(second.agent, { session: 's' })
+    const rest = runSession(second.agent, { session: 's' })
     await until(() => begun.length > 1)
     end()
     const results = (await asked(second.model)).request.messages.filter(({ role }) => role === 'tool')
@@ -307,7 +312,7 @@ describe('drive', () => {
       return { begun, end, model, agent: createAgent({ model, clock, store, ...toolset }) }
     }
     const first = process()
-    const asking = drive(first.agent, { session: 's', input: 'Go.' })
+    const asking = runSession(first.agent, { session: 's', input: 'Go.' })
     const wanted = ['May', 'June', 'July'].map((text, i) => call(`c${i}`, 'pay', { text }))
     ;(await asked(first.model)).answer(toolCalls(...wanted))
     const { head, ...rest } = await asking
@@ -315,7 +320,7 @@ describe('drive', () => {
 
     const answers = wanted.map(({ id }) => ({ type: 'approve' as const, callId: id }))
     const stop = new AbortController()
-    const driving = drive(first.agent, { session: 's', answers, at: head, signal: stop.signal })
+    const driving = runSession(first.agent, { session: 's', answers, at: head, signal: stop.signal })
     await until(() => first.begun.length > 0)
     stop.abort()
     await settled()
@@ -324,7 +329,7 @@ describe('drive', () => {
     expect(first.begun).toEqual(['May'])
 
     const second = process()
-    const again = drive(second.agent, { session: 's' })
+    const again = runSession(second.agent, { session: 's' })
     for (const at of [1, 2]) {
       // oxlint-disable-next-line no-await-in-loop -- one call after the other
       await until(() => second.begun.length === at)
@@ -342,14 +347,14 @@ describe('drive', () => {
     const { begun, pay, end } = gate({ idempotent: true })
     const first = program(store, [pay])
     const stop = new AbortController()
-    const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
     ;(await asked(first.model)).answer(toolCalls(call('a', 'pay', { text: 'May' })))
     await until(() => begun.length > 0)
     stop.abort()
     expect(await driving).toMatchObject({ state: 'WAITING_FOR_TOOL', stopped: true })
 
     const second = program(store, [pay])
-    const rest = drive(second.agent, { session: 's' })
+    const rest = runSession(second.agent, { session: 's' })
     await until(() => begun.length > 1)
     end()
     end()
@@ -368,7 +373,7 @@ describe('drive', () => {
     }
     const first = team()
     const stop = new AbortController()
-    const driving = drive(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+    const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
     ;(await asked(first.model)).answer(toolCalls(call('a', 'research', { task: 'Find out.' })))
     await asked(first.child.model)
     stop.abort()
@@ -377,7 +382,7 @@ describe('drive', () => {
     expect(held).toEqual([])
 
     const second = team()
-    const rest = drive(second.agent, { session: 's' })
+    const rest = runSession(second.agent, { session: 's' })
     ;(await asked(second.child.model)).answer({ text: 'Found.' })
     ;(await asked(second.model)).answer({ text: 'Done.' })
     expect(await rest).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
@@ -389,7 +394,7 @@ describe('drive', () => {
     const stop = async (options: object) => {
       const { agent, model } = program(store)
       const abort = new AbortController()
-      const driving = drive(agent, { session: 's', signal: abort.signal, ...options })
+      const driving = runSession(agent, { session: 's', signal: abort.signal, ...options })
       await asked(model)
       abort.abort()
       expect(await driving).toMatchObject({ state: 'RUNNING', stopped: true })
@@ -398,7 +403,7 @@ describe('drive', () => {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (let i = 0; i < 7; i += 1) await stop({})
     const last = program(store)
-    const ending = drive(last.agent, { session: 's' })
+    const ending = runSession(last.agent, { session: 's' })
     ;(await asked(last.model)).answer({ text: 'Done.' })
     expect(await ending).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(types(store, 's').filter((type) => type === 'LEFT')).toHaveLength(7)
@@ -410,7 +415,7 @@ describe('drive', () => {
     for (let i = 0; i < 3; i += 1) {
       const { agent, model } = program(store)
       const stop = new AbortController()
-      const driving = drive(agent, { session: 's', input: 'Go.', signal: stop.signal })
+      const driving = runSession(agent, { session: 's', input: 'Go.', signal: stop.signal })
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       ;(await asked(model)).delta('Half of an answer that is long enough to be counted.')
       stop.abort()
@@ -439,7 +444,7 @@ describe('drive', () => {
   test('a wait that the provider asks for need not be sat through', async () => {
     const store = memoryStore()
     const first = program(store)
-    const driving = drive(first.agent, { session: 's', input: 'Go.', longWaitMs: 30_000 })
+    const driving = runSession(first.agent, { session: 's', input: 'Go.', maxRetryWaitMs: 30_000 })
     ;(await asked(first.model)).fail({
       kind: 'rate_limit',
       code: 'http_429',
@@ -450,11 +455,11 @@ describe('drive', () => {
     expect(rest).toMatchObject({ state: 'RUNNING', stopped: true, waitUntil: 50_000 })
     expect(leaseOf(store, 's')).toBeNull()
     // Too early: nothing is done.
-    expect(await drive(first.agent, { session: 's', longWaitMs: 30_000 })).toEqual(rest)
+    expect(await runSession(first.agent, { session: 's', maxRetryWaitMs: 30_000 })).toEqual(rest)
 
     const later = program(store)
     later.clock.set(50_000)
-    const ending = drive(later.agent, { session: 's', longWaitMs: 30_000 })
+    const ending = runSession(later.agent, { session: 's', maxRetryWaitMs: 30_000 })
     await until(() => types(store, 's').at(-1) === 'RESUMED')
     later.clock.increment(1)
     ;(await asked(later.model)).answer({
@@ -471,12 +476,12 @@ describe('drive', () => {
       tool('wait'),
       look as never,
     ])
-    const begun = drive(agent, { session: 's', input: 'Go.' })
+    const begun = runSession(agent, { session: 's', input: 'Go.' })
     ;(await asked(model)).answer(toolCalls(call('a', 'pay'), call('b', 'look'), call('c', 'look', { n: 2 })))
     const { head } = await begun
-    const strange = drive(agent, { session: 's', answers: [{ type: 'bow' } as never] })
+    const strange = runSession(agent, { session: 's', answers: [{ type: 'bow' } as never] })
     await expect(strange).rejects.toMatchObject({ code: 'invalid_input', subject: 'answers' })
-    const going = drive(agent, {
+    const going = runSession(agent, {
       session: 's',
       at: head,
       answers: [
@@ -505,17 +510,17 @@ describe('drive', () => {
       expect((await run.result).state).toBe('PAUSED')
     }
     await pause()
-    const steered = drive(agent, { session: 's', answers: [{ type: 'steer', text: 'Be brief.' }] })
+    const steered = runSession(agent, { session: 's', answers: [{ type: 'steer', text: 'Be brief.' }] })
     expect((await asked(model)).request.messages.at(-1)?.content).toBe('Be brief.')
     model.pending?.answer({ text: 'Brief.' })
     expect(await steered).toMatchObject({ output: 'Brief.' })
 
     await pause()
-    expect(await drive(agent, { session: 's', answers: [{ type: 'cancel' }] })).toMatchObject({
+    expect(await runSession(agent, { session: 's', answers: [{ type: 'cancel' }] })).toMatchObject({
       state: 'CANCELLED',
     })
     const talks = createAgent({ model, store, interactive: true })
-    await expect(drive(talks, { session: 't', input: 'Go.' })).rejects.toMatchObject({
+    await expect(runSession(talks, { session: 't', input: 'Go.' })).rejects.toMatchObject({
       subject: 'interactive',
     })
     expect(leaseOf(store, 't')).toBeUndefined()
@@ -524,7 +529,7 @@ describe('drive', () => {
   test('beats while it drives, and never after', async () => {
     const { agent, model, clock } = program(memoryStore())
     let beats = 0
-    const driving = drive(agent, { session: 's', input: 'Go.', heartbeat: () => (beats += 1) })
+    const driving = runSession(agent, { session: 's', input: 'Go.', heartbeat: () => (beats += 1) })
     await asked(model)
     expect(beats).toBe(1)
     clock.increment(10_000)
@@ -539,10 +544,10 @@ describe('drive', () => {
   test('says whether another attempt makes sense', async () => {
     const store = memoryStore()
     const { agent, model } = program(store)
-    const begun = drive(agent, { session: 's', input: 'Go.' })
+    const begun = runSession(agent, { session: 's', input: 'Go.' })
     await asked(model)
     const refusal = (options: object) =>
-      drive(agent, options as never).then(
+      runSession(agent, options as never).then(
         () => null,
         ({ code, subject, retryable }: Record<string, unknown>) => ({ code, subject, retryable }),
       )
@@ -577,7 +582,7 @@ describe('defineAgents', () => {
     const [old, fresh] = [program(store), program(store)]
     const before = defineAgents({ billing: { agent: old.agent, version: '2' } })
     const stop = new AbortController()
-    const begun = drive(before, { session: 's', input: 'Go.', signal: stop.signal })
+    const begun = runSession(before, { session: 's', input: 'Go.', signal: stop.signal })
     await asked(old.model)
     stop.abort()
     await begun
@@ -585,7 +590,7 @@ describe('defineAgents', () => {
 
     const { agent } = fresh
     const after = defineAgents({ billing: { agent, version: '4', accepts: ['3', '4'] } })
-    await expect(drive(after, { session: 's' })).rejects.toMatchObject({
+    await expect(runSession(after, { session: 's' })).rejects.toMatchObject({
       code: 'stranded',
       subject: 's',
       retryable: true,
@@ -593,16 +598,16 @@ describe('defineAgents', () => {
         'needs billing 2, and this process has billing (accepts 3, 4)',
       ) as string,
     })
-    expect(await strandedSessions(after, store)).toMatchObject([{ session: 's', needs: 'billing 2' }])
+    expect(await listStrandedSessions(after, store)).toMatchObject([{ session: 's', needs: 'billing 2' }])
     expect(leaseOf(store, 's')).toBeNull()
     expect(fresh.model.attempts).toEqual([])
 
     const both = defineAgents({ billing: { agent, version: '4', accepts: ['2', '3', '4'] } })
-    expect(await strandedSessions(both, store)).toEqual([])
-    const driving = drive(both, { session: 's' })
+    expect(await listStrandedSessions(both, store)).toEqual([])
+    const driving = runSession(both, { session: 's' })
     ;(await asked(fresh.model)).answer({ text: 'Done.' })
     expect(await driving).toMatchObject({ state: 'COMPLETED' })
-    expect(await strandedSessions(after, store)).toEqual([])
+    expect(await listStrandedSessions(after, store)).toEqual([])
   })
 
   test('a session belongs to the agent that began it; a log that does not say goes to the one that is asked for', async () => {
@@ -612,24 +617,24 @@ describe('defineAgents', () => {
     ;(await asked(unnamed.model)).answer({ text: 'One.' })
     await begun.result
     const agents = defineAgents({ support: support.agent, billing: billing.agent })
-    await expect(drive(agents, { session: 's', input: 'Go.' })).rejects.toMatchObject({
+    await expect(runSession(agents, { session: 's', input: 'Go.' })).rejects.toMatchObject({
       code: 'invalid_option',
       subject: 'agent',
     })
-    await expect(drive(agents, { session: 's', input: 'Go.', agent: 'sales' })).rejects.toMatchObject({
+    await expect(runSession(agents, { session: 's', input: 'Go.', agent: 'sales' })).rejects.toMatchObject({
       code: 'unknown_agent',
     })
     for (const [session, turn] of [
       ['s', 1],
       ['old', 2],
     ] as const) {
-      const driving = drive(agents, { session, turn, input: 'Go.', agent: 'billing' })
+      const driving = runSession(agents, { session, turn, input: 'Go.', agent: 'billing' })
       ;(await asked(billing.model)).answer({ text: 'Billed.' })
       // oxlint-disable-next-line no-await-in-loop -- as above
       expect(await driving).toMatchObject({ output: 'Billed.' })
       expect(store.get(session)?.summary?.agent).toBe('billing')
     }
-    const next = drive(agents, { session: 's', turn: 2, input: 'Go on.' })
+    const next = runSession(agents, { session: 's', turn: 2, input: 'Go on.' })
     ;(await asked(billing.model)).answer({ text: 'Again.' })
     expect(await next).toMatchObject({ turn: 2, output: 'Again.' })
     expect(support.model.attempts).toEqual([])
@@ -659,6 +664,6 @@ describe('defineAgents', () => {
     expect(refused({ b: agent })).toBe('invalid_config b')
     expect(refused({ a: { agent, version: '2' } })).toBe('invalid_config a')
     expect(refused(again)).toBeNull()
-    expect(first.acceptorOf({ name: 'a', hash: '' })?.agent).toBe(agent)
+    expect(first.findAgentFor({ name: 'a', hash: '' })?.agent).toBe(agent)
   })
 })

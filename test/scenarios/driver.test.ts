@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals'
-import { createAgent, driver, memoryStore } from '../../src/index.js'
+import { createAgent, createSessionRunner, memoryStore } from '../../src/index.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 
 afterEach(() => {
@@ -9,14 +9,14 @@ afterEach(() => {
 test('a process that drains begins nothing more, and stops what takes longer where another can go on', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] })
   const [store, model] = [memoryStore(), new ManualModel()]
-  const own = driver(createAgent({ model, store }), { drainMs: 1000 })
-  const [short, long] = ['short', 'long'].map((session) => own.drive({ session, input: 'Go.' }))
+  const own = createSessionRunner(createAgent({ model, store }), { drainMs: 1000 })
+  const [short, long] = ['short', 'long'].map((session) => own.runSession({ session, input: 'Go.' }))
   // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
   for (let i = 0; i < 1000 && model.attempts.length < 2; i += 1) await settled()
   expect(own.active).toBe(2)
   let isDrained = false
   const drained = own.drain().then(() => (isDrained = true))
-  await expect(own.drive({ session: 'late', input: 'Go.' })).rejects.toMatchObject({
+  await expect(own.runSession({ session: 'late', input: 'Go.' })).rejects.toMatchObject({
     code: 'draining',
     retryable: true,
   })
@@ -33,5 +33,7 @@ test('a process that drains begins nothing more, and stops what takes longer whe
 
 test('a drain takes a number', () => {
   const agent = createAgent({ model: new ManualModel(), store: memoryStore() })
-  expect(() => driver(agent, { drainMs: -1 })).toThrow(expect.objectContaining({ subject: 'drainMs' }))
+  expect(() => createSessionRunner(agent, { drainMs: -1 })).toThrow(
+    expect.objectContaining({ subject: 'drainMs' }),
+  )
 })

@@ -6,7 +6,7 @@ import { describeValue } from '../../src/core/chart/labels.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { cases } from '../fixtures/sessions/cast.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
-import { historyProblem } from '../support/history.js'
+import { findHistoryProblem } from '../support/history.js'
 
 // What each version has stored stays as it was: `make.mjs` there adds a folder for a new version, and changes none.
 const folder = new URL('../fixtures/sessions/', import.meta.url)
@@ -68,13 +68,13 @@ describe.each(all)('a session that $version stored ($name), from $from', ({ vers
     const isAtWork = state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
     expect(then).toMatchObject(isAtWork ? { state, steps, usage } : fixture.result)
     expect(messages).toMatchObject(fixture.result.messages)
-    expect(historyProblem(messages, openCalls(fixture))).toBeNull()
+    expect(findHistoryProblem(messages, openCalls(fixture))).toBeNull()
 
     const run = await agent.resume('the-session')
     await one.goOn?.(run, clock)
     const result = await run.result
     expect(result).toMatchObject(one.end)
-    expect(historyProblem(result.messages)).toBeNull()
+    expect(findHistoryProblem(result.messages)).toBeNull()
     expect(ran).toEqual(one.runs ?? [])
     expect(rehearsal.requests).toHaveLength(one.after.length)
     expect((await agent.replay('the-session')).run).toMatchObject({

@@ -17,10 +17,10 @@ describe('agent.machine', () => {
     expect(theatre.requests).toHaveLength(2)
   })
 
-  it('takes what agent.input() makes of a run’s options', async () => {
+  it('takes what agent.createInput() makes of a run’s options', async () => {
     const work = tool('work', (_input, { context }) => context)
     const theatre = await stage([call('work'), text('Done.')], { tools: [work] })
-    const input = theatre.agent.input('Go.', { context: { user: 7 }, limits: { maxSteps: 1 } })
+    const input = theatre.agent.createInput('Go.', { context: { user: 7 }, limits: { maxSteps: 1 } })
     const actor = createActor(theatre.agent.machine, { input })
     actor.start()
     const output = await toPromise(actor)

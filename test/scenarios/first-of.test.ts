@@ -4,7 +4,7 @@ import {
   ConfigError,
   createAgent,
   defineShield,
-  firstOf,
+  withFallbacks,
   type MediaKind,
   memoryStore,
   type ModelProvider,
@@ -41,7 +41,7 @@ async function theatre(first: Turn[], second: Turn[], options: Partial<AgentOpti
   const clock = new SimulatedClock()
   const agent = () =>
     createAgent({
-      model: firstOf([
+      model: withFallbacks([
         openaiResponses({ model: 'one', provider: 'p', baseURL: one.url, apiKey: 'none' }),
         openaiChat({ model: 'two', provider: 'q', baseURL: two.url, apiKey: 'none' }),
       ]),
@@ -133,7 +133,7 @@ describe.each([true, false])('the first of several models (stream: %s)', (stream
     const { one, two, clock } = await theatre([overloaded, { text: 'A dot.', usage }], [{ text: 'Never.' }])
     const make = (name: string, { url: baseURL }: Rehearsal, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL, apiKey: 'none', media })
-    const model = firstOf([make('seeing', one, ['image']), make('blind', two, [])])
+    const model = withFallbacks([make('seeing', one, ['image']), make('blind', two, [])])
     const run = createAgent({ model, stream, clock }).run([{ type: 'image', image: 'iVBORw0KGgo=' }])
     run.events$.subscribe((event) => {
       if (event.type === 'retry' && event.delayMs > 0) queueMicrotask(() => clock.increment(event.delayMs))
@@ -345,12 +345,12 @@ it.each([
   ['no list', good, /needs a list of models/],
   ['what is no model', [good, 'gpt-5'], /models\[1\] must be a model/],
 ])('%s is refused', (_what, models, sentence) => {
-  const make = () => firstOf(models as ModelProvider[])
+  const make = () => withFallbacks(models as ModelProvider[])
   expect(make).toThrow(ConfigError)
   expect(make).toThrow(sentence)
 })
 
 it('a list in a list is one list', () => {
-  const names = firstOf([good, firstOf([good, good])]).alternatives?.map(({ model }) => model)
+  const names = withFallbacks([good, withFallbacks([good, good])]).fallbacks?.map(({ model }) => model)
   expect(names).toEqual(['m', 'm'])
 })

@@ -3,7 +3,7 @@ import { type AgentOptions, defineTool, type ForkEdit, patternShield } from '../
 import type { Turn } from '../../src/rehearsal/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { LogRecord } from '../../src/core/sessions/store/store.js'
-import { historyProblem } from '../support/history.js'
+import { findHistoryProblem } from '../support/history.js'
 import { stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
@@ -93,7 +93,7 @@ test('a result that is an Error is an error result', async () => {
   const edit = { call: asked?.tool_call_id ?? '', result: new Error('It is locked.') }
   const { messages } = await agent.replay(await agent.fork('s', undefined, { edit }))
   expect(messages[2]).toMatchObject({ content: 'It is locked.', data: { status: 'error' } })
-  expect(historyProblem(messages)).toBeNull()
+  expect(findHistoryProblem(messages)).toBeNull()
   expect(store.list()).toHaveLength(2)
 })
 

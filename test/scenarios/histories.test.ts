@@ -114,7 +114,7 @@ describe('half a surrogate pair is kept, and sent as U+FFFD', () => {
     const [asked] = (await run.result).pending ?? []
     run.reject(asked?.callId ?? '', torn)
     const [open] = (await run.result).pending ?? []
-    run.toolOutput(open?.callId ?? '', torn)
+    run.addToolOutput(open?.callId ?? '', torn)
     expect(await run.result).toMatchObject({ state: 'COMPLETED' })
     expect(opened.wire(-1).slice(2).map(textOf)).toEqual([expect.stringContaining(whole), whole])
   })

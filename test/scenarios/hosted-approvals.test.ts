@@ -3,7 +3,7 @@ import {
   type AgentOptions,
   createAgent,
   defineTool,
-  firstOf,
+  withFallbacks,
   type HistoryMessage,
   memoryStore,
   openaiChat,
@@ -15,7 +15,7 @@ import { createActor, waitFor } from 'xstate'
 import * as z from 'zod'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
-import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
+import { replaySession, createRecordedAgent, recordSession } from '../../src/testing/index.js'
 import { tool } from '../support/tools.js'
 
 const rehearsals: Rehearsal[] = []
@@ -259,8 +259,8 @@ it.each(['log', 'live'] as const)('plays as it was recorded, with tools by %s', 
   for (let rest = await run.result; rest.pending; rest = await run.result)
     for (const call of rest.pending) run.approve(call)
   const recording = await recordSession(agent(), 's')
-  expect(await playSession(agent(), recording, { tools })).toMatchObject({ state: 'COMPLETED' })
-  expect(await playSession(recordedAgent(recording), recording)).toMatchObject({ state: 'COMPLETED' })
+  expect(await replaySession(agent(), recording, { tools })).toMatchObject({ state: 'COMPLETED' })
+  expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({ state: 'COMPLETED' })
 })
 
 it('a tool of the agent’s own of the same name is not called, and another provider is told what became of it', async () => {
@@ -275,7 +275,7 @@ it('a tool of the agent’s own of the same name is not called, and another prov
   const other = await startRehearsal({ scenario: { turns: [done] }, strict: true })
   rehearsals.push(other)
   const second = openaiChat({ model: 'two', baseURL: other.url, apiKey: 'none' })
-  const run = createAgent({ model: firstOf([model, second]), tools: [own] }).run('Shorten it.')
+  const run = createAgent({ model: withFallbacks([model, second]), tools: [own] }).run('Shorten it.')
   for (const call of (await run.result).pending ?? []) run.approve(call)
   expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   expect(called).toBe(0)

@@ -434,10 +434,10 @@ describe('a session that another connection to the store holds', () => {
     const [here, there] = [place.open(), place.open()]
     let asked: (readonly string[])[] = []
     const { inbox } = here
-    if (!inbox?.waiting) throw new Error('The store has an inbox.')
+    if (!inbox?.findUnread) throw new Error('The store has an inbox.')
     const counting: SessionStore = {
       ...here,
-      inbox: { ...inbox, waiting: (ids) => (asked.push(ids), inbox.waiting?.(ids) ?? []) },
+      inbox: { ...inbox, findUnread: (ids) => (asked.push(ids), inbox.findUnread?.(ids) ?? []) },
     }
     const clock = new SimulatedClock()
     const model = new ManualModel()

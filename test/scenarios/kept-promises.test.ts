@@ -9,7 +9,7 @@ import { call, text, times, tool } from '../support/tools.js'
 
 test('an actor that nobody has provided ends the run in ERROR, and does not hang it', async () => {
   const agent = createAgent({ model: openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' }) })
-  const actor = createActor(agentMachine, { input: agent.input('Hi.') })
+  const actor = createActor(agentMachine, { input: agent.createInput('Hi.') })
   actor.start()
   const { state, error } = await toPromise(actor)
   expect(state).toBe('ERROR')
@@ -108,9 +108,9 @@ test('what a source of tools says of them is read when a run starts', async () =
   const source = { tools: [tool('look')] }
   const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' })
   const agent = createAgent({ model, tools: [source as never] })
-  const before = agent.input('Hi.')
+  const before = agent.createInput('Hi.')
   source.tools = [tool('look', () => '', { readOnly: true })]
-  expect([before.tools.look?.readOnly ?? false, agent.input('Hi.').tools.look?.readOnly]).toEqual([
+  expect([before.tools.look?.readOnly ?? false, agent.createInput('Hi.').tools.look?.readOnly]).toEqual([
     false,
     true,
   ])

@@ -3,7 +3,7 @@ import {
   createAgent,
   defineShield,
   defineTool,
-  firstOf,
+  withFallbacks,
   type MediaKind,
   memoryStore,
   openaiChat,
@@ -187,7 +187,7 @@ describe('what a tool returns', () => {
     const theatre = await stage([call('draw'), text('Nice.')], { tools: [client] })
     const play = theatre.run()
     const waiting = await play.rest()
-    for (const one of waiting.pending ?? []) play.run.toolOutput(one, toolContent([picture]))
+    for (const one of waiting.pending ?? []) play.run.addToolOutput(one, toolContent([picture]))
     const result = await play.end(2)
     expect(result.messages[2]).toMatchObject({ role: 'tool', media: [{ image_url: { url } }] })
     expect(sent(theatre, 1)).toContain(png)
@@ -327,7 +327,7 @@ describe('a model that does not take it', () => {
     const theatre = await stage([call('screenshot'), { status: 503 }, text('Done.')])
     const make = (name: string, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })
-    const model = firstOf([make('blind', []), make('seeing', ['image'])])
+    const model = withFallbacks([make('blind', []), make('seeing', ['image'])])
     const tools = [tool('screenshot', () => toolContent([picture], { orWords: true }))]
     expect(await createAgent({ model, tools }).run('Go.').result).toMatchObject({ state: 'COMPLETED' })
     expect(theatre.requests.map(({ body }, at) => [body.model, sent(theatre, at).includes(url)])).toEqual([
@@ -341,7 +341,7 @@ describe('a model that does not take it', () => {
     const theatre = await stage([text('A dot.')])
     const make = (name: string, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })
-    const model = firstOf([make('blind', []), make('seeing', ['image'])])
+    const model = withFallbacks([make('blind', []), make('seeing', ['image'])])
     const result = await createAgent({ model }).run([picture]).result
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'A dot.' })
     expect(theatre.requests.map(({ body }) => body.model)).toEqual(['seeing'])

@@ -142,7 +142,7 @@ describe('a message history of one’s own', () => {
 
   it('goes into an actor of the machine, too', async () => {
     const opened = await stage([text('From Ada.'), text('From Ada.')])
-    for (const input of [history, opened.agent.input(history)]) {
+    for (const input of [history, opened.agent.createInput(history)]) {
       const actor = createActor(opened.agent.machine, { input })
       const done = new Promise<RunResult>((resolve) => {
         actor.subscribe({ complete: () => resolve(actor.getSnapshot().output as RunResult) })

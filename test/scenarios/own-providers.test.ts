@@ -1,7 +1,7 @@
 import {
   type AgentEvent,
   createAgent,
-  formatEvents,
+  createEventFormatter,
   memoryStore,
   ModelError,
   type ModelProvider,
@@ -91,7 +91,7 @@ describe('what a provider calls things', () => {
     ]) {
       const run = createAgent({ model }).run('Go.')
       const events: AgentEvent[] = []
-      const format = formatEvents()
+      const format = createEventFormatter()
       let shown = ''
       for await (const event of run) {
         events.push(event)
@@ -158,7 +158,7 @@ test('the summary of a resumed run counts the steps of the run', async () => {
   const { pending } = await agent.run('Go.', { session: 's' }).result
   const run = await agent.resume('s')
   run.approve(pending?.[0]?.callId ?? '')
-  const format = formatEvents()
+  const format = createEventFormatter()
   let shown = ''
   for await (const event of run) shown += format(event)
   expect((await run.result).steps).toBe(2)

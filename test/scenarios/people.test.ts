@@ -140,7 +140,7 @@ describe('a call that needs approval', () => {
     await play.rest()
     expect(() => run.approve('nowhere')).toThrow(/'nowhere' does not wait.*call_1_1, call_1_2/)
     expect(() => run.approve('call_1_1', { amount: 1n })).toThrow(/JSON/)
-    expect(() => run.toolOutput('call_1_1', 'paid')).toThrow(UsageError)
+    expect(() => run.addToolOutput('call_1_1', 'paid')).toThrow(UsageError)
     expect(() => run.reply('Hello?')).toThrow(UsageError)
     expect(() => run.resume()).toThrow(/not PAUSED/)
     run.approve('call_1_1')
@@ -195,11 +195,11 @@ describe('a call that the client carries out', () => {
         { name: 'pick', needs: 'client' },
       ],
     })
-    play.run.toolOutput('call_1_2', new Error('The window was closed.'))
+    play.run.addToolOutput('call_1_2', new Error('The window was closed.'))
     expect((await play.rest()).pending).toHaveLength(1)
-    expect(() => play.run.toolOutput('call_1_2', 'again')).toThrow(/Waiting: call_1_1/)
+    expect(() => play.run.addToolOutput('call_1_2', 'again')).toThrow(/Waiting: call_1_1/)
     expect(() => play.run.approve('call_1_1')).toThrow(UsageError)
-    play.run.toolOutput('call_1_1', { colour: 'red' })
+    play.run.addToolOutput('call_1_1', { colour: 'red' })
     await play.end(2)
     expect(
       theatre
@@ -216,7 +216,7 @@ describe('a call that the client carries out', () => {
     })
     const play = theatre.run()
     expect((await play.rest()).pending).toHaveLength(2)
-    play.run.toolOutput('call_1_2', 'red')
+    play.run.addToolOutput('call_1_2', 'red')
     expect((await play.rest()).pending).toMatchObject([{ callId: 'call_1_1' }])
     play.run.approve('call_1_1')
     await play.end(2)
@@ -236,7 +236,7 @@ describe('a call that the client carries out', () => {
     await play.rest()
     play.run.approve('call_1_1')
     await play.event('state_changed', ({ reason }) => reason === 'tool_output')
-    play.run.toolOutput('call_1_2', 'red')
+    play.run.addToolOutput('call_1_2', 'red')
     await play.end(2)
     expect(
       theatre
@@ -250,7 +250,7 @@ describe('a call that the client carries out', () => {
     const theatre = await stage([call('pick'), done], { tools: [pick], toolCalls: { maxResultChars: 100 } })
     const play = theatre.run()
     await play.rest()
-    play.run.toolOutput('call_1_1', 'x'.repeat(5_000))
+    play.run.addToolOutput('call_1_1', 'x'.repeat(5_000))
     await play.end(2)
     expect(textOf(theatre.wire(1).at(-1)).length).toBeLessThanOrEqual(100)
   })

@@ -92,7 +92,7 @@ describe('needsApproval that never settles', () => {
     theatre.clock.increment(5_000)
     expect((await play.rest()).pending).toMatchObject([{ name: 'there' }])
     const run = await theatre.agent.resume('s')
-    run.toolOutput('call_1_2', 'seen')
+    run.addToolOutput('call_1_2', 'seen')
     expect((await run.result).state).toBe('COMPLETED')
     expect(pay.inputs).toEqual([])
   })
@@ -104,13 +104,13 @@ describe('a session of a store, for an actor of one’s own', () => {
     const theatre = await stage([text('One.'), text('Two.')], { store })
     const { agent } = theatre
     await theatre.run('Count.', { session: 's' }).end(1)
-    expect(() => agent.input('Go on.', { session: 's' })).toThrow(UsageError)
-    expect(() => agent.input('Go on.', { session: 's' })).toThrow(
+    expect(() => agent.createInput('Go on.', { session: 's' })).toThrow(UsageError)
+    expect(() => agent.createInput('Go on.', { session: 's' })).toThrow(
       /await agent\.readSession\('s'\).*agent\.run\(/,
     )
     const session = await agent.readSession('s')
     const actor = createActor(agent.machine, {
-      input: agent.input('Go on.', { session }),
+      input: agent.createInput('Go on.', { session }),
       clock: theatre.clock,
     }).start()
     const { output } = await waitFor(actor, ({ status }) => status === 'done')
@@ -131,7 +131,7 @@ describe('a session of a store, for an actor of one’s own', () => {
   test('needs a store, and without one the agent’s own sessions go by their ids', async () => {
     const theatre = await stage([text('One.')])
     await theatre.run('Count.', { session: 's' }).end(1)
-    expect(theatre.agent.input('Go on.', { session: 's' }).messages).toHaveLength(2)
+    expect(theatre.agent.createInput('Go on.', { session: 's' }).messages).toHaveLength(2)
     await expect(theatre.agent.readSession('s')).rejects.toMatchObject({ code: 'no_store' })
   })
 })
@@ -146,17 +146,17 @@ describe('a session that is forgotten', () => {
       ...(store && { store }),
     })
     const { agent } = theatre
-    expect(await agent.forget('s')).toBe(false)
+    expect(await agent.deleteSession('s')).toBe(false)
     await theatre.run('Count.', { session: 's' }).run.result
     const waiting = theatre.run('Ask.', { session: 's' })
     await waiting.run.result
-    if (!store) await expect(agent.forget('s')).rejects.toMatchObject({ code: 'session_busy' })
+    if (!store) await expect(agent.deleteSession('s')).rejects.toMatchObject({ code: 'session_busy' })
     waiting.run.cancel()
     await waiting.run.result
-    expect(await agent.forget('s')).toBe(true)
-    expect(await agent.forget('s')).toBe(false)
+    expect(await agent.deleteSession('s')).toBe(true)
+    expect(await agent.deleteSession('s')).toBe(false)
     const { messages } = await theatre.run('Hello?', { session: 's' }).run.result
     expect(messages.map(({ content }) => content)).toEqual(['Hello?', 'Anew.'])
-    await expect(agent.forget('../s')).rejects.toMatchObject({ code: 'invalid_session' })
+    await expect(agent.deleteSession('../s')).rejects.toMatchObject({ code: 'invalid_session' })
   })
 })

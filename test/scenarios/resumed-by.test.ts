@@ -3,7 +3,7 @@ import {
   type Agent,
   createAgent,
   defineAgents,
-  drive,
+  runSession,
   type Message,
   memoryStore,
   StatewrightError,
@@ -56,7 +56,7 @@ const wants = (callId: string) => ({
 /** Each way to go on with a run, by the code of its refusal; null where it goes on. */
 const ways: Record<string, (agent: Agent, session: string) => Promise<string | null>> = {
   'agent.resume': async (agent, session) => agent.resume(session).then(() => null, codeOf),
-  drive: async (agent, session) => drive(agent, { session }).then(() => null, codeOf),
+  drive: async (agent, session) => runSession(agent, { session }).then(() => null, codeOf),
   'a studio': async (agent, session) => {
     const visitor = await visit({ agent } as never)
     const answered = await visitor.post(paths.answers(session), { type: 'resume' })
@@ -161,7 +161,7 @@ describe('a run that ends every process that goes on with it', () => {
 
   const callers: Record<string, (process: Process) => Promise<unknown>> = {
     'agent.resume': async ({ agent }) => (await (await agent.resume('s')).result).error?.code,
-    drive: async ({ agent }) => (await drive(agent, { session: 's' })).error?.code,
+    drive: async ({ agent }) => (await runSession(agent, { session: 's' })).error?.code,
     'a page': async ({ agent }) => {
       const handler = chatHandler({ agent, authorize: 'none' })
       await (await handler(new Request('http://chat.test/api/chat/s/stream'))).text()

@@ -1,5 +1,5 @@
 import { ConfigError, createSession, UsageError } from '../../src/index.js'
-import { historyProblem } from '../support/history.js'
+import { findHistoryProblem } from '../support/history.js'
 import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
@@ -24,7 +24,7 @@ describe('a session', () => {
       'user',
     ])
     expect(session.messages).toEqual(second.messages)
-    expect(historyProblem(session.messages)).toBeNull()
+    expect(findHistoryProblem(session.messages)).toBeNull()
     expect(second.steps).toBe(1)
   })
 

@@ -1,6 +1,6 @@
 import { defineShield, memoryStore, patternShield } from '../../src/index.js'
 import { shownRecords } from '../../src/core/sessions/shown-records.js'
-import { playSession, recordSession } from '../../src/testing/index.js'
+import { replaySession, recordSession } from '../../src/testing/index.js'
 import { stage, tick } from '../support/play.js'
 import { openStepsOf } from '../support/steps.js'
 import { call, calls, text, tool } from '../support/tools.js'
@@ -33,7 +33,7 @@ test.each([
   expect(JSON.stringify(shownRecords(records, 's'))).not.toMatch(secret)
   const recording = await recordSession(theatre.agent, 's')
   expect(JSON.stringify(recording)).not.toMatch(secret)
-  await playSession(theatre.agent, recording)
+  await replaySession(theatre.agent, recording)
 })
 
 describe.each(['input', 'input and toolOutput'])('with shields for %s', (points) => {
@@ -96,7 +96,7 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
     expect(JSON.stringify(shownRecords(records, 's'))).not.toMatch(secret)
     const recording = await recordSession(theatre.agent, 's')
     expect(JSON.stringify(recording)).not.toMatch(secret)
-    await playSession(theatre.agent, recording)
+    await replaySession(theatre.agent, recording)
   })
 })
 

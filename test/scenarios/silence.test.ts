@@ -203,7 +203,7 @@ describe('the limit of tools', () => {
     const play = theatre.run()
     const [asked] = (await play.rest()).pending ?? []
     theatre.clock.increment(1000 * minute)
-    play.run.toolOutput(asked?.callId ?? '', 'Blue.')
+    play.run.addToolOutput(asked?.callId ?? '', 'Blue.')
     const [pay] = (await play.rest()).pending ?? []
     theatre.clock.increment(1000 * minute)
     play.run.approve(pay?.callId ?? '')

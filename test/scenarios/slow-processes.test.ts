@@ -1,7 +1,13 @@
 import { jest } from '@jest/globals'
 import fc from 'fast-check'
-import { drive, type DriveOptions, type DriveRest, StoreError, UsageError } from '../../src/index.js'
-import { historyProblem } from '../support/history.js'
+import {
+  runSession,
+  type RunSessionOptions,
+  type SessionResult,
+  StoreError,
+  UsageError,
+} from '../../src/index.js'
+import { findHistoryProblem } from '../support/history.js'
 import { payments, SlowProcess } from '../support/slow-crew.js'
 import { delays, numRuns, SlowPlace } from '../support/slow-place.js'
 
@@ -77,7 +83,7 @@ class Story {
     if (what.type === 'drive') {
       const stop = new AbortController()
       if (what.stopAfter !== null) void this.place.clock.setTimeout(() => stop.abort(), what.stopAfter)
-      await drive(agent, { session: 's', input: 'Go.', signal: stop.signal })
+      await runSession(agent, { session: 's', input: 'Go.', signal: stop.signal })
     } else if (what.type === 'resume') {
       const { state, error } = await (await agent.resume('s')).result
       // Another process took the session while this one rested: the run goes on there.
@@ -107,14 +113,14 @@ class Story {
   }
 
   /** Drives a session to its end, and approves all that it asks. */
-  async finish(session: string): Promise<DriveRest> {
+  async finish(session: string): Promise<SessionResult> {
     const { place } = this
     const { agent } = this.enter()
-    let answers: NonNullable<DriveOptions['answers']> = []
+    let answers: NonNullable<RunSessionOptions['answers']> = []
     for (let i = 0; i < 40; i += 1) {
       try {
         // oxlint-disable-next-line no-await-in-loop -- one drive after the other
-        const rest: DriveRest = await place.of(drive(agent, { session, input: 'Go.', answers }))
+        const rest: SessionResult = await place.of(runSession(agent, { session, input: 'Go.', answers }))
         if (rest.state !== 'WAITING_FOR_INPUT') return rest
         answers = (rest.pending ?? []).map(({ callId, fingerprint }) => ({
           type: 'approve',
@@ -176,7 +182,7 @@ test('processes that share a session over a slow store bring it to its end, and 
       for (const { id } of place.near.list()) expect(place.near.get(id)).toMatchObject({ holder: null })
       const { agent } = story.enter()
       const { messages } = await place.of(agent.replay('s'))
-      expect(historyProblem(messages)).toBeNull()
+      expect(findHistoryProblem(messages)).toBeNull()
       for (const [text, isInTime] of steered) {
         const times = messages.filter(({ content }) => content === text).length
         expect(times).toBeLessThanOrEqual(1)

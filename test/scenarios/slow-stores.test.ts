@@ -17,7 +17,7 @@ const answers = fc
 function say(run: Run, callId: string, kind: (typeof kinds)[number]): void {
   if (kind === 'approve') run.approve(callId)
   else if (kind === 'reject') run.reject(callId, 'No.')
-  else run.toolOutput(callId, 'seen')
+  else run.addToolOutput(callId, 'seen')
 }
 
 test('answers to the calls of one batch count, at any latency of the store, in any order and at any distance', async () => {

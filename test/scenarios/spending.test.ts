@@ -1,5 +1,11 @@
 import { SimulatedClock } from 'xstate'
-import { type AgentEvent, type AgentOptions, createAgent, formatEvents, type Run } from '../../src/index.js'
+import {
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  createEventFormatter,
+  type Run,
+} from '../../src/index.js'
 import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 
@@ -24,7 +30,7 @@ function begun(options: Partial<AgentOptions> = {}) {
 
 function told(events: readonly AgentEvent[]): { sum: Usage; tokens: number[]; shown: string } {
   const usages = events.filter((event) => event.type === 'usage')
-  const format = formatEvents()
+  const format = createEventFormatter()
   return {
     sum: usages.reduce((sum, { step }) => addUsage(sum, step), noUsage),
     tokens: usages.map(({ step }) => step.totalTokens),

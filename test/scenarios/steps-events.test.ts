@@ -170,7 +170,7 @@ test('what never begins has no step: a refused call, a call of the client, a cal
   for (const { callId, name } of pending) {
     if (name === 'ask') run.run.reject(callId, 'No.')
   }
-  for (const { callId } of (await run.rest()).pending ?? []) run.run.toolOutput(callId, 'there it is')
+  for (const { callId } of (await run.rest()).pending ?? []) run.run.addToolOutput(callId, 'there it is')
   await run.end(2)
   expect(completed(run, 'tool_execution')).toEqual([])
   expect(lines(run).filter((line) => line.startsWith('tool'))).toEqual([])

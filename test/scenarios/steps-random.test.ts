@@ -74,7 +74,7 @@ class World {
     if (state === 'WAITING_FOR_INPUT') {
       for (const { id, needs, result } of open) {
         if (result !== undefined) continue
-        if (needs === 'client') moves.push(() => run.toolOutput(id, 'out'))
+        if (needs === 'client') moves.push(() => run.addToolOutput(id, 'out'))
         if (needs === 'approval') moves.push(() => run.approve(id))
       }
       if (open.length === 0) moves.push(() => run.reply('And now?'))

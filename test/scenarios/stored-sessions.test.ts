@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { createSession, restoreSession, Session, UsageError } from '../../src/index.js'
-import { historyProblem } from '../support/history.js'
+import { findHistoryProblem } from '../support/history.js'
 import { stage } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
 
@@ -79,7 +79,7 @@ describe('a stored session', () => {
     const play = theatre.run('Go.', { session })
     await play.rest()
     const again = reloaded(session)
-    expect(historyProblem(again.messages)).toBeNull()
+    expect(findHistoryProblem(again.messages)).toBeNull()
     expect(again.messages.slice(2)).toMatchObject([
       { id: 'm3', data: { status: 'not_executed' } },
       { id: 'm4', content: 'same' },
@@ -221,7 +221,7 @@ describe('restoreSession', () => {
     fc.assert(
       fc.property(fc.oneof(fc.anything(), damaged), (value) => {
         try {
-          expect(historyProblem(restoreSession(value).messages)).toBeNull()
+          expect(findHistoryProblem(restoreSession(value).messages)).toBeNull()
         } catch (error) {
           expect(error).toBeInstanceOf(UsageError)
         }

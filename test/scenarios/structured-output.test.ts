@@ -389,7 +389,7 @@ describe('a run with an output schema', () => {
     const theatre = await stage([text(json), text(wrong), text(wrong), text(wrong)], byFormat)
     const { agent } = theatre
     for (const expected of [{ object: paris }, { outputProblem: expect.stringContaining('city') }]) {
-      const actor = createActor(agent.machine, { input: agent.input('Go.') })
+      const actor = createActor(agent.machine, { input: agent.createInput('Go.') })
       actor.start()
       const { output: plain } = await waitFor(actor, ({ status }) => status === 'done')
       if (plain === undefined) throw new Error('The machine has no output.')

@@ -2,7 +2,7 @@ import { createActor, toPromise } from 'xstate'
 import { createAgent, type LogRecord, memoryStore, openaiChat, type SessionStore } from '../../src/index.js'
 import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
 import { latch, stage, textOf, tick, until } from '../support/play.js'
-import { historyProblem } from '../support/history.js'
+import { findHistoryProblem } from '../support/history.js'
 import { call, calls, clientTool, text, times, tool } from '../support/tools.js'
 import { ask, asked, pair, research } from '../support/sub-agents.js'
 
@@ -21,7 +21,7 @@ describe('a pause', () => {
     gate.open()
     const resting = await play.run.result
     expect(resting).toMatchObject({ state: 'PAUSED', reason: 'paused', resumable: true })
-    expect(historyProblem(resting.messages, ['call_1_1'])).toBeNull()
+    expect(findHistoryProblem(resting.messages, ['call_1_1'])).toBeNull()
     expect(child.requests).toHaveLength(1)
     play.run.resume()
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
@@ -209,7 +209,7 @@ describe('an approval of a sub-agent', () => {
       { callId: 'call_1_1/call_1_1/call_1_1', path: ['research', 'research'], needs: 'approval' },
       { callId: 'call_1_1/call_1_1/call_1_2', path: ['research', 'research'], needs: 'client' },
     ])
-    play.run.toolOutput('call_1_1/call_1_1/call_1_2', { colour: 'red' })
+    play.run.addToolOutput('call_1_1/call_1_1/call_1_2', { colour: 'red' })
     play.run.approve('call_1_1/call_1_1/call_1_1')
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
     expect(leaf.wire(1).slice(-2).map(textOf)).toEqual(['paid 1', '{"colour":"red"}'])
@@ -317,7 +317,7 @@ describe('a run that is killed in the middle', () => {
       const run = await again(kept).resume('s')
       const result = await run.result
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-      expect(historyProblem(result.messages)).toBeNull()
+      expect(findHistoryProblem(result.messages)).toBeNull()
       expect(work.inputs.length + (moment.isDone ? 1 : 0)).toBeLessThanOrEqual(1)
       const sessions = await kept.list()
       expect(sessions).toHaveLength(2)

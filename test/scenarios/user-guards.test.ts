@@ -497,7 +497,7 @@ describe('the machine with guards of one’s own', () => {
       },
     })
     const theatre = await stage([call('look'), done], { tools: [tool('look')], guards: [guard] })
-    const input = theatre.agent.input('Go.', { context: { user: 7 } })
+    const input = theatre.agent.createInput('Go.', { context: { user: 7 } })
     const actor = createActor(theatre.agent.machine, { input })
     actor.start()
     expect((await toPromise(actor)).state).toBe('COMPLETED')

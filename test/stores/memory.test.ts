@@ -5,7 +5,7 @@ import { asked, record } from './support.js'
 describeStore(
   'the store in memory',
   () => ({ open: (now) => memoryStore(now ? { now } : {}), remove: () => undefined }),
-  { shared: false, lacks: ['the store has no renewAll', 'the inbox has no waiting'] },
+  { shared: false, lacks: ['the store has no renewAll', 'the inbox has no findUnread'] },
 )
 
 test('the store in memory keeps records by reference', () => {

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { ConfigError, StatewrightError, UsageError } from '../../src/core/base/errors.js'
-import { checkedSessionId, openStore } from '../../src/stores/index.js'
+import { checkSessionId, openStore } from '../../src/stores/index.js'
 import { makeFolder, removeFolder } from './folder.js'
 import { asked, failure, record } from './support.js'
 
@@ -70,9 +70,9 @@ describe('openStore', () => {
   })
 })
 
-describe('checkedSessionId', () => {
+describe('checkSessionId', () => {
   test.each(['a', '7', '_', 'a.b', 'team:me@example.com', 'a-b_c', 'x'.repeat(200)])('takes %j', (id) => {
-    expect(checkedSessionId(id)).toBe(id)
+    expect(checkSessionId(id)).toBe(id)
   })
 
   test.each([
@@ -94,15 +94,15 @@ describe('checkedSessionId', () => {
     {},
     ['a'],
   ])('refuses %j, and says what is allowed', (id) => {
-    expect(() => checkedSessionId(id)).toThrow(UsageError)
-    expect(() => checkedSessionId(id)).toThrow(/1 to 200 letters/)
+    expect(() => checkSessionId(id)).toThrow(UsageError)
+    expect(() => checkSessionId(id)).toThrow(/1 to 200 letters/)
   })
 
   test('takes nothing that could be a path, a flag or a control character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 210 }), (id) => {
         try {
-          checkedSessionId(id)
+          checkSessionId(id)
         } catch (error) {
           expect(error).toMatchObject({ code: 'invalid_session' })
           expect((error as Error).message.length).toBeLessThan(400)

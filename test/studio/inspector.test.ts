@@ -7,7 +7,7 @@ import { z } from 'zod'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { createAgent, defineTool, type Run, type RunOptions } from '../../src/index.js'
 import { runCli } from '../../src/cli/cli.js'
-import { redact } from '../../src/diagram/index.js'
+import { redactEvent } from '../../src/diagram/index.js'
 import { type LocalInspector, startInspector } from '../../src/studio/index.js'
 import { SentMessages } from '../../src/studio/inspector.js'
 import { loadPeer } from '../../src/core/base/load.js'
@@ -284,7 +284,7 @@ test('what was sent first stays, whatever is forgotten', () => {
 
 describe('redact()', () => {
   const shown = (value: unknown): unknown =>
-    (redact({ type: '@xstate.event', event: value }) as { event: unknown }).event
+    (redactEvent({ type: '@xstate.event', event: value }) as { event: unknown }).event
 
   it('cuts texts and lists, and says so', () => {
     expect(shown({ text: 'x'.repeat(1000) })).toEqual({ text: `${'x'.repeat(199)}…` })
@@ -292,7 +292,9 @@ describe('redact()', () => {
       '… 11 earlier',
       ...Array.from({ length: 19 }, (_, i) => i + 11),
     ])
-    expect(redact({ event: ['abc', 'def'] }, { maxText: 2, maxItems: 1 })).toEqual({ event: ['… 2 earlier'] })
+    expect(redactEvent({ event: ['abc', 'def'] }, { maxText: 2, maxItems: 1 })).toEqual({
+      event: ['… 2 earlier'],
+    })
   })
 
   it('shows nothing under the name of a secret, and numbers of tokens', () => {
@@ -325,12 +327,12 @@ describe('redact()', () => {
       error: new Error('Oh.'),
     }
     cyclic.self = cyclic
-    const event = redact({ type: 't', sessionId: 'x:1', event: cyclic, snapshot: { context: secret } })
+    const event = redactEvent({ type: 't', sessionId: 'x:1', event: cyclic, snapshot: { context: secret } })
     expect(JSON.stringify(event)).not.toContain(secret)
     expect(event).toMatchObject({
       event: { big: '1', fn: { type: 'named' }, bytes: '3 bytes', error: { name: 'Error', message: 'Oh.' } },
     })
-    expect(redact(event)).toEqual(event)
+    expect(redactEvent(event)).toEqual(event)
     expect(JSON.parse(JSON.stringify(event))).toEqual(event)
   })
 
@@ -341,12 +343,12 @@ describe('redact()', () => {
       },
     }
     expect(shown(nasty)).toBe('[unreadable]')
-    expect(redact({ definition: 'not JSON' })).toEqual({ definition: '[unreadable]' })
+    expect(redactEvent({ definition: 'not JSON' })).toEqual({ definition: '[unreadable]' })
   })
 
   it('leaves the definition whole but for its context', () => {
     const definition = JSON.stringify({ id: 'm', context: { apiKey: secret }, description: 'x'.repeat(500) })
-    const { definition: text } = redact({ definition })
+    const { definition: text } = redactEvent({ definition })
     expect(JSON.parse(text)).toEqual({
       id: 'm',
       context: { apiKey: '[redacted]' },

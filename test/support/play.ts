@@ -23,7 +23,7 @@ import {
   type TurnFunction,
   type WireMessage,
 } from '../../src/rehearsal/index.js'
-import { historyProblem } from './history.js'
+import { findHistoryProblem } from './history.js'
 
 /** No scenario waits for real time: what takes this long hangs. */
 jest.setTimeout(10_000)
@@ -152,7 +152,7 @@ export class Play {
     const result = await this.run.result
     expect(result.resumable).toBe(true)
     expect(this.of('run_ended')).toEqual([])
-    expect(historyProblem(result.messages, openCalls(this.run))).toBeNull()
+    expect(findHistoryProblem(result.messages, openCalls(this.run))).toBeNull()
     return result
   }
 
@@ -166,8 +166,8 @@ export class Play {
     expect(requests.map(({ refused }) => refused).filter(Boolean)).toEqual([])
     expect(requests).toHaveLength(calls)
     expect(plays.flatMap((play) => play.#attempts())).toHaveLength(calls + unsent)
-    expect(historyProblem(result.messages)).toBeNull()
-    for (const { body } of requests) expect(historyProblem(body.messages.map(asMessage))).toBeNull()
+    expect(findHistoryProblem(result.messages)).toBeNull()
+    for (const { body } of requests) expect(findHistoryProblem(body.messages.map(asMessage))).toBeNull()
     expect(this.events.map(({ seq }) => seq)).toEqual(this.events.map((_, i) => i + 1))
     expect(this.of('usage').reduce((sum, { step }) => addUsage(sum, step), noUsage)).toEqual(result.usage)
     expect(this.of('run_ended')).toHaveLength(1)

@@ -1,8 +1,8 @@
 import { type AnyMachineSnapshot, createActor, fromPromise, SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { Consultation } from '../../machines/agent/consultation.js'
-import type { FitOutput } from '../../machines/agent/fit.js'
+import type { UserGuardsOutput } from '../../machines/agent/consultation.js'
+import type { CompactionOutput } from '../../machines/agent/fit.js'
 import type { RetrievedSnippet } from '../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from '../../machines/agent/screening.js'
 import { early } from '../../src/testing/agent/at.js'
@@ -11,7 +11,7 @@ import { isInDoubt } from '../../machines/agent/in-doubt.js'
 import type { ModelResponse } from '../../machines/agent/response.js'
 import { createAgent, defineTool, type ModelProvider, type Tool } from '../../src/index.js'
 import { consultation, fitting } from '../../src/testing/agent/outcomes.js'
-import { historyProblem } from './history.js'
+import { findHistoryProblem } from './history.js'
 import { settled } from './manual-model.js'
 
 /** A state of the machine, as an app would have kept it. */
@@ -52,8 +52,8 @@ export async function restoreProblem(snapshot: { context: AgentContext }): Promi
         findings: [],
       })),
       retrieve: fromPromise<RetrievedSnippet[]>(async () => []),
-      fitContext: fromPromise<FitOutput>(async () => fitting(null)),
-      consultGuards: fromPromise<Consultation, { on: 'calls' | 'results' }>(async () => consultation()),
+      fitContext: fromPromise<CompactionOutput>(async () => fitting(null)),
+      consultGuards: fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(async () => consultation()),
     },
   })
   const errors: unknown[] = []
@@ -83,7 +83,7 @@ export async function restoreProblem(snapshot: { context: AgentContext }): Promi
   if (errors.length > 0) return `it broke: ${String(errors[0])}`
   if (status !== 'done') return `it hangs in ${JSON.stringify(value)}`
   if (repeated.length > 0) return `it has carried out ${repeated.join()} again`
-  return historyProblem(end.messages)
+  return findHistoryProblem(end.messages)
 }
 
 function answering(text: string): ModelProvider {

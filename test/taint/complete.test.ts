@@ -9,9 +9,9 @@ import {
   type Agent,
   type AgentOptions,
   defineTool,
-  type DriveAnswer,
-  type DriveOptions,
-  type DriveRest,
+  type SessionAnswer,
+  type RunSessionOptions,
+  type SessionResult,
   type RunOptions,
   type SessionMessage,
 } from '../../src/index.js'
@@ -208,7 +208,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
 }
 
 /** What a drive is given, and says. */
-const rowOfDriveOption: Rows<keyof DriveOptions> = {
+const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
   session: 'no: the app’s own words',
   input: 'entrance: the user’s text',
   turn: 'no words',
@@ -217,11 +217,11 @@ const rowOfDriveOption: Rows<keyof DriveOptions> = {
   agent: 'no: the app’s own words',
   signal: 'no words',
   heartbeat: 'no words',
-  longWaitMs: 'no words',
+  maxRetryWaitMs: 'no words',
   context: 'no: the app’s own object goes to its own code',
 }
 
-const rowOfDriveAnswer: Rows<DriveAnswer['type']> = {
+const rowOfDriveAnswer: Rows<SessionAnswer['type']> = {
   cancel: 'no: why somebody stops it is looked at by no shield',
   resume: 'no words',
   steer: 'entrance: steering',
@@ -230,14 +230,14 @@ const rowOfDriveAnswer: Rows<DriveAnswer['type']> = {
   toolOutput: 'entrance: what a client hands in',
 }
 
-const rowOfRest: Rows<keyof DriveRest> = {
+const rowOfRest: Rows<keyof SessionResult> = {
   session: 'no: the app’s own words',
   turn: 'no words',
   state: 'no words',
   reason: 'no words',
   head: 'no words',
   stopped: 'no words',
-  unsaid: 'no words',
+  undelivered: 'no words',
   waitUntil: 'no words',
   waitMs: 'no words',
   output: 'exit: driven',
@@ -257,8 +257,8 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
   replay: 'exit: replayed',
   fork: 'other: forks and replays of every record',
   readSession: 'exit: read',
-  forget: 'no words',
-  input: 'no: it is for the bare machine, which has no exits of its own',
+  deleteSession: 'no words',
+  createInput: 'no: it is for the bare machine, which has no exits of its own',
   config: 'no words',
   asTool: 'other: a sub-agent',
   withObject: 'exit: results',

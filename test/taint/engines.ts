@@ -1,16 +1,16 @@
 import {
   type Agent,
   defineAgents,
-  drive,
-  type DriveAnswer,
-  type DriveOptions,
-  driver,
-  type DriveRest,
+  runSession,
+  type SessionAnswer,
+  type RunSessionOptions,
+  createSessionRunner,
+  type SessionResult,
 } from '../../src/index.js'
 import { type DbosLike, dbosSessions } from '../../src/dbos/index.js'
 import { type RestateLike, restateSessions } from '../../src/restate/index.js'
 
-type Work = (given: object) => Promise<DriveRest>
+type Work = (given: object) => Promise<SessionResult>
 type Handler = (context: object, given?: object) => Promise<unknown>
 
 /** Whatever has sessions driven, each drive in a process of its own; and what it is given to write down. */
@@ -23,16 +23,16 @@ export class Engines {
     this.#process = process
   }
 
-  begin(options: Pick<DriveOptions, 'input' | 'turn'>): Promise<DriveRest> {
-    return this.#written(drive(this.#process(), { session: 's', ...options }))
+  begin(options: Pick<RunSessionOptions, 'input' | 'turn'>): Promise<SessionResult> {
+    return this.#written(runSession(this.#process(), { session: 's', ...options }))
   }
 
   /** By one engine after the other. */
-  goOn(answers: readonly DriveAnswer[], at: number): Promise<DriveRest> {
+  goOn(answers: readonly SessionAnswer[], at: number): Promise<SessionResult> {
     this.#drives += 1
     const agents = defineAgents({ own: this.#process() })
     const given = { session: 's', answers, at }
-    if (this.#drives % 2 === 0) return this.#written(driver(agents).drive(given))
+    if (this.#drives % 2 === 0) return this.#written(createSessionRunner(agents).runSession(given))
     let work: Work | undefined
     const DBOS = {
       registerWorkflow: (registered: Work) => (work = registered),

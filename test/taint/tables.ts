@@ -257,7 +257,7 @@ export function cells(): Cell[] {
     const free = others.filter((other) => !needs.includes(other) && !conflicts.includes(other))
     const isInteractive = needs.includes('an interactive run')
     const alone = free.filter((other) => !isInteractive || other !== 'driven').map((other) => [other])
-    // `drive` takes no interactive runs.
+    // `runSession` takes no interactive runs.
     const byHandle = free.filter((other) => other !== 'driven')
     const driven = free.includes('driven') && !isInteractive
     const sets = [

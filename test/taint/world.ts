@@ -10,15 +10,15 @@ import {
   createAgent,
   defineGuard,
   defineTool,
-  type DriveAnswer,
-  formatEvents,
+  type SessionAnswer,
+  createEventFormatter,
   type ModelProvider,
   openaiChat,
   type OpenAIChatOptions,
   openaiResponses,
   type OpenAIResponsesOptions,
   patternShield,
-  type Replayed,
+  type SessionSnapshot,
   type Run,
   type SessionMessage,
   type Shield,
@@ -27,7 +27,7 @@ import {
   type UserInput,
 } from '../../src/index.js'
 import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
-import { redacted } from '../../src/diagram/index.js'
+import { createInspectorOptions } from '../../src/diagram/index.js'
 import { recordSession } from '../../src/testing/index.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
@@ -172,7 +172,7 @@ class World {
       events: this.#events,
       printed: this.#printed,
       results: this.#results,
-      formatted: this.#events.map(formatEvents({ width: 10_000 })),
+      formatted: this.#events.map(createEventFormatter({ width: 10_000 })),
       requests: this.#rehearsal?.requests.map(({ body, sent }) => [body, sent]),
       replayed: { messages: replayed.messages, run: replayed.run },
       read: (await agent.readSession('s')).toJSON(),
@@ -197,7 +197,7 @@ class World {
   }
 
   /** What a page is told, whichever client it has, and what it shows after a reload. */
-  #chat({ messages, run }: Replayed): unknown {
+  #chat({ messages, run }: SessionSnapshot): unknown {
     const chunks: UIMessageChunk[] = []
     for (const protocol of ['v6', 'v7'] as const) {
       const fold = new AnswerFold({ protocol, turn: null, showsTurn: true }, (chunk) => chunks.push(chunk))
@@ -260,7 +260,7 @@ class World {
       const due = this.#due((snapshot as { context: AgentContext }).context, () => false)
       const isTold = this.#has('told from another process')
       if (isTold) await this.#tell(due)
-      rest = await engines.goOn(isTold ? [] : (due as DriveAnswer[]), rest.head)
+      rest = await engines.goOn(isTold ? [] : (due as SessionAnswer[]), rest.head)
     }
     const events = (await watchedIn(agent)) as AgentEvent[]
     this.#events.splice(0, Infinity, ...events)
@@ -411,7 +411,10 @@ class World {
   #inspecting() {
     if (!this.#has('an inspector')) return {}
     const send = (event: object): void => void this.#inspected.push(event)
-    const inspector = createInspector({ send } as never, redacted({ maxText: 1e6, maxItems: 1e6 }) as never)
+    const inspector = createInspector(
+      { send } as never,
+      createInspectorOptions({ maxText: 1e6, maxItems: 1e6 }) as never,
+    )
     return { inspect: inspector.inspect }
   }
 
@@ -621,7 +624,7 @@ function say(run: Run, message: SessionMessage): void {
   else if (message.type === 'reply') run.reply(message.input)
   else if (message.type === 'approve') run.approve(message.callId, message.editedInput)
   else if (message.type === 'reject') run.reject(message.callId, message.why)
-  else if (message.type === 'toolOutput') run.toolOutput(message.callId, message.value)
+  else if (message.type === 'toolOutput') run.addToolOutput(message.callId, message.value)
 }
 
 /** Told from the log alone, after the end. */

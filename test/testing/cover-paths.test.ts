@@ -3,20 +3,20 @@ import { getShortestPaths } from '@xstate/graph'
 import { and, assign, createMachine, not, setup, type SnapshotFrom } from 'xstate'
 import {
   checkInvariants,
-  coverageTable,
-  coverPaths,
-  doneActor,
-  errorActor,
+  formatCoverage,
+  generatePaths,
+  createDoneActorEvent,
+  createErrorActorEvent,
   PathError,
 } from '../../src/testing/index.js'
 import { counter, detour, gaps, loop } from './machines.js'
 
 const alphabet = {
-  'model calls tools': doneActor('model', { calls: 1 }),
-  'model answers': doneActor('model', { calls: 0 }),
-  'model fails': errorActor('model', { code: 'down' }),
-  'shield allows': doneActor('shield'),
-  'shield fails': errorActor('shield', { code: 'down' }),
+  'model calls tools': createDoneActorEvent('model', { calls: 1 }),
+  'model answers': createDoneActorEvent('model', { calls: 0 }),
+  'model fails': createErrorActorEvent('model', { code: 'down' }),
+  'shield allows': createDoneActorEvent('shield'),
+  'shield fails': createErrorActorEvent('shield', { code: 'down' }),
   result: { type: 'TOOL_RESULT', ok: true },
   'tools done': { type: 'BATCH_DONE' },
   CANCEL: { type: 'CANCEL' },
@@ -43,14 +43,14 @@ function thrownBy(run: () => unknown): PathError {
 }
 
 test('every declared transition is taken: guard branches, always, after, done, error, root handlers', () => {
-  const { coverage } = coverPaths(loop, { inputs, alphabet })
+  const { coverage } = generatePaths(loop, { inputs, alphabet })
   expect(coverage.transitions).toHaveLength(15)
   expect(coverage.transitions.filter(({ taken }) => taken === 0)).toEqual([])
   expect(coverage.states.filter(({ reached }) => !reached)).toEqual([])
 })
 
 test('the paths are few: no path can be left out', () => {
-  const { paths } = coverPaths(loop, { inputs, alphabet })
+  const { paths } = generatePaths(loop, { inputs, alphabet })
   // Six transitions lead into a final state, and a path can take one of them only.
   expect(paths.length).toBe(6)
   for (const left of paths) {
@@ -62,7 +62,7 @@ test('the paths are few: no path can be left out', () => {
 })
 
 test('a path names its events and holds the snapshot after each', () => {
-  const { paths } = coverPaths(loop, { inputs: { plain: inputs.plain }, alphabet })
+  const { paths } = generatePaths(loop, { inputs: { plain: inputs.plain }, alphabet })
   const capped = paths.find((path) => path.state.matches('capped'))
   expect(capped?.steps[0]).toMatchObject({
     label: 'start',
@@ -81,7 +81,7 @@ test('transitions of the initial macrostep count', () => {
     initial: 'a',
     states: { a: { always: 'b' }, b: { entry: [], always: 'c' }, c: { type: 'final' } },
   })
-  const { paths, coverage } = coverPaths(machine, { alphabet: [] })
+  const { paths, coverage } = generatePaths(machine, { alphabet: [] })
   expect(paths).toHaveLength(1)
   expect(paths[0]?.steps).toHaveLength(1)
   expect(coverage.transitions.map(({ taken }) => taken)).toEqual([1, 1])
@@ -89,7 +89,7 @@ test('transitions of the initial macrostep count', () => {
 })
 
 test('what is not covered says why, with the guard that blocked it', () => {
-  const { coverage } = coverPaths(gaps, { alphabet: [{ type: 'ENTER' }, { type: 'BACK' }] })
+  const { coverage } = generatePaths(gaps, { alphabet: [{ type: 'ENTER' }, { type: 'BACK' }] })
   const why = coverage.transitions.map(({ id, uncovered }) => [id, uncovered?.reason])
   expect(why).toEqual([
     ['hall: ENTER [isOpen] → vault', 'guard_false'],
@@ -102,14 +102,14 @@ test('what is not covered says why, with the guard that blocked it', () => {
   expect(coverage.transitions[0]?.uncovered).toMatchObject({ guard: 'isOpen', timesFalse: 1 })
   expect(coverage.transitions[2]?.uncovered?.instead).toEqual(['hall: ENTER [isLit] → room'])
   expect(coverage.states.filter(({ reached }) => !reached).map(({ id }) => id)).toEqual(['vault', 'cellar'])
-  expect(coverageTable(coverage)).toContain("its guard 'isOpen' was false")
+  expect(formatCoverage(coverage)).toContain("its guard 'isOpen' was false")
 })
 
 test('combined guards are spelled out', () => {
   const machine = setup({ guards: { isOne: () => true, isTwo: () => true } }).createMachine({
     on: { GO: { guard: and(['isOne', not('isTwo')]), actions: [] } },
   })
-  const { coverage } = coverPaths(machine, { alphabet: [{ type: 'GO' }] })
+  const { coverage } = generatePaths(machine, { alphabet: [{ type: 'GO' }] })
   expect(coverage.transitions[0]?.uncovered?.guard).toBe('and(isOne, not(isTwo))')
 })
 
@@ -122,12 +122,12 @@ test('a transition that loses against another region is not counted as taken', (
       out: { id: 'out' },
     },
   })
-  const { coverage } = coverPaths(machine, { alphabet: [{ type: 'GO' }] })
+  const { coverage } = generatePaths(machine, { alphabet: [{ type: 'GO' }] })
   expect(coverage.transitions.map(({ taken }) => taken).filter((taken) => taken > 0)).toHaveLength(1)
 })
 
 test('transition pairs are the ones that can follow each other, and all are taken', () => {
-  const { coverage } = coverPaths(detour, {
+  const { coverage } = generatePaths(detour, {
     alphabet: [{ type: 'LONG' }, { type: 'SHORT' }, { type: 'ON' }, { type: 'HOME' }],
     coverage: 'transition-pairs',
   })
@@ -145,7 +145,7 @@ test('transition pairs are the ones that can follow each other, and all are take
 })
 
 test('the same machine and options give the same paths', () => {
-  const [one, two] = [1, 2].map(() => coverPaths(loop, { inputs, alphabet, coverage: 'transition-pairs' }))
+  const [one, two] = [1, 2].map(() => generatePaths(loop, { inputs, alphabet, coverage: 'transition-pairs' }))
   expect(JSON.stringify(one)).toBe(JSON.stringify(two))
 })
 
@@ -158,8 +158,8 @@ test('actors report only while they run', () => {
       impossible: {},
     },
   })
-  const { coverage } = coverPaths(machine, {
-    alphabet: [{ type: 'GO' }, doneActor('job'), errorActor('job')],
+  const { coverage } = generatePaths(machine, {
+    alphabet: [{ type: 'GO' }, createDoneActorEvent('job'), createErrorActorEvent('job')],
   })
   expect(coverage.states.find(({ id }) => id === 'impossible')?.reached).toBe(false)
   expect(coverage.transitions.filter(({ taken }) => taken > 0)).toHaveLength(3)
@@ -199,7 +199,7 @@ test('the states found are those of the graph package, each at the same distance
 })
 
 test('an unbounded counter stops at the limit and names the keys that grow', () => {
-  const error = thrownBy(() => coverPaths(counter, { alphabet: [{ type: 'TICK' }], limit: 200 }))
+  const error = thrownBy(() => generatePaths(counter, { alphabet: [{ type: 'TICK' }], limit: 200 }))
   expect(error.code).toBe('state_limit')
   expect(error.message).toContain('limit of 200 states')
   expect(error.message).toContain('nested.total (200 values)')
@@ -208,7 +208,7 @@ test('an unbounded counter stops at the limit and names the keys that grow', () 
 })
 
 test('serializeState bounds what the context does not', () => {
-  const { coverage } = coverPaths(counter, {
+  const { coverage } = generatePaths(counter, {
     alphabet: [{ type: 'TICK' }],
     limit: 10,
     serializeState: ({ context }) => String(Math.min(context.ticks, 3)),
@@ -233,8 +233,8 @@ test('a serializeState that leaves out what guards read is found out', () => {
     alphabet: [{ type: 'ARM' }, { type: 'LEAVE' }, { type: 'FIRE' }],
     coverage: 'transition-pairs',
   } as const
-  expect(coverPaths(machine, options).coverage.pairs).toHaveLength(1)
-  const error = thrownBy(() => coverPaths(machine, { ...options, serializeState: () => 'same' }))
+  expect(generatePaths(machine, options).coverage.pairs).toHaveLength(1)
+  const error = thrownBy(() => generatePaths(machine, { ...options, serializeState: () => 'same' }))
   expect(error.code).toBe('coarse_states')
   expect(error.message).toContain("'FIRE' should have led to c (done), but led to b")
 })
@@ -250,7 +250,7 @@ test('a guard that throws is named, with the event and the way there', () => {
     initial: 'a',
     states: { a: { on: { GO: 'b' } }, b: { always: { guard: 'isBad', target: 'a' } } },
   })
-  const error = thrownBy(() => coverPaths(machine, { alphabet: [{ type: 'GO' }] }))
+  const error = thrownBy(() => generatePaths(machine, { alphabet: [{ type: 'GO' }] }))
   expect(error).toMatchObject({ code: 'guard_threw', subject: 'isBad' })
   expect(error.message).toContain("The guard 'isBad' threw on GO in a: no such key")
 })
@@ -258,20 +258,23 @@ test('a guard that throws is named, with the event and the way there', () => {
 test('a guard without an implementation, a throwing action and an endless loop are told apart', () => {
   const go = { alphabet: [{ type: 'GO' }] }
   const missing = createMachine({ on: { GO: { guard: 'nowhere', actions: 'x' } } })
-  expect(thrownBy(() => coverPaths(missing, go))).toMatchObject({ code: 'guard_missing', subject: 'nowhere' })
+  expect(thrownBy(() => generatePaths(missing, go))).toMatchObject({
+    code: 'guard_missing',
+    subject: 'nowhere',
+  })
 
   const throwing = createMachine({
     context: () => {
       throw new Error('no input')
     },
   })
-  expect(thrownBy(() => coverPaths(throwing, go)).code).toBe('action_threw')
+  expect(thrownBy(() => generatePaths(throwing, go)).code).toBe('action_threw')
 
   const endless = createMachine({
     initial: 'a',
     states: { a: { on: { GO: 'b' } }, b: { always: 'c' }, c: { always: 'b' } },
   })
-  expect(thrownBy(() => coverPaths(endless, go)).code).toBe('endless_loop')
+  expect(thrownBy(() => generatePaths(endless, go)).code).toBe('endless_loop')
 })
 
 test.each([
@@ -286,7 +289,7 @@ test.each([
     'xstate_v4',
   ],
 ])('%s is refused', (_, value, code) => {
-  expect(thrownBy(() => coverPaths(value as never, { alphabet: [] })).code).toBe(code)
+  expect(thrownBy(() => generatePaths(value as never, { alphabet: [] })).code).toBe(code)
 })
 
 test.each([
@@ -307,19 +310,19 @@ test.each([
     },
   ],
 ])('%s is refused with a typed error', (_, options) => {
-  expect(thrownBy(() => coverPaths(loop, options as never)).code).toMatch(/bad_option|action_threw/)
+  expect(thrownBy(() => generatePaths(loop, options as never)).code).toMatch(/bad_option|action_threw/)
 })
 
 test('a context that refers to itself is refused', () => {
   const self: Record<string, unknown> = {}
   self.self = self
   const machine = createMachine({ context: self })
-  expect(thrownBy(() => coverPaths(machine, { alphabet: [] })).code).toBe('unserializable_state')
+  expect(thrownBy(() => generatePaths(machine, { alphabet: [] })).code).toBe('unserializable_state')
 })
 
 test('progress is reported while it works and at the end', () => {
   const seen: number[] = []
-  coverPaths(counter, {
+  generatePaths(counter, {
     alphabet: [{ type: 'TICK' }],
     serializeState: ({ context }) => String(Math.min(context.ticks, 1200)),
     onProgress: ({ states }) => seen.push(states),
@@ -329,7 +332,7 @@ test('progress is reported while it works and at the end', () => {
 
 test('the machine itself stays untouched', () => {
   const before = JSON.stringify(loop.definition)
-  coverPaths(loop, { inputs, alphabet })
+  generatePaths(loop, { inputs, alphabet })
   expect(JSON.stringify(loop.definition)).toBe(before)
   expect(loop.options.maxIterations).toBe(Infinity)
 })
@@ -343,7 +346,7 @@ test('every reachable transition of a random machine is on a path, and every pat
       for (let i = 0; i < size; i++) states[`s${i}`] = { on: {} }
       for (const [from, event, to] of list) states[`s${from}`]!.on[`E${event}`] = `s${to}`
       const machine = createMachine({ initial: 's0', states })
-      const { paths, coverage } = coverPaths(machine, {
+      const { paths, coverage } = generatePaths(machine, {
         alphabet: [{ type: 'E0' }, { type: 'E1' }, { type: 'E2' }],
         coverage: 'transition-pairs',
       })

@@ -3,7 +3,7 @@ import {
   anyState,
   canReach,
   checkInvariants,
-  doneActor,
+  createDoneActorEvent,
   isFinal,
   PathError,
 } from '../../src/testing/index.js'
@@ -13,8 +13,8 @@ const steps = [{ type: 'LONG' }, { type: 'SHORT' }, { type: 'ON' }, { type: 'HOM
 const loopOptions = {
   inputs: { plain: { maxSteps: 2, shielded: false } },
   alphabet: {
-    calls: doneActor('model', { calls: 1 }),
-    answers: doneActor('model', { calls: 0 }),
+    calls: createDoneActorEvent('model', { calls: 1 }),
+    answers: createDoneActorEvent('model', { calls: 0 }),
     done: { type: 'BATCH_DONE' },
     CANCEL: { type: 'CANCEL' },
     PAUSE: { type: 'PAUSE' },

@@ -12,11 +12,11 @@ import {
 } from '../../src/index.js'
 import { startRehearsal, type Rehearsal, type Turn } from '../../src/rehearsal/index.js'
 import {
-  playSession,
-  PlayError,
-  recordedAgent,
+  replaySession,
+  ReplayError,
+  createRecordedAgent,
   recordSession,
-  type PlayOptions,
+  type ReplaySessionOptions,
   type Recording,
 } from '../../src/testing/index.js'
 import { openRecord, sealRecord } from '../../src/core/sessions/log/log-record.js'
@@ -65,14 +65,14 @@ async function recorded(
   return { recording: JSON.parse(JSON.stringify(await recordSession(agent, 's'))) as Recording, store }
 }
 
-const played = (options: Partial<AgentOptions>, recording: object, how?: PlayOptions) =>
-  playSession(createAgent({ prices: null, ...options, model: silent }), recording, how)
+const played = (options: Partial<AgentOptions>, recording: object, how?: ReplaySessionOptions) =>
+  replaySession(createAgent({ prices: null, ...options, model: silent }), recording, how)
 
-async function refusal(playing: Promise<unknown>): Promise<PlayError> {
+async function refusal(playing: Promise<unknown>): Promise<ReplayError> {
   try {
     await playing
   } catch (error) {
-    if (error instanceof PlayError) return error
+    if (error instanceof ReplayError) return error
     throw error
   }
   throw new Error('It was played.')
@@ -192,12 +192,12 @@ describe('a recorded session', () => {
 
   it('plays on an agent that is made of the recording alone, until that is made otherwise', async () => {
     const { recording } = await recorded(plainOptions(), asked)
-    expect(await playSession(recordedAgent(recording), recording)).toMatchObject({
+    expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
       state: 'COMPLETED',
       notCompared: [],
     })
-    const pirate = recordedAgent(recording, { instructions: 'You are a pirate.' })
-    expect((await refusal(playSession(pirate, recording))).differences).toMatchObject([{ by: 'prompt' }])
+    const pirate = createRecordedAgent(recording, { instructions: 'You are a pirate.' })
+    expect((await refusal(replaySession(pirate, recording))).differences).toMatchObject([{ by: 'prompt' }])
   })
 })
 
@@ -256,7 +256,7 @@ describe('what cannot be played is refused, and says what to do', () => {
 
   it('on what is no agent, and with options that there are not', async () => {
     const recording = await take()
-    const none = await refusal(playSession({} as never, recording))
+    const none = await refusal(replaySession({} as never, recording))
     expect([none.code, none.message]).toEqual(['not_an_agent', expect.stringContaining('createAgent()')])
     for (const options of [{ tool: 'live' }, { tools: 'yes' }, { isSame: 1 }, { limits: { maxSteps: -1 } }]) {
       const { code } = await refusal(played(plainOptions(), recording, options as never))
@@ -295,7 +295,7 @@ describe('shields', () => {
     const { state, notCompared } = await played(options, recording)
     expect(state).toBe('COMPLETED')
     expect(notCompared).toContainEqual(expect.stringMatching(/^record \d+: shields have withheld/))
-    await playSession(recordedAgent(recording), recording)
+    await replaySession(createRecordedAgent(recording), recording)
     await played(options, recording, { tools: 'live' })
   })
 
@@ -319,7 +319,7 @@ describe('shields', () => {
     const agent = createAgent({ tools: [changing()], model: silent, prices: null, store: other })
     const recording = await recordSession(agent, 's')
     expect(JSON.stringify(recording)).not.toContain('Rain, ')
-    const { state, notCompared } = await playSession(agent, recording)
+    const { state, notCompared } = await replaySession(agent, recording)
     expect(state).toBe('RUNNING')
     expect(notCompared).toContainEqual(
       expect.stringMatching(/^what came after record \d+: what shields have withheld/),
@@ -389,7 +389,7 @@ describe('whatever happens in a session plays', () => {
     const error = await refusal(played(lead(silent, 'Look well.'), recording))
     expect(error.differences).toMatchObject([{ by: 'prompt', path: ['research'] }])
     expect(error.message).toContain('Sub-agent research: The prompt has changed')
-    await playSession(recordedAgent(recording), recording)
+    await replaySession(createRecordedAgent(recording), recording)
   })
 
   test('objects as answers, and a schema that they fit no more', async () => {

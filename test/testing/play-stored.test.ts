@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { SimulatedClock } from 'xstate'
 import { createAgent, memoryStore, openaiChat } from '../../src/index.js'
-import { playSession, recordedAgent, recordSession } from '../../src/testing/index.js'
+import { replaySession, createRecordedAgent, recordSession } from '../../src/testing/index.js'
 import { cases } from '../fixtures/sessions/cast.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 
@@ -40,14 +40,16 @@ test.each(all)(
     const agent = createAgent({ ...options, model, store, clock })
     const { state, reason } = fixture.result
 
-    expect(await playSession(agent, store.read('the-session'))).toMatchObject({ state, runs: 1 })
-    expect(await playSession(agent, store.read('the-session', { from: 'snapshot' }))).toMatchObject({ state })
+    expect(await replaySession(agent, store.read('the-session'))).toMatchObject({ state, runs: 1 })
+    expect(await replaySession(agent, store.read('the-session', { from: 'snapshot' }))).toMatchObject({
+      state,
+    })
 
     const recording = JSON.parse(JSON.stringify(await recordSession(agent, 'the-session'))) as object
-    const played = await playSession(agent, recording)
+    const played = await replaySession(agent, recording)
     expect(played).toMatchObject({ state, runs: 1 })
     if (reason !== 'internal') expect(played).toMatchObject({ reason })
     expect(played.subAgents).toHaveLength(Object.keys(fixture.sessions).length - 1)
-    expect(await playSession(recordedAgent(recording), recording)).toMatchObject({ state })
+    expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({ state })
   },
 )

@@ -1,15 +1,21 @@
 import { createActor, fromPromise, SimulatedClock, type AnyEventObject } from 'xstate'
-import { coverPaths, doneActor, errorActor, replay, type ReplayHarness } from '../../src/testing/index.js'
+import {
+  generatePaths,
+  createDoneActorEvent,
+  createErrorActorEvent,
+  replay,
+  type ReplayHarness,
+} from '../../src/testing/index.js'
 import { loop } from './machines.js'
 
-const { paths } = coverPaths(loop, {
+const { paths } = generatePaths(loop, {
   inputs: { plain: { maxSteps: 1, shielded: false }, shielded: { maxSteps: 1, shielded: true } },
   alphabet: {
-    'model calls': doneActor('model', { calls: 1 }),
-    'model answers': doneActor('model', { calls: 0 }),
-    'model fails': errorActor('model', { code: 'down' }),
-    'shield allows': doneActor('shield'),
-    'shield fails': errorActor('shield', { code: 'down' }),
+    'model calls': createDoneActorEvent('model', { calls: 1 }),
+    'model answers': createDoneActorEvent('model', { calls: 0 }),
+    'model fails': createErrorActorEvent('model', { code: 'down' }),
+    'shield allows': createDoneActorEvent('shield'),
+    'shield fails': createErrorActorEvent('shield', { code: 'down' }),
     result: { type: 'TOOL_RESULT', ok: true },
     done: { type: 'BATCH_DONE' },
     CANCEL: { type: 'CANCEL' },

@@ -40,8 +40,8 @@ const machine = createMachine({
   states: { closed: { on: { OPEN: 'open' } }, open: { on: { CLOSE: 'closed' } } },
 })
 const alphabet = { open: { type: 'OPEN' }, close: { type: 'CLOSE' } }
-const paths = coverPaths(machine, { alphabet }).paths as [MachinePath, ...MachinePath[]]
-const chart = chartOf(machine)
+const paths = generatePaths(machine, { alphabet }).paths as [MachinePath, ...MachinePath[]]
+const chart = toChart(machine)
 declare const createHarness: () => ReplayHarness
 `
 

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../src/index.js'
-import { eventStreamResponse, foldTranscript, type Transcript } from '../../src/ui/index.js'
+import { toEventStreamResponse, foldTranscript, type Transcript } from '../../src/ui/index.js'
 import { again, type Stage, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
@@ -42,7 +42,7 @@ async function asking(): Promise<Stage> {
 
 it('tells every event as it is, over rests, to the end', async () => {
   const play = (await asking()).run('Pay.')
-  const response = eventStreamResponse(play.run)
+  const response = toEventStreamResponse(play.run)
   expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/)
   const told = toldBy(response)
   for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
@@ -55,19 +55,19 @@ it('tells every event as it is, over rests, to the end', async () => {
 
 it('a page that comes back is told what it has missed, whenever that was, and in the end nothing', async () => {
   const play = (await asking()).run('Pay.')
-  const first = toldBy(eventStreamResponse(play.run))
+  const first = toldBy(toEventStreamResponse(play.run))
   for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
   await play.end(2)
   await first
   const whole = fold(play.events)
   for (const [i, { id }] of play.events.entries()) {
     const before = play.events.slice(0, i + 1)
-    const response = eventStreamResponse(play.run, { lastEventId: id })
+    const response = toEventStreamResponse(play.run, { lastEventId: id })
     const after = response.status === 204 ? [] : (await toldBy(response)).map(({ event }) => event)
     expect(fold([...before, ...after])).toEqual(whole)
     expect(response.status).toBe(i === play.events.length - 1 ? 204 : 200)
   }
-  const foreign = await toldBy(eventStreamResponse(play.run, { lastEventId: 'another:3' }))
+  const foreign = await toldBy(toEventStreamResponse(play.run, { lastEventId: 'another:3' }))
   expect(fold(foreign.map(({ event }) => event))).toEqual(whole)
 })
 
@@ -86,8 +86,10 @@ it('takes any events, and lets go of them with the page', async () => {
   const few = (async function* () {
     yield* play.events.slice(0, 3)
   })()
-  expect((await toldBy(eventStreamResponse(few))).map(({ event }) => event)).toEqual(play.events.slice(0, 3))
-  await toldBy(eventStreamResponse(some()), 2)
+  expect((await toldBy(toEventStreamResponse(few))).map(({ event }) => event)).toEqual(
+    play.events.slice(0, 3),
+  )
+  await toldBy(toEventStreamResponse(some()), 2)
   await new Promise((resolve) => setImmediate(resolve))
   expect(isOpen).toBe(false)
 })

@@ -7,7 +7,7 @@ import {
   toUIMessageStream,
   type UIMessage,
   type UIMessageChunk,
-  uiMessageStreamResponse,
+  toUIMessageStreamResponse,
 } from '../../src/ui/index.js'
 import { again, type Stage, stage, type StageOptions, until } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
@@ -232,7 +232,7 @@ it('how a run ends is how the message does', async () => {
   expect((await end([done], {}, 'v7')).at(-1)).toEqual({ type: 'finish', finishReason: 'stop' })
   const theatre = await stage([text('Never', { hang: 1 })])
   const { run } = theatre.run()
-  const response = uiMessageStreamResponse(run, { protocol: own })
+  const response = toUIMessageStreamResponse(run, { protocol: own })
   await theatre.arrival()
   run.cancel()
   expect((await chunksOf(response)).at(-1)).toMatchObject({ type: 'abort' })

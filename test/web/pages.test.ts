@@ -3,14 +3,14 @@ import { aguiHandler } from '../../src/agui/index.js'
 import {
   createAgent,
   defineShield,
-  firstOf,
+  withFallbacks,
   memoryStore,
   openaiChat,
   StatewrightError,
   ToolError,
 } from '../../src/index.js'
 import { startRehearsal, type Turn } from '../../src/rehearsal/index.js'
-import { chatHandler, type ErrorPlace, type Expose } from '../../src/ui/index.js'
+import { chatHandler, type ErrorContext, type ExposeOptions } from '../../src/ui/index.js'
 import { distant } from '../support/distant.js'
 import { latch, stage } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
@@ -55,7 +55,7 @@ const protocols = {
 interface Told {
   /** All that a page has received: streams, histories, error bodies, headers. */
   page: string
-  errors: { error: unknown; at: ErrorPlace }[]
+  errors: { error: unknown; at: ErrorContext }[]
   /** What the model has read of the tools. */
   model: string
   thrown: Error
@@ -63,7 +63,7 @@ interface Told {
 
 async function played(
   name: keyof typeof protocols,
-  expose: Expose | undefined,
+  expose: ExposeOptions | undefined,
   isDistant: boolean,
 ): Promise<Told> {
   const { path, handler: serve, message } = protocols[name]
@@ -97,7 +97,7 @@ async function played(
   const price = { inputPerMillion: 1_000_000, outputPerMillion: 0 }
   const store = isDistant ? distant(memoryStore()) : memoryStore()
   const agent = createAgent({
-    model: firstOf([model(rehearsal.url, 'gpt-first'), model(rehearsal.url, canaries.model)]),
+    model: withFallbacks([model(rehearsal.url, 'gpt-first'), model(rehearsal.url, canaries.model)]),
     prices: { 'gpt-first': price, [canaries.model]: price, 'gpt-child': price },
     store,
     limits: { tokenBudget: 0, costLimit: 0 },
@@ -159,7 +159,7 @@ async function played(
 const agentStore = (store: unknown) => store as { acquire: (...of: unknown[]) => unknown }
 
 /** What a page of this setting sees. */
-function allowed(name: keyof typeof protocols, expose: Expose): Canary[] {
+function allowed(name: keyof typeof protocols, expose: ExposeOptions): Canary[] {
   const { errors, toolErrors, retries, usage, models } = expose
   // AG-UI is told codes of retries alone, and sums of tokens.
   const isChat = name === 'chat'
@@ -178,7 +178,7 @@ const isOneOf = (page: string): Canary[] =>
 const keys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
 /** Every subset of what may be shown, in `.ci/run`; a few of them here. */
-function settings(): Expose[] {
+function settings(): ExposeOptions[] {
   if (process.env['STATEWRIGHT_PAGES'] === 'all') {
     return Array.from({ length: 2 ** keys.length }, (_, bits) =>
       Object.fromEntries(keys.map((key, i) => [key, ((bits >> i) & 1) === 1])),
@@ -208,7 +208,7 @@ it.each(cases)(
     expect(model).toContain(canaries.tool)
     expect(page).toContain(said)
     expect(page.includes('"usage":')).toBe(expose.usage === true)
-    const heard = (where: ErrorPlace['where']) => errors.filter(({ at }) => at.where === where)
+    const heard = (where: ErrorContext['where']) => errors.filter(({ at }) => at.where === where)
     expect(heard('tool').length > 0).toBe(expose.toolErrors !== true)
     expect(heard('run').length > 0).toBe(expose.errors !== true)
     expect(heard('retry').length > 0).toBe(expose.retries !== true)
@@ -298,7 +298,7 @@ it.each([
   ['all', 'expose'],
 ])('expose: %j is refused', (expose, subject) => {
   const agent = createAgent({ model: openaiChat({ model: 'm', apiKey: 'none' }), store: memoryStore() })
-  const make = () => chatHandler({ agent, authorize: 'none', expose: expose as Expose })
+  const make = () => chatHandler({ agent, authorize: 'none', expose: expose as ExposeOptions })
   expect(make).toThrow(expect.objectContaining({ code: 'invalid_config', subject }))
 })
 

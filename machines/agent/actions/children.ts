@@ -1,5 +1,5 @@
 import { act } from '../act.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { childUsageOf, isPaused } from '../delegation.js'
 import type { AgentMachineEvent } from '../events.js'
@@ -12,7 +12,7 @@ export const addChildUsage = act(spendForChild)
 export function spendForChild(
   context: AgentContext,
   event: AgentMachineEvent,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
 ): Partial<AgentContext> | undefined {
   const added = childUsageOf(event)
   if (added === null || !('callId' in event)) return undefined

@@ -1,5 +1,5 @@
 import { act } from '../act.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import type { AgentState, FinalState, Reason } from '../outcome.js'
 import { explain } from '../explain.js'
@@ -55,7 +55,7 @@ export const finish = act<{ state: FinalState }>((context, _event, tell, { state
 })
 
 /** Who steered knows what he said; where shields look at input, nobody else is told. */
-function undelivered({ steering, features }: AgentContext): Announcement {
+function undelivered({ steering, features }: AgentContext): EmittedEvent {
   const said = features.inputShields ? 'what it was steered to' : steering.join(' | ')
   return {
     type: 'warning',

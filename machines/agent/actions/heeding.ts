@@ -1,4 +1,4 @@
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext, StandingVerdict } from '../context.js'
 import type { BatchCall, ToolResult } from '../results.js'
 import { settled } from './transcript.js'
@@ -18,7 +18,7 @@ export function heed(
   context: AgentContext,
   said: readonly Said[],
   now: number,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
 ): Pick<AgentContext, 'calls' | 'nudges' | 'verdict'> {
   let { calls } = context
   const nudges = [...context.nudges]
@@ -59,7 +59,7 @@ function refuse(
   refuses: Said['refuses'],
   { guard, message }: StandingVerdict,
   now: number,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
 ): BatchCall[] {
   const result: ToolResult = { status: 'blocked', content: message, durationMs: 0, refusedBy: guard }
   return calls.map((call) =>

@@ -3,7 +3,7 @@ import { extended } from '../../../guards/lib/extended.js'
 import { findings, isWatching, observeAll } from '../../../guards/state.js'
 import type { Fact, Finding } from '../../../guards/types.js'
 import { act } from '../act.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import { callFactOf, resultFactOf } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
@@ -39,7 +39,7 @@ function judge(
   context: AgentContext,
   fact: Fact,
   now: number,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
 ): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
   const config = context.config.guardrails
   const guardrails = observeAll(context.guardrails, fact, config)

@@ -1,6 +1,6 @@
 import { observeAll } from '../../../guards/state.js'
 import { act } from '../act.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { timeOf } from '../events.js'
 import type { AssistantMessage } from '../messages.js'
@@ -151,7 +151,7 @@ function withholding(
   return { ...rest, content: withheldAnswer, data: { withheld: true } }
 }
 
-const missingEnd: Announcement = {
+const missingEnd: EmittedEvent = {
   type: 'warning',
   code: 'missing_end',
   message:

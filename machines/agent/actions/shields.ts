@@ -1,5 +1,5 @@
 import { act } from '../act.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import { type AgentMachineEvent, timeOf } from '../events.js'
 import type { AssistantMessage, ContentPart, Message, UserMessage } from '../messages.js'
 import type { BatchCall } from '../results.js'
@@ -18,7 +18,7 @@ import { uncheckedCalls, unscreenedInput, withheldMessage } from '../unscreened.
 import { settled, words } from './transcript.js'
 import { tellUntold, withCalls } from './untold.js'
 
-type Tell = (announcement: Announcement) => void
+type Tell = (announcement: EmittedEvent) => void
 
 /** The user's messages as the shields let them through: never told, and never sent to a model, before. */
 export const heedInputShields = act((context, event, tell) => {

@@ -1,5 +1,5 @@
 import { remaining } from '../../../guards/budget.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { stepIdOf } from '../step-id.js'
 import { budgetLimits, budgetTotals, isNearBudget, spent } from '../totals.js'
@@ -22,7 +22,7 @@ interface Expense {
 export function spend(
   context: AgentContext,
   step: Usage | null,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
   { callId, summary, isCut }: Expense = {},
 ): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
   if (step === null) return {}
@@ -37,7 +37,7 @@ export function spend(
 }
 
 /** What the budget cannot see is said once a run. */
-function blindSpots({ config, usage }: AgentContext, { estimated, cost }: Usage): Announcement[] {
+function blindSpots({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
   const { costLimit } = config.limits
   return [
     ...(estimated && !usage.run.estimated ? [missingUsage] : []),
@@ -45,14 +45,14 @@ function blindSpots({ config, usage }: AgentContext, { estimated, cost }: Usage)
   ]
 }
 
-const missingUsage: Announcement = {
+const missingUsage: EmittedEvent = {
   type: 'warning',
   code: 'missing_usage',
   message:
     'The provider reported no usage: it is estimated, or taken as zero where budget.onMissingUsage says so.',
 }
 
-const unknownPrice: Announcement = {
+const unknownPrice: EmittedEvent = {
   type: 'warning',
   code: 'unknown_price',
   message:
@@ -63,7 +63,7 @@ const unknownPrice: Announcement = {
 function warnsOfBudget(
   spent: Pick<AgentContext, 'config' | 'usage'>,
   hasWarned: boolean,
-  tell: (announcement: Announcement) => void,
+  tell: (announcement: EmittedEvent) => void,
 ): boolean {
   if (hasWarned || !isNearBudget(spent)) return false
   const { tokens, cost } = remaining(budgetTotals(spent), budgetLimits(spent.config))

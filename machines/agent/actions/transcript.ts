@@ -1,6 +1,6 @@
 import { extended } from '../../../guards/lib/extended.js'
 import { truncatedCall } from '../../../guards/truncation.js'
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext, NewMessage } from '../context.js'
 import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../outcome.js'
@@ -8,7 +8,7 @@ import { type BatchCall, findOpenCall, type ResultStatus, type ToolResult } from
 import { withheldResult } from '../screening.js'
 import { messageId } from '../step-id.js'
 
-type Tell = (announcement: Announcement) => void
+type Tell = (announcement: EmittedEvent) => void
 
 /** The transcript with user messages added; they are announced, unless shields are to see them first. */
 export function withUserMessages(

@@ -1,11 +1,11 @@
-import type { Announcement } from '../announcements.js'
+import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import type { AssistantMessage, ToolCall } from '../messages.js'
 import type { BatchCall } from '../results.js'
 import { withheldArguments, withheldName } from '../screening.js'
 import { tellResult } from './transcript.js'
 
-type Tell = (announcement: Announcement) => void
+type Tell = (announcement: EmittedEvent) => void
 
 /** A call of a message as it may be shown before shields have looked at it: a name that is the app's own, and its id. */
 export function withheldCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {

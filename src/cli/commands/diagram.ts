@@ -76,20 +76,20 @@ async function draw(
   format: Format,
   { state, taken }: { state: string | undefined; taken: unknown },
 ): Promise<string> {
-  const { chartOf, countsOf, toMachineJson, toMermaid, toScxml, toStately, toSvg } = await import(
+  const { toChart, readTransitionCounts, toMachineJson, toMermaid, toScxml, toStately, toSvg } = await import(
     '../../diagram/index.js'
   )
   if (format === 'json') return toMachineJson(machine)
   if (format === 'stately') return toStately(machine)
-  const chart = chartOf(machine)
+  const chart = toChart(machine)
   if (format === 'mermaid') return toMermaid(chart)
   if (format === 'scxml') return toScxml(chart)
-  return toSvg(chart, { state, counts: taken === undefined ? undefined : countsOf(taken, chart) })
+  return toSvg(chart, { state, counts: taken === undefined ? undefined : readTransitionCounts(taken, chart) })
 }
 
 async function overview(machine: AnyStateMachine, state: string | undefined): Promise<string> {
-  const { chartOf, toOverviewSvg } = await import('../../diagram/index.js')
-  return toOverviewSvg(chartOf(machine), undefined, state)
+  const { toChart, toOverviewSvg } = await import('../../diagram/index.js')
+  return toOverviewSvg(toChart(machine), undefined, state)
 }
 
 /** A `Coverage`, from its file or explored now. */
@@ -102,8 +102,8 @@ async function coverageOf(module: string | undefined, file: string | true, io: C
       '--coverage',
     )
   }
-  const { agentSpace, coverPaths } = await import('../../testing/index.js')
-  return coverPaths(agentMachine, agentSpace()).coverage
+  const { agentSpace, generatePaths } = await import('../../testing/index.js')
+  return generatePaths(agentMachine, agentSpace()).coverage
 }
 
 function parsed(json: string, file: string): unknown {

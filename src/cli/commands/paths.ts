@@ -41,9 +41,9 @@ export const pathsCommand: Command = {
     const limit = limitOf(values.get('limit'))
     const space = module === undefined ? await agentMachineSpace() : await loadMachineSpace(module, io.cwd)
     if (space.note !== undefined) io.stderr.write(`statewright: ${space.note}\n`)
-    const { coverPaths, coverageTable } = await import('../../testing/index.js')
+    const { generatePaths, formatCoverage } = await import('../../testing/index.js')
     const progress = progressOn(io.stderr)
-    const found = coverPaths(space.machine, {
+    const found = generatePaths(space.machine, {
       ...space.options,
       ...(limit !== undefined && { limit }),
       coverage,
@@ -52,7 +52,7 @@ export const pathsCommand: Command = {
     progress.clear()
     const isComplete = found.coverage.transitions.every(({ taken }) => taken > 0)
     io.stdout.write(
-      values.has('json') ? `${JSON.stringify(found.coverage)}\n` : coverageTable(found.coverage),
+      values.has('json') ? `${JSON.stringify(found.coverage)}\n` : formatCoverage(found.coverage),
     )
     const folder = values.get('emit')
     if (typeof folder === 'string') await emit(found.paths, space, folder, io)
@@ -79,14 +79,14 @@ async function emit(
   dir: string,
   io: CliIO,
 ): Promise<void> {
-  const { emitJest } = await import('../../testing/index.js')
+  const { generateJestTests } = await import('../../testing/index.js')
   const folder = resolve(io.cwd, dir)
   const name = `${space.machine.id.replace(/[^\w-]+/g, '-') || 'machine'}.paths.test.js`
-  const text = emitJest(paths, {
+  const text = generateJestTests(paths, {
     title: `every transition of ${space.machine.id}`,
     header: generated,
-    imports: [`import { machineHarness, replay } from 'statewright/testing'`, space.importFor(folder)],
-    harness: 'machineHarness(machine)',
+    imports: [`import { createMachineHarness, replay } from 'statewright/testing'`, space.importFor(folder)],
+    harness: 'createMachineHarness(machine)',
   })
   const file = await writeGenerated(folder, name, text, `// ${generated}`)
   io.stderr.write(`Wrote ${paths.length} tests to ${relative(io.cwd, file)}\n`)

@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunAtWork, RunResult } from '../../../machines/agent/outcome.js'
+import type { RunInProgress, RunResult } from '../../../machines/agent/outcome.js'
 import { nothingToResume } from '../../core/sessions/refusals.js'
 import { replay } from '../../core/sessions/replay.js'
 import { busy } from '../../core/sessions/store/refusals.js'
@@ -93,7 +93,7 @@ async function messageIn({ message }: ResumeCommandOptions, io: CliIO): Promise<
 
 /** What is said to the run as it rests, in order. */
 function answersFor(
-  result: RunResult | RunAtWork,
+  result: RunResult | RunInProgress,
   message: string | undefined,
   { answers }: ResumeCommandOptions,
 ): Answer[] {

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
-import { formatEvents } from '../../core/format/format-events.js'
+import { createEventFormatter } from '../../core/format/format-events.js'
 import { type Paint, painter } from '../../core/format/paint.js'
 import { summary } from '../../core/format/summary.js'
 import type { Renderer } from './renderer.js'
@@ -23,7 +23,7 @@ export class HumanRenderer implements Renderer {
   #endedAt = 0
 
   constructor({ limits, ...options }: HumanOptions) {
-    this.#format = formatEvents({ ...options, timings: false })
+    this.#format = createEventFormatter({ ...options, timings: false })
     this.#paint = painter(options.color)
     this.#limits = limits
   }

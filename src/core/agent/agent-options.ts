@@ -7,7 +7,7 @@ import type { Retriever } from '../memory/retriever.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/message.js'
-import type { Replayed } from '../sessions/replay.js'
+import type { SessionSnapshot } from '../sessions/replay.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
@@ -195,7 +195,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`, `invalid_option` for a record that there is not
    */
-  replay(sessionId: string, options?: { to?: number }): Promise<Replayed>
+  replay(sessionId: string, options?: { to?: number }): Promise<SessionSnapshot>
   /**
    * A new session that begins where another stood after record `seq`; default: where it stands. Resolves with its id:
    * `resume` it, or run something else in it. The other session is left as it is.
@@ -216,7 +216,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * A session of the store, to be taken elsewhere: for `input()`, or to be kept as `session.toJSON()`. Calls that wait for
    * somebody are closed in it; the store keeps it as it is.
    *
-   * @example const input = agent.input('And now?', { session: await agent.readSession('ann') })
+   * @example const input = agent.createInput('And now?', { session: await agent.readSession('ann') })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
    * @throws {UsageError} `no_store`
    */
@@ -226,11 +226,11 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * it would stay for as long as the agent. The sessions of its sub-agents, at every depth, and all that is left in an inbox
    * go with it. False when there was none.
    *
-   * @example await agent.forget('ann') // while it works: agent.tell('ann', { type: 'cancel' }) first
+   * @example await agent.deleteSession('ann') // while it works: agent.tell('ann', { type: 'cancel' }) first
    *
    * @throws {StoreError | UsageError} `session_busy` while a run has it, or a sub-agent's session; the session is still there
    */
-  forget(sessionId: string): Promise<boolean>
+  deleteSession(sessionId: string): Promise<boolean>
   /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
    * your own. Its input is a text, messages, or what `input()` returns.
@@ -243,10 +243,13 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * there comes with `readSession`. Only `run()` writes back to it.
    *
    * @example
-   * const actor = createActor(agent.machine, { input: agent.input('Go.', { limits: { maxSteps: 5 } }) })
+   * const actor = createActor(agent.machine, { input: agent.createInput('Go.', { limits: { maxSteps: 5 } }) })
    * @throws {UsageError} `invalid_option` for the id of a session where there is a store
    */
-  input(input: RunInput, ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>): AgentInput
+  createInput(
+    input: RunInput,
+    ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>
+  ): AgentInput
   /**
    * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
    * `run()`; without an output schema, the result as it is.

@@ -10,7 +10,7 @@ import { lazily } from '../base/load.js'
 import { refuseJournal, refuseStored } from '../sessions/refusals.js'
 import { checkedMemory } from '../memory/retriever.js'
 import { shieldSet } from '../shields/shield-set.js'
-import { checkedSessionId } from '../sessions/store/session-id.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkedStore, withTimeLimit } from '../sessions/store/checked-store.js'
 import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
@@ -161,7 +161,7 @@ export function createAgent(options: AgentOptions): Agent {
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
     if (session instanceof Session) return session
-    const id = checkedSessionId(session)
+    const id = checkSessionId(session)
     const kept = sessions.get(id) ?? new Session(id)
     // A store remembers; without one, the agent does.
     if (!store) sessions.set(id, kept)
@@ -280,7 +280,7 @@ export function createAgent(options: AgentOptions): Agent {
     config: parts.config,
     asTool: (how) => asTool(host, how),
     withObject: async (result) => complete(result),
-    input: (input, given) => {
+    createInput: (input, given) => {
       const options = checkedRunOptions(given)
       if (store && typeof options.session === 'string') refuseStored(options.session)
       const { id, state } = sessionOf(options.session)
@@ -308,7 +308,7 @@ export function createAgent(options: AgentOptions): Agent {
       const handle = { runId, session, signal, inspect: inspector }
       if (store) {
         refuseJournal(journal)
-        checkedSessionId(session.id)
+        checkSessionId(session.id)
         return run({ ...handle, origin: begin({ runId, session, said: conversation, config, context }) })
       }
       try {
@@ -326,12 +326,12 @@ export function createAgent(options: AgentOptions): Agent {
     resume: async (sessionId, { signal, context, inspect: own } = {}) => {
       const inspector = checkedInspector(own ?? inspect)
       const stored = storedOrThrow(made)
-      const id = checkedSessionId(sessionId)
+      const id = checkSessionId(sessionId)
       const { resumeRun } = await loadStored()
       return resumeRun(stored, id, { signal, context, inspect: inspector })
     },
-    forget: async (sessionId) => {
-      const id = checkedSessionId(sessionId)
+    deleteSession: async (sessionId) => {
+      const id = checkSessionId(sessionId)
       if (store) {
         const { deleteSession } = await loadDeletion()
         return (await deleteSession(store, parts.clock, id)) > 0

@@ -33,7 +33,7 @@ export function checkedRunOptions(options: unknown): RunOptions {
   }
   if (
     journal !== undefined &&
-    (typeof journal.append !== 'function' || typeof journal.flushed !== 'function')
+    (typeof journal.append !== 'function' || typeof journal.flush !== 'function')
   ) {
     throw bad('journal must have append(entry) and flushed().', 'journal')
   }

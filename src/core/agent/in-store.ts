@@ -1,7 +1,7 @@
 import { lazily } from '../base/load.js'
 import type { AgentParts } from '../live/parts.js'
 import { storeOrThrow } from '../sessions/refusals.js'
-import { checkedSessionId } from '../sessions/store/session-id.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { WatchedEvent, WatchOptions } from '../run/watch.js'
 import type { Agent } from './agent-options.js'
@@ -54,17 +54,17 @@ export function inStore(
 ): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell' | 'watch'> {
   return {
     replay: async (sessionId, { to } = {}) => {
-      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const [kept, id] = [storeOrThrow(store), checkSessionId(sessionId)]
       const { replay } = await loadSessions()
       return replay(kept, id, to)
     },
     readSession: async (sessionId) => {
-      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const [kept, id] = [storeOrThrow(store), checkSessionId(sessionId)]
       const { readSession } = await loadSessions()
       return readSession(kept, id)
     },
     fork: async (sessionId, seq, { edit, context } = {}) => {
-      const [kept, id] = [storeOrThrow(store), checkedSessionId(sessionId)]
+      const [kept, id] = [storeOrThrow(store), checkSessionId(sessionId)]
       const { fork } = await loadSessions()
       if (edit === undefined) return fork(kept, id, seq, parts.clock)
       const { editFork } = await loadEdits()

@@ -6,9 +6,16 @@ import type { Run } from '../run/run.js'
 import { checkedMessage, isAnswer, type SessionMessage } from '../sessions/inbox/message.js'
 
 /** What is said to a session at its rest. */
-export type DriveAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' }>
+export type SessionAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' }>
 
-const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'approve', 'reject', 'toolOutput']
+const types: readonly SessionAnswer['type'][] = [
+  'cancel',
+  'resume',
+  'steer',
+  'approve',
+  'reject',
+  'toolOutput',
+]
 
 /**
  * An answer to a call says which call it is for, because it may be made again when the run asks for another one of the same
@@ -16,7 +23,7 @@ const types: readonly DriveAnswer['type'][] = ['cancel', 'resume', 'steer', 'app
  * the second is none.
  * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
  */
-export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'drive'): void {
+export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
   const checked = answers.map((given, i) =>
     checkedMessage(given, { by: `${by}, answers[${i}]`, subject: 'answers', of: types }),
   )
@@ -40,7 +47,7 @@ const late: ReadonlySet<string> = new Set(['unknown_call', 'already_answered', '
  * they are for is known.
  * @throws {UsageError} `invalid_input` for an edit that does not fit
  */
-export function say(run: Run, answers: readonly DriveAnswer[], at: number | undefined): void {
+export function say(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
   for (const answer of answers) {
     const { context } = run.snapshot() as { context: AgentContext }
     if (isOpen(answer, at) && wasAskedBefore(context, answer.callId)) continue
@@ -54,9 +61,9 @@ export function say(run: Run, answers: readonly DriveAnswer[], at: number | unde
 
 /** Whether it may be for an earlier call as well as for this one. */
 function isOpen(
-  answer: DriveAnswer,
+  answer: SessionAnswer,
   at: number | undefined,
-): answer is Extract<DriveAnswer, { callId: string }> {
+): answer is Extract<SessionAnswer, { callId: string }> {
   return at === undefined && 'callId' in answer && answer.messageId === undefined
 }
 
@@ -81,7 +88,7 @@ function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: stri
     )
 }
 
-function sayOne(run: Run, answer: DriveAnswer): void {
+function sayOne(run: Run, answer: SessionAnswer): void {
   switch (answer.type) {
     case 'cancel':
       return run.cancel(answer.why)
@@ -94,6 +101,6 @@ function sayOne(run: Run, answer: DriveAnswer): void {
     case 'reject':
       return run.reject(answer.callId, answer.why, answer)
     default:
-      return run.toolOutput(answer.callId, outputOf(answer), answer)
+      return run.addToolOutput(answer.callId, outputOf(answer), answer)
   }
 }

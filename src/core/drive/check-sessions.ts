@@ -64,7 +64,7 @@ function judged(
   { definition }: Standing,
   { context }: NonNullable<Standing['run']>,
 ): Pick<CheckedSession, 'ok' | 'verdict' | 'why'> {
-  const acceptor = agents.acceptorOf(definition)
+  const acceptor = agents.findAgentFor(definition)
   if (definition?.name === undefined && !acceptor) return { ok: true, verdict: 'unknown' }
   if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
   const made = madeOf.get(acceptor.agent)

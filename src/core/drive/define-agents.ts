@@ -32,13 +32,13 @@ export interface DefinedAgent {
   readonly accepts: readonly string[] | undefined
 }
 
-/** The agents of a process, by their names: what `drive` and the hosts go on with. Made by `defineAgents`. */
+/** The agents of a process, by their names: what `runSession` and the hosts go on with. Made by `defineAgents`. */
 export interface Agents {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
   get(name: string): DefinedAgent
   /** The agent that goes on with what this one began; undefined where none may. */
-  acceptorOf(definition: AgentDefinition | null): DefinedAgent | undefined
+  findAgentFor(definition: AgentDefinition | null): DefinedAgent | undefined
 }
 
 /**
@@ -95,7 +95,7 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
         'agent',
       )
     },
-    acceptorOf: (definition) => {
+    findAgentFor: (definition) => {
       if (definition?.name === undefined) return all.size === 1 ? [...all.values()][0] : undefined
       const agent = all.get(definition.name)
       return agent && acceptsDefinition(labelOf(agent), definition) ? agent : undefined

@@ -18,8 +18,8 @@ import { Session } from '../sessions/session.js'
 import { StoreError, type StoreErrorCode } from '../sessions/store/store-error.js'
 import { say } from './answers.js'
 import { type Agents, type AnyAgent, labelsOf } from './define-agents.js'
-import { checkedDriveOptions, type DriveOptions } from './options.js'
-import { type DriveRest, restOf } from './rest.js'
+import { checkedDriveOptions, type RunSessionOptions } from './options.js'
+import { type SessionResult, restOf } from './rest.js'
 
 /** How often whoever drives says that it is alive, in milliseconds. */
 const heartbeatMs = 10_000
@@ -36,16 +36,23 @@ const heartbeatMs = 10_000
  *
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
- * const rest = await drive(payer, { session: 'order-17', input: 'Pay the invoice.' })
+ * const rest = await runSession(payer, { session: 'order-17', input: 'Pay the invoice.' })
  * if (rest.stopped) console.log('again, here or elsewhere')
  * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `store_unavailable`, …
  * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that had
  * aborted before, `no_store`, `invalid_option`
  */
-export async function drive(agent: AnyAgent | Agents, options: DriveOptions): Promise<DriveRest> {
+export async function runSession(
+  agent: AnyAgent | Agents,
+  options: RunSessionOptions,
+): Promise<SessionResult> {
   const { session, signal } = checkedDriveOptions(options)
   if (signal?.aborted)
-    throw new UsageError('stopped', 'The signal had aborted before the drive began: drive again.', 'signal')
+    throw new UsageError(
+      'stopped',
+      'The signal had aborted before runSession began: call it again.',
+      'signal',
+    )
   const choice = new Choice(agent, options.agent)
   const taken = await takeSession(choice.stored, session, {
     holder: 'a drive',
@@ -61,7 +68,7 @@ class Choice {
   readonly #isAsked: boolean
 
   constructor(given: AnyAgent | Agents, asked: string | undefined) {
-    this.#agents = typeof given === 'object' && given !== null && 'acceptorOf' in given ? given : undefined
+    this.#agents = typeof given === 'object' && given !== null && 'findAgentFor' in given ? given : undefined
     this.#isAsked = asked !== undefined
     const one = this.#agents
       ? this.#agents.get(asked ?? this.#agents.names[0] ?? '').agent
@@ -71,7 +78,7 @@ class Choice {
     else
       throw new UsageError(
         'invalid_option',
-        'drive takes an agent of createAgent, or defineAgents(…).',
+        'runSession takes an agent of createAgent, or defineAgents(…).',
         'agent',
       )
   }
@@ -83,7 +90,7 @@ class Choice {
   /** The agent that goes on with a run. */
   goOnWith({ definition }: TakenSession['standing'], session: string): void {
     if (!this.#agents) return
-    const acceptor = this.#agents.acceptorOf(definition)
+    const acceptor = this.#agents.findAgentFor(definition)
     const unnamed = definition?.name === undefined && this.#isAsked
     if (acceptor) this.#take(acceptor.agent)
     else if (!unnamed) throw stranded(session, definition, labelsOf(this.#agents))
@@ -115,12 +122,12 @@ type Wait = { waitUntil: number; waitMs: number }
 class Driving {
   readonly #choice: Choice
   readonly #taken: TakenSession
-  readonly #options: DriveOptions
+  readonly #options: RunSessionOptions
   /** The time of its run. */
   readonly #time: RunTime
   #turn: number
 
-  constructor(choice: Choice, taken: TakenSession, options: DriveOptions) {
+  constructor(choice: Choice, taken: TakenSession, options: RunSessionOptions) {
     this.#choice = choice
     this.#taken = taken
     this.#options = options
@@ -128,7 +135,7 @@ class Driving {
     this.#time = new RunTime(choice.stored.parts.clock, taken.log.resumesAt)
   }
 
-  async toRest(): Promise<DriveRest> {
+  async toRest(): Promise<SessionResult> {
     const { log } = this.#taken
     let begun: Run | null = null
     try {
@@ -150,7 +157,7 @@ class Driving {
   }
 
   /** The rest of a run that cannot go on, or not now; null for one that goes on here. */
-  async #asFound(): Promise<DriveRest | null> {
+  async #asFound(): Promise<SessionResult | null> {
     const { standing } = this.#taken
     const { answers = [] } = this.#options
     const { run } = standing
@@ -160,8 +167,8 @@ class Driving {
     refuseInteractive(run.context.config)
     const wait = this.#longWait(run.context)
     if (wait === undefined) return null
-    const unsaid = answers.length > 0 && this.#isMeant() && { unsaid: true as const }
-    return this.#asItStands(run.context, { stopped: true, ...wait, ...unsaid })
+    const undelivered = answers.length > 0 && this.#isMeant() && { undelivered: true as const }
+    return this.#asItStands(run.context, { stopped: true, ...wait, ...undelivered })
   }
 
   get #stored(): StoredRuns {
@@ -184,7 +191,7 @@ class Driving {
     if (input === undefined)
       throw new UsageError(
         'not_begun',
-        `Session '${session}' has no run ${turn} yet: drive it with an input.`,
+        `Session '${session}' has no run ${turn} yet: call runSession with an input.`,
         session,
       )
     return true
@@ -206,7 +213,7 @@ class Driving {
   }
 
   /** A run to its next rest, or to where it is stopped. */
-  async #follow(run: Run, answers: DriveOptions['answers'] = []): Promise<DriveRest> {
+  async #follow(run: Run, answers: RunSessionOptions['answers'] = []): Promise<SessionResult> {
     const { signal, heartbeat } = this.#options
     const stops: (() => void)[] = []
     let isLeaving = false
@@ -223,15 +230,15 @@ class Driving {
     left.catch(() => undefined)
     try {
       let outcome: RunResult | 'left' = await Promise.race([run.result, left])
-      let isUnsaid = answers.length > 0
-      if (outcome !== 'left' && outcome.resumable && isUnsaid && this.#isMeant()) {
+      let isUndelivered = answers.length > 0
+      if (outcome !== 'left' && outcome.resumable && isUndelivered && this.#isMeant()) {
         if (!isLeaving) {
           say(run, answers, this.#options.at)
-          isUnsaid = false
+          isUndelivered = false
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
-      if (outcome === 'left') return this.#asLeft(run, isUnsaid)
+      if (outcome === 'left') return this.#asLeft(run, isUndelivered)
       if (this.#taken.log.hasFailed) throw notKept(outcome, this.#options.session)
       return restOf(this.#contextOf(run), this.#around)
     } finally {
@@ -254,41 +261,41 @@ class Driving {
   }
 
   /** It may have come to a rest while it was being left. */
-  #asLeft(run: Run, isUnsaid: boolean): DriveRest {
+  #asLeft(run: Run, isUndelivered: boolean): SessionResult {
     const context = this.#contextOf(run)
     const isAtWork = isWorkState(context.state)
-    const unsaid = isUnsaid && this.#isMeant() && (isAtWork || resultOf(context).resumable)
+    const undelivered = isUndelivered && this.#isMeant() && (isAtWork || resultOf(context).resumable)
     const wait = this.#longWait(context)
     return restOf(context, {
       ...this.#around,
-      ...((isAtWork || unsaid) && { stopped: true }),
-      ...(unsaid && { unsaid }),
+      ...((isAtWork || undelivered) && { stopped: true }),
+      ...(undelivered && { undelivered: undelivered }),
       ...wait,
     })
   }
 
   async #asItStands(
     context: AgentContext,
-    more: Pick<DriveRest, 'stopped' | 'unsaid' | keyof Wait> = {},
-  ): Promise<DriveRest> {
+    more: Pick<SessionResult, 'stopped' | 'undelivered' | keyof Wait> = {},
+  ): Promise<SessionResult> {
     await this.#taken.log.close()
     return restOf(context, { ...this.#around, ...more })
   }
 
   /** A wait that is too long for a process to sit through; undefined for any other. */
   #longWait({ attempt, backOffUntil, state }: AgentContext): Wait | undefined {
-    const { longWaitMs = Infinity } = this.#options
+    const { maxRetryWaitMs = Infinity } = this.#options
     const isWaiting = state === 'RUNNING' && attempt > 1
     const waitMs = backOffUntil - this.#time.now()
-    return isWaiting && waitMs > longWaitMs ? { waitUntil: backOffUntil, waitMs } : undefined
+    return isWaiting && waitMs > maxRetryWaitMs ? { waitUntil: backOffUntil, waitMs } : undefined
   }
 
   #onLongWait(run: Run, leave: () => void, stops: (() => void)[]): void {
-    const { longWaitMs } = this.#options
-    if (longWaitMs === undefined) return
+    const { maxRetryWaitMs } = this.#options
+    if (maxRetryWaitMs === undefined) return
     const subscription = run.events$.subscribe({
       next: (event) => {
-        if (event.type === 'retry' && event.delayMs > longWaitMs) queueMicrotask(leave)
+        if (event.type === 'retry' && event.delayMs > maxRetryWaitMs) queueMicrotask(leave)
       },
       error: () => undefined,
     })
@@ -317,7 +324,7 @@ class Driving {
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
-    'A drive takes no interactive agent: leave interactive off, and drive a turn for each message.'
+    'runSession takes no interactive agent: leave interactive off, and call it once for each message.'
   throw new UsageError('invalid_option', message, 'interactive')
 }
 

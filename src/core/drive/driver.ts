@@ -1,20 +1,20 @@
 import { anyOptions, expectArgument } from '../base/expect-argument.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { type Agents, type AnyAgent } from './define-agents.js'
-import { drive } from './drive.js'
-import { checkedDriveOptions, type DriveOptions } from './options.js'
-import type { DriveRest } from './rest.js'
+import { runSession } from './drive.js'
+import { checkedDriveOptions, type RunSessionOptions } from './options.js'
+import type { SessionResult } from './rest.js'
 
 /** How a process drives its sessions, and leaves them. */
-export interface DriverOptions {
+export interface SessionRunnerOptions {
   /** How long drives go on once `drain` was called, in milliseconds; then they stop where another can go on. Default: 20,000. */
   drainMs?: number
 }
 
 /** The drives of one process: what an engine calls, and what a signal stops. */
-export interface Driver {
-  /** As `drive`, with this process's agents. While it drains, nothing is begun: `draining`, which is `retryable`. */
-  drive: (options: DriveOptions) => Promise<DriveRest>
+export interface SessionRunner {
+  /** As `runSession`, with this process's agents. While it drains, nothing is begun: `draining`, which is `retryable`. */
+  runSession: (options: RunSessionOptions) => Promise<SessionResult>
   /**
    * Begins nothing more. What is under way goes on for `drainMs`, then stops at its next durable point. Settles when
    * nothing is left.
@@ -31,16 +31,19 @@ const longestTimer = 2 ** 31 - 1
  * Drives sessions for an engine until the process is told to end.
  *
  * @example
- * const { drain } = driver(createAgent({ model, store: memoryStore() }))
+ * const { drain } = createSessionRunner(createAgent({ model, store: memoryStore() }))
  * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
  * @throws {ConfigError} `invalid_config` for a `drainMs` that is no number from 0
  */
-export function driver(agents: AnyAgent | Agents, options: DriverOptions = {}): Driver {
-  expectArgument('driver(agents)', agents, {
-    is: (given) => typeof given === 'object' && given !== null && ('run' in given || 'acceptorOf' in given),
+export function createSessionRunner(
+  agents: AnyAgent | Agents,
+  options: SessionRunnerOptions = {},
+): SessionRunner {
+  expectArgument('createSessionRunner(agents)', agents, {
+    is: (given) => typeof given === 'object' && given !== null && ('run' in given || 'findAgentFor' in given),
     phrase: 'an agent, or what defineAgents(…) returned',
   })
-  expectArgument('driver(agents, options)', options, anyOptions)
+  expectArgument('createSessionRunner(agents, options)', options, anyOptions)
   const { drainMs = 20_000 } = options
   if (!(Number.isFinite(drainMs) && drainMs >= 0))
     throw new ConfigError('invalid_config', 'drainMs is a number of milliseconds from 0.', 'drainMs')
@@ -57,16 +60,16 @@ export function driver(agents: AnyAgent | Agents, options: DriverOptions = {}): 
   }
 
   return {
-    drive: async (options) => {
+    runSession: async (options) => {
       if (drained)
         throw new UsageError(
           'draining',
-          'This process is about to end, and begins nothing: drive elsewhere.',
-          'drive',
+          'This process is about to end and starts nothing new: run the session in another process.',
+          'runSession',
         )
       checkedDriveOptions(options)
       const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
-      const driving = drive(agents, { ...options, signal })
+      const driving = runSession(agents, { ...options, signal })
       active.add(driving)
       try {
         return await driving

@@ -1,10 +1,10 @@
 import { UsageError } from '../base/errors.js'
 import type { RunInput } from '../sessions/history.js'
-import { checkedSessionId } from '../sessions/store/session-id.js'
-import { checkAnswers, type DriveAnswer } from './answers.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
+import { checkAnswers, type SessionAnswer } from './answers.js'
 
 /** What a drive is given. */
-export interface DriveOptions {
+export interface RunSessionOptions {
   /** The id of the session. */
   session: string
   /**
@@ -18,7 +18,7 @@ export interface DriveOptions {
    * What is said to the run where it rests. An answer to a call has its `fingerprint`, or comes with `at`. What nothing
    * waits for any more is passed over.
    */
-  answers?: readonly DriveAnswer[]
+  answers?: readonly SessionAnswer[]
   /** The `head` of the rest that `answers` are for: once anything else has come, they are passed over. */
   at?: number
   /** Of `defineAgents`: the agent that begins the session. Default: the only one, or the one that it had before. */
@@ -34,7 +34,7 @@ export interface DriveOptions {
    * A wait before a retry that is longer than this is not sat through, in milliseconds: the drive settles as `stopped`,
    * with `waitUntil`. Default: every wait is.
    */
-  longWaitMs?: number
+  maxRetryWaitMs?: number
   /** The app's own object, handed to `execute`. */
   context?: unknown
 }
@@ -48,18 +48,18 @@ const known = [
   'agent',
   'signal',
   'heartbeat',
-  'longWaitMs',
+  'maxRetryWaitMs',
   'context',
-] as const satisfies (keyof DriveOptions)[]
+] as const satisfies (keyof RunSessionOptions)[]
 
 /** @throws {UsageError} `invalid_option`, naming the key; `invalid_input`, `unbound_answer` for answers */
-export function checkedDriveOptions(options: unknown): DriveOptions {
+export function checkedDriveOptions(options: unknown): RunSessionOptions {
   if (typeof options !== 'object' || options === null) throw wrong('options', 'takes { session, input, … }')
-  const given = options as DriveOptions
+  const given = options as RunSessionOptions
   const strange = Object.keys(given).find((key) => !(known as readonly string[]).includes(key))
   if (strange !== undefined) throw wrong(strange, `has no option '${strange}': it takes ${known.join(', ')}`)
-  const { session, turn, answers, at, agent, signal, heartbeat, longWaitMs } = given
-  checkedSessionId(session)
+  const { session, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
+  checkSessionId(session)
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
     throw wrong('turn', 'counts turns from 1')
   if (at !== undefined && !Number.isSafeInteger(at)) throw wrong('at', 'takes the head of a rest as at')
@@ -70,11 +70,11 @@ export function checkedDriveOptions(options: unknown): DriveOptions {
     throw wrong('signal', 'takes an AbortSignal as signal')
   if (heartbeat !== undefined && typeof heartbeat !== 'function')
     throw wrong('heartbeat', 'takes a function as heartbeat')
-  if (longWaitMs !== undefined && !(typeof longWaitMs === 'number' && longWaitMs >= 0))
-    throw wrong('longWaitMs', 'takes milliseconds from 0 as longWaitMs')
+  if (maxRetryWaitMs !== undefined && !(typeof maxRetryWaitMs === 'number' && maxRetryWaitMs >= 0))
+    throw wrong('maxRetryWaitMs', 'takes milliseconds from 0 as maxRetryWaitMs')
   return given
 }
 
 function wrong(key: string, what: string): UsageError {
-  return new UsageError('invalid_option', `drive ${what}.`, key)
+  return new UsageError('invalid_option', `runSession ${what}.`, key)
 }

@@ -8,10 +8,10 @@ import { resultOf } from '../../../machines/agent/result-of.js'
  *
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
- * const rest: DriveRest = await drive(payer, { session: 'ann', input: 'Pay the invoices.' })
+ * const rest: SessionResult = await runSession(payer, { session: 'ann', input: 'Pay the invoices.' })
  * if (rest.state === 'WAITING_FOR_INPUT') console.log(rest.pending, rest.head)
  */
-export interface DriveRest {
+export interface SessionResult {
   session: string
   /** Which run of the session: 1, 2, … */
   turn: number
@@ -23,7 +23,7 @@ export interface DriveRest {
   /** The drive was stopped, by its signal or by a long wait: drive the session again. */
   stopped?: true
   /** It was stopped before the run came to hear its `answers`: give them again. */
-  unsaid?: true
+  undelivered?: true
   /** Nothing can be done before then, in milliseconds since the epoch: the model's provider has asked for a long wait. */
   waitUntil?: number
   /** What was left of that wait when the drive settled, in milliseconds: it holds on a machine with another clock, too. */
@@ -48,13 +48,13 @@ const most = 1000
 const bytesOf = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
 
 /** What is known besides the run itself. */
-export type Around = Pick<DriveRest, 'turn' | 'head' | 'stopped' | 'unsaid' | 'waitUntil' | 'waitMs'>
+export type Around = Pick<SessionResult, 'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs'>
 
 /** How a run stands, in few words. */
-export function restOf(context: AgentContext, { turn, head, ...more }: Around): DriveRest {
+export function restOf(context: AgentContext, { turn, head, ...more }: Around): SessionResult {
   const { output, pending = [], error } = resultOf(context)
   const { totalTokens, cost } = context.usage.session
-  const rest: DriveRest = {
+  const rest: SessionResult = {
     session: context.sessionId,
     turn,
     state: context.state ?? 'RUNNING',
@@ -70,14 +70,14 @@ export function restOf(context: AgentContext, { turn, head, ...more }: Around): 
   return rest
 }
 
-function addOutput(rest: DriveRest, output: string): void {
+function addOutput(rest: SessionResult, output: string): void {
   if (bytesOf({ ...rest, output }) <= most) rest.output = output
   else rest.outputLength = output.length
 }
 
-function addPending(rest: DriveRest, all: readonly PendingCall[]): void {
+function addPending(rest: SessionResult, all: readonly PendingCall[]): void {
   rest.pendingCount = all.length
-  const pending: NonNullable<DriveRest['pending']> = []
+  const pending: NonNullable<SessionResult['pending']> = []
   for (const { callId, name, needs, fingerprint } of all) {
     const next = [...pending, { callId, name, needs, fingerprint }]
     if (bytesOf({ ...rest, pending: next }) > most) break

@@ -33,28 +33,28 @@ export async function* openSessions(
 }
 
 /**
- * The sessions of a store that have not ended and that no agent here may go on with: `drive` leaves them alone. Deploy the
+ * The sessions of a store that have not ended and that no agent here may go on with: `runSession` leaves them alone. Deploy the
  * version that each needs, or accept it.
  *
  * @example
  * const agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
- * console.log(await strandedSessions(agents, memoryStore())) // → []
+ * console.log(await listStrandedSessions(agents, memoryStore())) // → []
  */
-export async function strandedSessions(agents: Agents, store: SessionStore): Promise<StrandedSession[]> {
+export async function listStrandedSessions(agents: Agents, store: SessionStore): Promise<StrandedSession[]> {
   expectArgument(
-    'strandedSessions(agents)',
+    'listStrandedSessions(agents)',
     agents,
-    objectWith(['acceptorOf'], 'what defineAgents(…) returned'),
+    objectWith(['findAgentFor'], 'what defineAgents(…) returned'),
   )
   expectArgument(
-    'strandedSessions(agents, store)',
+    'listStrandedSessions(agents, store)',
     store,
     objectWith(['list'], 'a store, such as fileStore({ dir })'),
   )
   const found: StrandedSession[] = []
   for await (const listed of openSessions(store)) {
     const definition = definitionIn(listed)
-    if (listed.summary === null || isOfSubAgent(definition?.name) || agents.acceptorOf(definition)) continue
+    if (listed.summary === null || isOfSubAgent(definition?.name) || agents.findAgentFor(definition)) continue
     found.push({ session: listed.id, needs: describeAgent(definition), updatedAt: listed.updatedAt })
   }
   return found

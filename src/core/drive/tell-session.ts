@@ -15,7 +15,7 @@ export async function tellSession(
   telling: Telling,
 ): Promise<Receipt> {
   const listed = await store.get(session)
-  const acceptor = agents.acceptorOf(listed && definitionIn(listed))
+  const acceptor = agents.findAgentFor(listed && definitionIn(listed))
   const made = acceptor && madeOf.get(acceptor.agent)
   const parts = { store, clock: made?.parts.clock ?? systemClock, ...(made && { tools: made.tools }) }
   return tell(parts, session, message, telling)

@@ -11,7 +11,7 @@ import { type CallAbort, withSignal } from '../base/abort.js'
 import { keepThrown } from '../base/thrown.js'
 import type { AgentParts } from '../live/parts.js'
 import type { Live } from '../live/live.js'
-import type { MeasuredRequest } from '../telemetry/telemetry.js'
+import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { checkedFailure, checkedResponse, totalAlone } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
 import {
@@ -39,14 +39,14 @@ export interface AskScope {
 /** One request, and what is done around it. */
 export interface Asking<Output> {
   request: ModelRequest
-  purpose: MeasuredRequest['purpose']
+  purpose: TelemetryRequestInfo['purpose']
   /** Whether the model's price has to be known before it is asked. */
   needsPrice: boolean
   /** Right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
   /** A tool of the provider's own begins to work, or has ended. */
-  onHosted?: ModelRequestOptions['onHosted']
+  onHosted?: ModelRequestOptions['onHostedCall']
   /** Another model is asked: what was said is taken back. */
   onAnother?: () => void
   /** What may be known of the text of an answer that failed midway. */
@@ -73,7 +73,7 @@ export async function askModel<Output>(
   live.asking = bill
   const { telemetry } = live
   /** What telemetry is told of the model that is asked. */
-  let sent: MeasuredRequest | null = null
+  let sent: TelemetryRequestInfo | null = null
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
   let isPricing = false
   const loadPrices = (): void => {
@@ -101,8 +101,8 @@ export async function askModel<Output>(
         onDelta(text ?? '', reasoning ?? '')
       },
       onWarning: (code, message) => warnOnce(live, code, message),
-      ...(onHosted && { onHosted }),
-      onModel: (next, after) => {
+      ...(onHosted && { onHostedCall: onHosted }),
+      onFallback: (next, after) => {
         const failure = after && checkedFailure(after)
         const spent = bill.turnTo(next, failure)
         void prices.load(next.provider, next.model)
@@ -147,7 +147,7 @@ export async function askModel<Output>(
 
 /** Whoever chooses among models does this for each of them. */
 function asTaken(request: ModelRequest, model: ModelProvider): ModelRequest {
-  const messages = model.alternatives ? request.messages : withWordsInstead(request.messages, model)
+  const messages = model.fallbacks ? request.messages : withWordsInstead(request.messages, model)
   return messages === request.messages ? request : { ...request, messages }
 }
 

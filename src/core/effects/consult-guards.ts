@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { Consultation } from '../../../machines/agent/consultation.js'
+import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
 import { consult } from '../user-guards/consult.js'
 import { callsFact, resultsFact } from '../user-guards/facts.js'
 import type { Live } from '../live/live.js'
@@ -14,7 +14,7 @@ export async function consultGuards(
     live,
     context,
   }: { on: 'calls' | 'results'; signal: AbortSignal; live: Live; context: AgentContext },
-): Promise<Consultation> {
+): Promise<UserGuardsOutput> {
   await live.flushed()
   signal.throwIfAborted()
   const fact = on === 'calls' ? callsFact(context) : resultsFact(context)

@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate'
-import type { ContextStrategy, Fit, FitOutput } from '../../../machines/agent/fit.js'
+import type { ContextStrategy, Fit, CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError } from '../../../machines/agent/response.js'
 import { checkFit } from '../context/check-fit.js'
 import { createTokenCounter, type TokenCounter } from '../context/count-tokens.js'
@@ -34,13 +34,13 @@ const strategies: Record<ContextStrategy, Strategy> = {
 /** `self`: the actor that does the work. */
 export type FitScope = AskScope & { self: AnyActorRef }
 
-export async function fitted(scope: FitScope, counter: TokenCounter): Promise<FitOutput> {
+export async function fitted(scope: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
   const { parts, context } = scope
   const { strategy } = context.config.context
   const requestWith = (fit: Fit | null) => requestOf(parts, { ...context, fit }, false)
   const sizeOf = (fit: Fit | null) => counter.request(requestWith(fit))
   const { fit, before, situation } = checkFit(context, counter, requestWith)
-  const done = (fit: Fit | null, more: Partial<FitOutput> = {}): FitOutput => ({
+  const done = (fit: Fit | null, more: Partial<CompactionOutput> = {}): CompactionOutput => ({
     fit,
     strategy,
     before,

@@ -1,7 +1,7 @@
 import { fromCallback } from 'xstate'
-import type { Consultation } from '../../../machines/agent/consultation.js'
+import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { FitOutput } from '../../../machines/agent/fit.js'
+import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelOutput } from '../../../machines/agent/response.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/count-tokens.js'
@@ -92,7 +92,7 @@ export const retrieve = (parts: AgentParts) => loaded(async (scope) => (await wo
 
 /** Asks the user's own guards about the batch at hand. */
 export const consultGuards = (parts: AgentParts) =>
-  fromEffect<Consultation, { on: 'calls' | 'results' }>(async ({ input: { on }, abort, self }) => {
+  fromEffect<UserGuardsOutput, { on: 'calls' | 'results' }>(async ({ input: { on }, abort, self }) => {
     const { live, context } = agentOf(self)
     const code = await work()
     return code.consultGuards(parts, { on, signal: abort.signal, live, context })
@@ -104,7 +104,7 @@ export const consultGuards = (parts: AgentParts) =>
  */
 export const fitContext = (parts: AgentParts) => {
   let counter: Promise<TokenCounter> | undefined
-  return fromEffect<FitOutput>(async ({ abort, self }) => {
+  return fromEffect<CompactionOutput>(async ({ abort, self }) => {
     const { live, context } = agentOf(self)
     const { counterOf, fitted, plainly } = await fitting()
     try {

@@ -4,7 +4,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelProvider, ModelRequest } from '../models/provider.js'
-import type { MeasuredRequest } from '../telemetry/telemetry.js'
+import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 
 type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 
@@ -12,10 +12,10 @@ type NamedModel = Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>
 export function measuredRequest(
   { provider, model, endpoint }: NamedModel,
   request: ModelRequest,
-  purpose: MeasuredRequest['purpose'],
+  purpose: TelemetryRequestInfo['purpose'],
   { steps, attempt }: AgentContext,
   sentAt: number,
-): MeasuredRequest {
+): TelemetryRequestInfo {
   return {
     type: 'inference',
     purpose,
@@ -37,11 +37,11 @@ export function measuredRequest(
 
 /** The same request to another model: in place of one that is given up, or of the one that was thought of first. */
 export function turned(
-  given: MeasuredRequest,
+  given: TelemetryRequestInfo,
   next: NamedModel,
   givenUp: { failure: ModelFailure; spent: Usage | null } | null,
   sentAt: number,
-): MeasuredRequest {
+): TelemetryRequestInfo {
   const { provider, model } = next
   const endpoint = checkedEndpoint(next.endpoint)
   if (givenUp === null) return Object.assign(given, { provider, model, endpoint })
@@ -53,7 +53,7 @@ export function turned(
 }
 
 /** As whoever wrote the provider says it: a name or an address, and a port. What is more, or less, is told to nobody. */
-function checkedEndpoint(given: NamedModel['endpoint']): MeasuredRequest['endpoint'] {
+function checkedEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
   const { host, port }: { host?: unknown; port?: unknown } = given ?? {}
   if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null
   return typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536
@@ -62,7 +62,11 @@ function checkedEndpoint(given: NamedModel['endpoint']): MeasuredRequest['endpoi
 }
 
 /** What has come of it. The id is the provider's own: nobody but telemetry is told of it. */
-export function noteResponse(given: MeasuredRequest, response: ModelResponse, { id }: ModelResponse): void {
+export function noteResponse(
+  given: TelemetryRequestInfo,
+  response: ModelResponse,
+  { id }: ModelResponse,
+): void {
   given.response = response
   given.responseId = typeof id === 'string' && id !== '' ? cut(scrub(id), 200) : null
 }

@@ -19,7 +19,7 @@ export async function refuseUnknownPrice(
       'limits.costLimit',
     )
   }
-  for (const { provider, model: name } of [model, ...(model.alternatives ?? [])]) {
+  for (const { provider, model: name } of [model, ...(model.fallbacks ?? [])]) {
     if ((await prices.price(provider, name, anyUsage)) !== null) continue
     throw new ConfigError(
       'unknown_price',

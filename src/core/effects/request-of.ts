@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { fittedMessages } from '../context/fitted-messages.js'
 import type { AgentParts } from '../live/parts.js'
-import { retrievedText } from '../memory/as-data.js'
+import { formatSnippets } from '../memory/as-data.js'
 import type { ModelRequest } from '../models/provider.js'
 import { demandOutput, takesFormat } from '../structured/demand-output.js'
 
@@ -28,14 +28,14 @@ export function requestOf(parts: AgentParts, context: AgentContext, conclude: bo
  * be fitted, whose room is scarce.
  */
 function canForbidCalls({ model, tools: { specs: tools }, output, extraBody }: AgentParts): boolean {
-  if (model.forbidsCalls !== true || tools.length === 0) return false
+  if (model.canForbidCalls !== true || tools.length === 0) return false
   if (Object.hasOwn(extraBody, 'tools') || Object.hasOwn(extraBody, 'tool_choice')) return false
   return output === undefined || takesFormat(output, { tools }, model)
 }
 
 /** What memory found rides along as data; the transcript does not keep it. */
 function remembered({ retrieved }: AgentContext): string[] {
-  return retrieved && retrieved.length > 0 ? [retrievedText(retrieved)] : []
+  return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
 
 const lastAnswer = 'This is your last answer: no more tools can be called. Answer now with what you know.'

@@ -1,6 +1,6 @@
 import { lastWords, type RetrievedSnippet } from '../../../machines/agent/messages.js'
 import { stepIdOf } from '../../../machines/agent/step-id.js'
-import { plainSnippets } from '../memory/retriever.js'
+import { parseSnippets } from '../memory/retriever.js'
 import type { EffectScope } from '../live/live.js'
 import type { AgentParts } from '../live/parts.js'
 
@@ -23,5 +23,5 @@ export async function retrieve(
   const found = telemetry
     ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal }))
     : memory.retrieve(query, { signal })
-  return plainSnippets(await found)
+  return parseSnippets(await found)
 }

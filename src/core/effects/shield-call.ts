@@ -1,4 +1,4 @@
-import type { Step, Violation } from '../../../machines/agent/announcements.js'
+import type { Step, ShieldViolation } from '../../../machines/agent/announcements.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 import type { Work } from '../live/open-steps.js'
 
@@ -19,7 +19,7 @@ export function shieldCall<Output>(
 
 const gravity = ['block', 'redact', 'warn'] as const
 
-function violationIn(screenings: readonly Said[]): Violation | null {
+function violationIn(screenings: readonly Said[]): ShieldViolation | null {
   const action = gravity.find((one) => screenings.some((screening) => screening.action === one))
   if (action === undefined) return null
   const gravest = screenings.find((screening) => screening.action === action)

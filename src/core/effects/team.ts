@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import { remaining } from '../../../guards/budget.js'
-import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import { haltsBatch } from '../../../machines/agent/delegation.js'
@@ -184,7 +184,7 @@ export class Team {
   /** Whether anybody above looks at what calls bring, before it is shown. */
   get #isWithheld(): boolean {
     const { binding } = this.#scope.live
-    return this.#context.features.resultShields || binding.above?.isWithheld === true
+    return this.#context.features.resultShields || binding.above?.isUncleared === true
   }
 
   #rest(callId: string, questions: RunResult['pending'] = []): null {
@@ -238,10 +238,10 @@ function sum(a: Usage | null, b: Usage | null): Usage | null {
 
 /** What happens in a sub-agent's own sub-agent is told as it happened there, under a longer path. */
 function asChildEvent(
-  event: Extract<Announcement, { type: 'child_event' }>['event'],
+  event: Extract<EmittedEvent, { type: 'child_event' }>['event'],
   callId: string,
   name: string,
-): Announcement {
+): EmittedEvent {
   return event.type === 'child_event'
     ? {
         type: 'child_event',

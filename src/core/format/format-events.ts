@@ -7,8 +7,8 @@ import { painter } from './paint.js'
 import { summary } from './summary.js'
 import { printable } from './words.js'
 
-/** How `formatEvents` writes. */
-export interface FormatOptions {
+/** How `createEventFormatter` writes. */
+export interface EventFormatterOptions {
   /** Columns, at least 40. Default 100. What does not fit is cut; what people and models say is not. */
   width?: number
   /** Escape sequences for a terminal. Default: off. */
@@ -25,11 +25,11 @@ type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type
  * it is, without a line break. Text of models and tools loses its control characters on the way.
  *
  * @example
- * const format = formatEvents({ color: true })
+ * const format = createEventFormatter({ color: true })
  * for await (const event of agent.run('What changed?')) process.stdout.write(format(event))
  */
-export function formatEvents(options: FormatOptions = {}): (event: AgentEvent) => string {
-  expectArgument('formatEvents(options)', options, anyOptions)
+export function createEventFormatter(options: EventFormatterOptions = {}): (event: AgentEvent) => string {
+  expectArgument('createEventFormatter(options)', options, anyOptions)
   const screen = new Screen(options)
   return (event) => screen.show(event)
 }
@@ -46,7 +46,7 @@ class Screen {
   #steps = 0
   #usage = noUsage
 
-  constructor({ width = 100, color = false, timings = true }: FormatOptions) {
+  constructor({ width = 100, color = false, timings = true }: EventFormatterOptions) {
     this.#style = { paint: painter(color), width: width >= 40 ? width : 40, timings }
   }
 

@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/outcome.js'
-import { cachedShare } from '../../../machines/agent/usage.js'
+import { getCacheHitRate } from '../../../machines/agent/usage.js'
 import type { Paint, Style } from './paint.js'
 import { count, duration, money } from './words.js'
 
@@ -34,7 +34,7 @@ export function summary(
 
 /** What of the input was cheap. */
 function cached(usage: RunResult['usage']): string {
-  const share = Math.floor(cachedShare(usage) * 100)
+  const share = Math.floor(getCacheHitRate(usage) * 100)
   return share > 0 ? `, ${share} % of it cached` : ''
 }
 

@@ -1,11 +1,11 @@
-import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 
 /** Emits, or defers emitting until the machine's transition has been applied. */
 export type Defer = (emit: () => void) => void
 
 /** Whoever announces things. */
 export interface Teller {
-  emit(announcement: Announcement): void
+  emit(announcement: EmittedEvent): void
 }
 
 /**
@@ -62,9 +62,9 @@ export class AnswerStream {
     })
   }
 
-  #chunk(text: string, reasoning: string, finished: boolean): Announcement {
+  #chunk(text: string, reasoning: string, finished: boolean): EmittedEvent {
     const { stepId, attempt } = this
-    const chunk: Announcement = { type: 'stream_chunk', stepId, attempt, text, finished }
+    const chunk: EmittedEvent = { type: 'stream_chunk', stepId, attempt, text, finished }
     if (reasoning !== '') chunk.reasoning = reasoning
     if (this.#reset) {
       chunk.reset = true

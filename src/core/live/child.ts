@@ -154,7 +154,7 @@ function answer(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQ
     case 'reject':
       return run.reject(callId, given.why, { fingerprint })
     case 'output':
-      return run.toolOutput(callId, valueOf(given))
+      return run.addToolOutput(callId, valueOf(given))
     default:
   }
 }

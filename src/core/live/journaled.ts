@@ -136,7 +136,7 @@ export function journaled(plain: AgentMachine, options: JournaledOptions): Agent
       )
       live.heard(event)
       const next = transition(snapshot, sealed, live.scope as unknown as typeof scope)
-      live.binding.journal?.reached?.(next)
+      live.binding.journal?.onReached?.(next)
       const abandoned = abandonedCalls(live, snapshot.context, next.context, sealed)
       live.endChildren(next.context.calls)
       for (const call of abandoned) options.abandon(live, snapshot.context, call)

@@ -1,6 +1,6 @@
 import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
 import { extended } from '../../../guards/lib/extended.js'
-import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
 import { questionsOf } from '../../../machines/agent/questions.js'
@@ -18,7 +18,7 @@ import { type Journal, linked, storeFailed } from '../sessions/journal.js'
 import { frozen } from '../base/freeze.js'
 import { newId } from '../base/new-id.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
-import type { TelemetryAbove } from '../telemetry/telemetry.js'
+import type { TelemetryParent } from '../telemetry/telemetry.js'
 import { type Measuring, measureRun } from './measure.js'
 
 /** What the app gives one run, besides its input: never seen by the model or the journal. */
@@ -39,7 +39,7 @@ export interface Binding {
   /** What telemetry has left in the log. */
   link?: string | null
   /** Of a sub-agent, where the run that calls it is measured. */
-  above?: TelemetryAbove | undefined
+  above?: TelemetryParent | undefined
 }
 
 /** What all runs of an agent have. */
@@ -106,7 +106,7 @@ export class Live {
     this.isRestored = input === null
     this.#seq = binding.told ?? 0
     this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
-    binding.journal?.counting?.(() => this.#seq)
+    binding.journal?.setEventCounter?.(() => this.#seq)
     this.clock = clock
     this.time = new RunTime(clock, binding.journal?.resumesAt)
     this.binding = binding
@@ -115,15 +115,15 @@ export class Live {
       ...scope,
       emit: (announcement) => {
         this.begin()
-        this.telemetry?.event(announcement as unknown as Announcement)
-        const { type } = announcement as unknown as Announcement
+        this.telemetry?.event(announcement as unknown as EmittedEvent)
+        const { type } = announcement as unknown as EmittedEvent
         if (!toldLate.has(type) && !hasListener(scope.self, type)) {
           // It has its number all the same: nobody who listens later finds one twice.
           this.#seq += 1
           frozen(announcement)
           return
         }
-        const event = frozen(this.#stamp(announcement as unknown as Announcement))
+        const event = frozen(this.#stamp(announcement as unknown as EmittedEvent))
         this.#remember(event)
         scope.emit(event)
       },
@@ -174,7 +174,7 @@ export class Live {
   }
 
   /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */
-  emit(announcement: Announcement): void {
+  emit(announcement: EmittedEvent): void {
     this.scope.emit(announcement)
   }
 
@@ -185,12 +185,12 @@ export class Live {
   flushed(): Promise<void> | undefined {
     // Whoever waits here is stopped by whoever has halted the run.
     if (this.#isHalted) return new Promise<never>(() => undefined)
-    return this.#orEnd(this.binding.journal?.flushed())
+    return this.#orEnd(this.binding.journal?.flush())
   }
 
   /** Settles once the run is known to be this process's still; undefined while that is certain. Otherwise as `flushed`. */
   held(): Promise<void> | undefined {
-    return this.#orEnd(this.binding.journal?.held?.())
+    return this.#orEnd(this.binding.journal?.checkHeld?.())
   }
 
   #orEnd(kept: Promise<void> | undefined): Promise<void> | undefined {
@@ -304,7 +304,7 @@ export class Live {
     if (to === 'WAITING_FOR_INPUT') for (const question of questionsOf(context)) this.emit(question)
   }
 
-  #stamp(announcement: Announcement): AgentEvent {
+  #stamp(announcement: EmittedEvent): AgentEvent {
     const runId = this.#runId
     const seq = ++this.#seq
     return extended(announcement, { id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() })
@@ -317,7 +317,7 @@ export class Live {
 }
 
 /** What somebody who comes late is told, too. */
-const toldLate: ReadonlySet<Announcement['type']> = new Set(['state_changed', 'approval_requested'])
+const toldLate: ReadonlySet<EmittedEvent['type']> = new Set(['state_changed', 'approval_requested'])
 
 /** XState has no other way to ask; where it should have none at all some day, everybody counts as listening. */
 function hasListener(actor: AnyActorRef, type: string): boolean {

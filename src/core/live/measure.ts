@@ -1,14 +1,14 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { describeError } from '../base/describe-error.js'
 import { measured, type SafeTelemetry } from '../telemetry/safe-telemetry.js'
-import type { MeasuredRun, Telemetry, TelemetryAbove } from '../telemetry/telemetry.js'
+import type { TelemetryRunInfo, Telemetry, TelemetryParent } from '../telemetry/telemetry.js'
 
 /** What measures an agent's runs, and the model that they ask. */
 export interface Measuring {
   readonly telemetry: Telemetry | undefined
-  readonly model: MeasuredRun['model']
+  readonly model: TelemetryRunInfo['model']
 }
 
 /** A run that begins in this process. */
@@ -18,10 +18,10 @@ interface Begun {
   input: { sessionId: string } | null
   /** What the log has kept of an earlier process. */
   link: string | null | undefined
-  above: TelemetryAbove | undefined
+  above: TelemetryParent | undefined
   /** The agent actor. */
   self: unknown
-  emit: (announcement: Announcement) => void
+  emit: (announcement: EmittedEvent) => void
 }
 
 /** Undefined where nobody measures: a sub-agent is measured by what measures the run above, unless it has its own. */
@@ -35,7 +35,7 @@ export function measureRun(
     ((self as AnyActorRef).getSnapshot() as { context: AgentContext }).context
   const { sessionId } = input ?? context()
   const isResumed = input === null
-  const run: MeasuredRun = { runId, sessionId, model, isResumed, link, above: above ?? null, context }
+  const run: TelemetryRunInfo = { runId, sessionId, model, isResumed, link, parent: above ?? null, context }
   return measured(telemetry, run, (thrown) => {
     const message = `The telemetry threw: ${describeError(thrown)}`
     emit({ type: 'warning', code: 'telemetry_error', message })

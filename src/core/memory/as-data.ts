@@ -4,7 +4,7 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 
 /** How much is shown. */
-export interface RetrievedTextOptions {
+export interface FormatSnippetsOptions {
   /** Characters of snippet text at most, over all snippets. The frame around them is not counted. Default 20 000. */
   maxChars?: number
 }
@@ -15,15 +15,15 @@ export interface RetrievedTextOptions {
  * close its frame nor open one. The same snippets give the same text. No snippets give an empty text.
  *
  * ```ts
- * retrievedText([{ source: 'leave.md', text: 'Everyone has 30 days.' }])
+ * formatSnippets([{ source: 'leave.md', text: 'Everyone has 30 days.' }])
  * ```
  */
-export function retrievedText(
+export function formatSnippets(
   snippets: readonly RetrievedSnippet[],
-  options: RetrievedTextOptions = {},
+  options: FormatSnippetsOptions = {},
 ): string {
-  expectArgument('retrievedText(snippets)', snippets, listOf('a list of snippets: { source, text }'))
-  expectArgument('retrievedText(snippets, options)', options, anyOptions)
+  expectArgument('formatSnippets(snippets)', snippets, listOf('a list of snippets: { source, text }'))
+  expectArgument('formatSnippets(snippets, options)', options, anyOptions)
   const { maxChars = 20_000 } = options
   if (snippets.length === 0) return ''
   const mark = markOf(snippets)

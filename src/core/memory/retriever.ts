@@ -68,10 +68,10 @@ export function checkedMemory(memory: unknown): Retriever | undefined {
  * are believed no further than this.
  *
  * @example
- * const snippets = plainSnippets([{ source: 'a.md', text: 'A.', score: 2, internal: 'left out' }])
+ * const snippets = parseSnippets([{ source: 'a.md', text: 'A.', score: 2, internal: 'left out' }])
  * @throws {MemoryError} `invalid_snippets`
  */
-export function plainSnippets(found: unknown): RetrievedSnippet[] {
+export function parseSnippets(found: unknown): RetrievedSnippet[] {
   if (!Array.isArray(found)) throw invalid('a list of { source, text }', found)
   return found.map((snippet: unknown, index) => {
     const { source, text, score } = (snippet ?? {}) as Record<string, unknown>

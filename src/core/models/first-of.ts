@@ -29,11 +29,11 @@ const lists = new WeakMap<ModelProvider, readonly ModelProvider[]>()
  * resume; the next message of the user begins with the first again. What one wants back with its answers, the others are not sent.
  *
  * @example
- * const model = firstOf([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])
+ * const model = withFallbacks([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])
  *
  * @throws ConfigError for a list with nothing in it, or with what is no model
  */
-export function firstOf(models: readonly ModelProvider[]): ModelProvider {
+export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
   const all = checkedList(models)
   const candidates = all.map((model, i): Candidate => {
     const called = `${model.provider}/${model.model}`
@@ -50,10 +50,10 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
   const provider: ModelProvider = {
     provider: first.provider,
     model: first.model,
-    alternatives: all.slice(1).map(({ provider, model }) => ({ provider, model })),
+    fallbacks: all.slice(1).map(({ provider, model }) => ({ provider, model })),
     ...(first.endpoint && { endpoint: first.endpoint }),
     ...(structuredOutput && { structuredOutput }),
-    ...(all.every((model) => model.forbidsCalls) && { forbidsCalls: true }),
+    ...(all.every((model) => model.canForbidCalls) && { canForbidCalls: true }),
     ...(echoesReasoning && { echoesReasoning }),
     check() {
       for (const model of all) model.check?.()
@@ -77,7 +77,7 @@ export function firstOf(models: readonly ModelProvider[]): ModelProvider {
       try {
         for (;;) {
           const candidate = order[turn] as Candidate
-          if (candidate.model !== first || failure !== null) options.onModel?.(nameOf(candidate), failure)
+          if (candidate.model !== first || failure !== null) options.onFallback?.(nameOf(candidate), failure)
           try {
             const answer = options.around
               ? await options.around(() => ask(candidate, request, options))
@@ -106,7 +106,7 @@ function checkedList(models: unknown): readonly ModelProvider[] {
   if (given.length === 0)
     throw new ConfigError(
       'invalid_option',
-      'firstOf needs a list of models: firstOf([openaiChat({ … }), …]).',
+      'withFallbacks needs a list of models: withFallbacks([openaiChat({ … }), …]).',
       'models',
     )
   return given.flatMap((model, i) => {
@@ -116,7 +116,7 @@ function checkedList(models: unknown): readonly ModelProvider[] {
     const at = `models[${i}]`
     throw new ConfigError(
       'invalid_option',
-      `firstOf: ${at} must be a model, such as openaiChat({ model: 'gpt-5-mini' }).`,
+      `withFallbacks: ${at} must be a model, such as openaiChat({ model: 'gpt-5-mini' }).`,
       at,
     )
   })

@@ -5,7 +5,7 @@ import { UsageError } from '../base/errors.js'
  * A picture, sound or document as programs have it: bytes, base64, a `data:` or an `http(s):` address. It becomes a part of a
  * message in the Chat Completions shape.
  */
-export type GivenMedia =
+export type MediaInput =
   | { type: 'image'; image: MediaData; mediaType?: string | undefined }
   | { type: 'file'; data: MediaData; mediaType: string; filename?: string | undefined }
 
@@ -22,7 +22,7 @@ export type MediaData = string | URL | Uint8Array | ArrayBuffer
  * ]
  * agent.run(parts)
  */
-export type InputPart = ContentPart | GivenMedia
+export type InputPart = ContentPart | MediaInput
 
 /** Each kind of part in the Chat Completions shape, and where its payload is. */
 const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {

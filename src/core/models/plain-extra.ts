@@ -1,5 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
-import type { HostedBy, ProviderItems } from '../../../machines/agent/messages.js'
+import type { HostedCallOrigin, ProviderItems } from '../../../machines/agent/messages.js'
 
 /** How deep what is sent may be nested: some servers stop reading a request soon after this. */
 export const deepest = 100
@@ -33,7 +33,7 @@ export function readProviderItems(given: unknown): ProviderItems | null {
 }
 
 /** Where a call is carried out; null for what says nothing of that. */
-export function readHostedBy(given: unknown): HostedBy | null {
+export function readHostedBy(given: unknown): HostedCallOrigin | null {
   const { from, server } = (given ?? {}) as { from?: unknown; server?: unknown }
   return typeof from === 'string' && typeof server === 'string' ? { from, server } : null
 }

@@ -112,12 +112,15 @@ export interface ModelRequestOptions {
    */
   onWarning?: (code: string, message: string) => void
   /** Call it when a tool that the provider itself runs begins to work, and when it has ended. Never throws. */
-  onHosted?: (call: HostedCall) => void
+  onHostedCall?: (call: HostedCall) => void
   /**
    * Call it before a model is asked that is not the provider's own `provider` and `model`: what is used from here on is
    * priced as its. `after`: why the one before was given up; what that had said is taken back. Never throws.
    */
-  onModel?: (next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>, after: ModelFailure | null) => void
+  onFallback?: (
+    next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
+    after: ModelFailure | null,
+  ) => void
   /** Ask the model that `onModel` has told of in it: what measures the run puts its request there. Returns what it returns. */
   around?: <T>(work: () => T) => T
 }
@@ -147,7 +150,7 @@ export interface ModelProvider {
   /** The model that is asked for. */
   readonly model: string
   /** Others that it may ask in its place: their prices have to be known, too. */
-  readonly alternatives?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
+  readonly fallbacks?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
   /**
    * Whether `responseFormat` is heeded: also in requests that have tools, or only in those that have none. Absent:
    * nobody knows, so an output schema is asked for by a tool.
@@ -157,7 +160,7 @@ export interface ModelProvider {
    * Whether `toolChoice: 'none'` is heeded in a request that has tools: a last request (`limits.onLimit: 'conclude'`) keeps them
    * then, and with them what the provider's cache has of it. Absent: nobody knows, and such a request has no tools.
    */
-  readonly forbidsCalls?: boolean
+  readonly canForbidCalls?: boolean
   /**
    * What its model takes besides text: a message with anything else is refused before it is sent, `unsupported_content`.
    * Absent: nobody knows, and what the provider says of it is the error.

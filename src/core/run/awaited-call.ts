@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { CallInQuestion, PendingCall } from '../../../machines/agent/outcome.js'
+import type { UnansweredCall, PendingCall } from '../../../machines/agent/outcome.js'
 import { answerableCall, answerableCalls } from '../../../machines/agent/result-of.js'
 import { UsageError } from '../base/errors.js'
 
@@ -14,7 +14,7 @@ export interface AnswerOptions {
 /** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
 export type CallReference =
   | string
-  | (Pick<CallInQuestion, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
+  | (Pick<UnansweredCall, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
 
 /** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */
 export type EditOf<Tools, Call> = [Tools] extends [never]

@@ -1,4 +1,4 @@
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { formatResult } from '../tools/tool-content.js'
 
@@ -7,7 +7,7 @@ export function clientOutput(
   { callId, fingerprint, messageId }: Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'>,
   value: unknown,
   { maxChars, isError = value instanceof Error }: { maxChars: number; isError?: boolean },
-): Extract<PublicEvent, { type: 'TOOL_OUTPUT' }> {
+): Extract<ControlEvent, { type: 'TOOL_OUTPUT' }> {
   const { content, media } = formatResult(value instanceof Error ? value.message : value, maxChars)
   return {
     type: 'TOOL_OUTPUT',
@@ -20,7 +20,7 @@ export function clientOutput(
   }
 }
 
-/** An output as `run.toolOutput` takes it: one that failed is an Error, whatever it says. */
+/** An output as `run.addToolOutput` takes it: one that failed is an Error, whatever it says. */
 export function outputOf({ value, isError }: { value: unknown; isError?: boolean }): unknown {
   if (isError !== true || value instanceof Error) return value
   return new Error(formatResult(value, Infinity).content)

@@ -62,7 +62,7 @@ export async function endStored(
   const event: AgentMachineEvent = { now: clock.now(), ...ending }
   const [next, actions] = transition(agentMachine, run, event)
   const count = (told ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
-  log.counting(() => count)
+  log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)
   // An end always wins: what else was told comes to nothing.

@@ -1,5 +1,5 @@
 import type { SnapshotFrom } from 'xstate'
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import type { PendingCall } from '../../../machines/agent/outcome.js'
 import { UsageError } from '../base/errors.js'
 import type { AgentMachine } from '../live/journaled.js'
@@ -14,7 +14,7 @@ export type Hearing = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'm
  * Looks whether a run can take a message as it stands.
  * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`
  */
-export function refuseUnfit(event: PublicEvent, run: Hearing, sessionId: string): void {
+export function refuseUnfit(event: ControlEvent, run: Hearing, sessionId: string): void {
   refuseEnded(run, sessionId)
   const state = run.context.state ?? 'RUNNING'
   if (event.type === 'RESUME' && !canResume(run))
@@ -40,7 +40,7 @@ export function refuseEnded({ status, context }: Hearing, sessionId: string): vo
   )
 }
 
-type Answer = Extract<PublicEvent, { callId: string }>
+type Answer = Extract<ControlEvent, { callId: string }>
 
 /** The call that an answer is for. */
 function askedCall({ type, callId, ...meant }: Answer, { context }: Hearing): PendingCall {

@@ -1,6 +1,6 @@
 import { transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import { readMessage } from '../sessions/inbox/message.js'
 import type { FoldedRun, Standing } from '../sessions/standing.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -62,7 +62,7 @@ function remember(all: Map<string, Kept>, sessionId: string, kept: Kept): void {
   }
 }
 
-function after(run: FoldedRun, event: PublicEvent | null, id: string): FoldedRun {
+function after(run: FoldedRun, event: ControlEvent | null, id: string): FoldedRun {
   try {
     if (event === null) return run
     refuseUnfit(event, run, id)

@@ -1,5 +1,5 @@
 import type { Actor } from 'xstate'
-import type { AgentMachineEvent, PublicEvent } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/events.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { liveOf } from '../live/live.js'
@@ -13,14 +13,14 @@ import { storeFailed } from '../sessions/journal.js'
 export class Gate {
   #actor: Actor<AgentMachine> | undefined
   #log: SessionLog | undefined
-  #waiting: PublicEvent[] = []
+  #waiting: ControlEvent[] = []
   /** Said, and not heard by the machine yet. */
-  #ahead: PublicEvent[] = []
+  #ahead: ControlEvent[] = []
   #waking: Promise<void> | undefined
   #isClosed = false
 
   /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
-  get ahead(): Iterable<PublicEvent> {
+  get ahead(): Iterable<ControlEvent> {
     return this.#ahead
   }
 
@@ -33,7 +33,7 @@ export class Gate {
   }
 
   heard(event: AgentMachineEvent): void {
-    const at = this.#ahead.indexOf(event as PublicEvent)
+    const at = this.#ahead.indexOf(event as ControlEvent)
     if (at !== -1) this.#ahead.splice(at, 1)
   }
 
@@ -52,24 +52,24 @@ export class Gate {
     this.#isClosed = true
   }
 
-  send(event: PublicEvent): void {
+  send(event: ControlEvent): void {
     if (this.#isClosed) return
     this.#ahead.push(event)
     this.#pass(event)
   }
 
-  #pass(event: PublicEvent): void {
+  #pass(event: ControlEvent): void {
     if (this.#actor && !this.#waking) this.#deliver(this.#actor, event)
     else this.#waiting.push(event)
   }
 
-  #deliver(actor: Actor<AgentMachine>, event: PublicEvent): void {
+  #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
     const awake = this.#log?.isResting ? this.#log.wake() : undefined
     if (awake) this.#waking = this.#deliverLater(actor, event, awake)
     else actor.send(event)
   }
 
-  async #deliverLater(actor: Actor<AgentMachine>, event: PublicEvent, awake: Promise<void>): Promise<void> {
+  async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, awake: Promise<void>): Promise<void> {
     try {
       await awake
       actor.send(event)

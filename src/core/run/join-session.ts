@@ -1,4 +1,4 @@
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import { describeError } from '../base/describe-error.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { refuseUnfit } from './fits.js'
@@ -12,7 +12,7 @@ import { type RunAtWork, showSession } from './live-sessions.js'
 export function joinSession(
   log: SessionLog | undefined,
   run: RunAtWork,
-  send: (event: PublicEvent) => void,
+  send: (event: ControlEvent) => void,
 ): void {
   if (!log) return
   const { actor } = run

@@ -1,6 +1,6 @@
 import { createActor, initialTransition, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { apply, before, type FoldedRun, type Folding, type Standing } from '../sessions/standing.js'
 import type { LogRecord } from '../sessions/store/store.js'
 
@@ -8,7 +8,7 @@ import type { LogRecord } from '../sessions/store/store.js'
 export class LoggedEvents {
   readonly #id: string
   #standing: Standing | undefined
-  #told: Announcement[] = []
+  #told: EmittedEvent[] = []
 
   constructor(sessionId: string) {
     this.#id = sessionId
@@ -24,7 +24,7 @@ export class LoggedEvents {
   }
 
   /** One record more, and what it announces. */
-  take(record: LogRecord): readonly Announcement[] {
+  take(record: LogRecord): readonly EmittedEvent[] {
     this.#standing ??= before([record])
     this.#told = []
     apply(this.#standing, record, this.#id, this.#folding)
@@ -40,7 +40,7 @@ export class LoggedEvents {
 
   #note([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {
     for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
-      if (type === 'xstate.emit') this.#told.push((params as { event: Announcement }).event)
+      if (type === 'xstate.emit') this.#told.push((params as { event: EmittedEvent }).event)
     }
     return run
   }

@@ -1,7 +1,7 @@
 import { isWorkState } from '../../../machines/agent/outcome.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import { describeError } from '../base/describe-error.js'
 import type { AgentMachine } from '../live/journaled.js'
 import { isQuiet } from '../live/hand-over.js'
@@ -27,7 +27,7 @@ export interface Followers {
 export class RunActor {
   readonly #hub: EventHub
   readonly #gate = new Gate()
-  #foresight: Foresight<AgentSnapshot, PublicEvent> | undefined
+  #foresight: Foresight<AgentSnapshot, ControlEvent> | undefined
   #actor: Actor<AgentMachine> | undefined
   #followers: Followers | undefined
   #watch: Above['watch'] | undefined
@@ -146,7 +146,7 @@ export class RunActor {
   }
 
   /** Says something to the run; what is said before there is an actor waits for it. */
-  send(event: PublicEvent): void {
+  send(event: ControlEvent): void {
     this.#gate.send(event)
   }
 

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/outcome.js'
 import { isRestState } from '../../../machines/agent/outcome.js'
 import { resultOf } from '../../../machines/agent/result-of.js'
@@ -242,9 +242,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does.
-   * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.toolOutput(call, { opened: true })
+   * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.addToolOutput(call, { opened: true })
    */
-  toolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
+  addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
     const asked = this.#awaited(call, 'client', options)
     const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
     this.#send(clientOutput(asked, value, { maxChars }))
@@ -252,9 +252,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * Whether the budget is nearly used up (`guardrails.reserveTokens`, `reserveCostFraction`).
-   * @example if (run.nearBudget()) run.steer('Come to an end.')
+   * @example if (run.isNearBudget()) run.steer('Come to an end.')
    */
-  nearBudget(): boolean {
+  isNearBudget(): boolean {
     return this.#context !== undefined && isNearBudget(this.#context)
   }
 
@@ -326,7 +326,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     })
   }
 
-  #send(event: PublicEvent): void {
+  #send(event: ControlEvent): void {
     if (this.#isRefused || this.#actor.isLeft) return
     if (this.#actor.snapshot && this.#actor.snapshot.status !== 'active') return
     this.#rest.leave()

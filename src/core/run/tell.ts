@@ -1,5 +1,5 @@
 import { isWorkState } from '../../../machines/agent/outcome.js'
-import type { PublicEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/events.js'
 import { UsageError } from '../base/errors.js'
 import { tellHolder } from '../sessions/inbox/holders.js'
 import {
@@ -14,7 +14,7 @@ import { type FoldedRun, standingAfter } from '../sessions/standing.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSession } from '../sessions/store/refusals.js'
-import { checkedSessionId } from '../sessions/store/session-id.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, toolSet } from '../tools/tool-set.js'
 import { awaitedCall } from './awaited-call.js'
 import { clientOutput } from './client-output.js'
@@ -48,7 +48,7 @@ export async function tell(
 ): Promise<Receipt> {
   const { store } = parts
   const message = checkedMessage(given)
-  const id = checkedSessionId(sessionId)
+  const id = checkSessionId(sessionId)
   const { inbox } = store
   if (!inbox) {
     throw new UsageError(
@@ -122,7 +122,7 @@ interface Told extends Telling {
 
 /** What the machine is told, and after which message of the inbox. */
 interface Fit {
-  event: PublicEvent
+  event: ControlEvent
   last: number | null
 }
 
@@ -164,7 +164,7 @@ function late(id: string, at: number, head: number): UsageError {
 }
 
 /** For the call that it was found to fit, and for no other one. */
-function bound(message: SessionMessage, event: PublicEvent): SessionMessage {
+function bound(message: SessionMessage, event: ControlEvent): SessionMessage {
   if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
   return { ...message, messageId: event.messageId }
 }
@@ -176,7 +176,7 @@ async function answerOf(
   message: Extract<SessionMessage, { callId: string }>,
   { context }: FoldedRun,
   tools: ToolSet | undefined,
-): Promise<PublicEvent> {
+): Promise<ControlEvent> {
   const { callId } = message
   const needs = message.type === 'toolOutput' ? 'client' : 'approval'
   const asked = awaitedCall(context, callId, needs, message)

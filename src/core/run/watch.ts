@@ -1,10 +1,10 @@
-import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/outcome.js'
 import { onceAborted } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
 import { unknownSession } from '../sessions/store/refusals.js'
-import { checkedSessionId } from '../sessions/store/session-id.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { AnswerSoFar, LiveSession } from './live-sessions.js'
 import { liveSessionsOf } from './live-sessions.js'
@@ -42,7 +42,7 @@ const pageSize = 100
 const mostWaiting = 1000
 
 /** What is told while it happens, and is in no log. */
-const liveOnly: ReadonlySet<Announcement['type']> = new Set([
+const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'stream_chunk',
   'tool_progress',
   'step_started',
@@ -58,7 +58,7 @@ export async function* watchSession(
   options: WatchOptions = {},
   left: AbortSignal = new AbortController().signal,
 ): AsyncGenerator<WatchedEvent, void> {
-  const id = checkedSessionId(sessionId)
+  const id = checkSessionId(sessionId)
   const { after = 0, until = 'rest', signal } = options ?? {}
   const place = placeOf(after)
   if (!['rest', 'end', 'never'].includes(until)) throw invalid('until', "is 'rest', 'end' or 'never'")
@@ -186,7 +186,7 @@ class Watched {
     if (records.length === 0 && !this.#live && (await this.#store.get(this.#id)) === null) this.stop()
   }
 
-  #tell(announcement: Announcement, at: number): void {
+  #tell(announcement: EmittedEvent, at: number): void {
     const stamp = { id: this.#last, runId: this.#runId, seq: (this.#seq += 1), at, record: this.#log.head }
     this.#ready.push({ ...announcement, ...stamp })
   }
@@ -220,7 +220,7 @@ class Watched {
     }
     if (attempt !== null && attempt === this.#lost) return
     this.#runId = runId
-    this.#tell(announcement as Announcement, at)
+    this.#tell(announcement as EmittedEvent, at)
   }
 
   /** Until something happens here or, where another process has the session, until it is time to look again. */
@@ -241,7 +241,7 @@ class Watched {
   }
 }
 
-const chunkOf = ({ stepId, attempt, text }: AnswerSoFar): Announcement => ({
+const chunkOf = ({ stepId, attempt, text }: AnswerSoFar): EmittedEvent => ({
   type: 'stream_chunk',
   stepId,
   attempt,

@@ -1,6 +1,6 @@
 import type { NewMessage } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
-import { retrievedText } from '../memory/as-data.js'
+import { formatSnippets } from '../memory/as-data.js'
 
 /** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
 export interface RunAttachment {
@@ -16,7 +16,7 @@ export function withAttachments(messages: NewMessage[], attachments: unknown): N
   if (attachments === undefined || last === undefined) return messages
   const documents = checkedAttachments(attachments).map(({ name, text }) => ({ source: name, text }))
   if (documents.length === 0) return messages
-  const data = retrievedText(documents, { maxChars: Infinity })
+  const data = formatSnippets(documents, { maxChars: Infinity })
   const content =
     typeof last.content === 'string'
       ? `${last.content}\n\n${data}`

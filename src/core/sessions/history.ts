@@ -2,7 +2,7 @@ import type { NewMessage, SessionState } from '../../../machines/agent/context.j
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type {
   ContentPart,
-  HostedBy,
+  HostedCallOrigin,
   MediaPart,
   Message,
   ProviderItems,
@@ -67,7 +67,7 @@ interface HistoryCall {
   function?: { name: string; arguments: string } | undefined
   extra_content?: unknown
   /** As a run gave it. */
-  hosted?: HostedBy | null | undefined
+  hosted?: HostedCallOrigin | null | undefined
 }
 
 interface TextPart {

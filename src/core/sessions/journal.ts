@@ -32,18 +32,18 @@ export interface Journal {
    * Settles once everything appended so far is durable; undefined when it already is. No effect starts before it. A
    * rejection ends the run in ERROR (`store_error`).
    */
-  flushed(): Promise<void> | undefined
+  flush(): Promise<void> | undefined
   /**
    * Settles once the run is known to be ours still; undefined while that is certain. Asked before each call of a tool: no
    * call starts before it. A rejection ends the run in ERROR (`store_error`).
    */
-  held?(): Promise<void> | undefined
+  checkHeld?(): Promise<void> | undefined
   /** Given a way to ask for the number of the run's last event. */
-  counting?(told: () => number): void
+  setEventCounter?(told: () => number): void
   /** The time at which a run goes on that another process has left. Default: by the clock. */
   readonly resumesAt?: number | undefined
   /** Told the state that the last entry has led to. */
-  reached?(snapshot: SnapshotFrom<typeof agentMachine>): void
+  onReached?(snapshot: SnapshotFrom<typeof agentMachine>): void
 }
 
 /**
@@ -61,7 +61,7 @@ export function memoryJournal(): Journal & { readonly entries: readonly JournalE
     append: (entry) => {
       entries.push(entry)
     },
-    flushed: () => undefined,
+    flush: () => undefined,
   }
 }
 

@@ -77,7 +77,7 @@ export function refuseJournal(journal: unknown): void {
 export function refuseStored(sessionId: string): never {
   throw new UsageError(
     'invalid_option',
-    `agent.input() does not read the store, in which session '${sessionId}' is. Pass what it holds, session: await ` +
+    `agent.createInput() does not read the store, in which session '${sessionId}' is. Pass what it holds, session: await ` +
       `agent.readSession('${sessionId}'), or run it there: agent.run(input, { session: '${sessionId}' }).`,
     'session',
   )

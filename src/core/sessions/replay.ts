@@ -1,5 +1,5 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import type { RunAtWork, RunResult } from '../../../machines/agent/outcome.js'
+import type { RunInProgress, RunResult } from '../../../machines/agent/outcome.js'
 import { standingOf } from '../../../machines/agent/result-of.js'
 import { shownMessages } from '../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../machines/agent/usage.js'
@@ -10,7 +10,7 @@ import { unknownSession } from './store/refusals.js'
 import { machineStateOf, type Standing, standingAfter } from './standing.js'
 
 /** A session as it stood after one record of its log. */
-export interface Replayed {
+export interface SessionSnapshot {
   /** The number of that record; 0 before the first. */
   seq: number
   name?: string
@@ -18,13 +18,13 @@ export interface Replayed {
   /** Totals of all runs up to there. */
   usage: Usage
   /** The latest run: how it stood, as its `result` would have told. Null before the first. */
-  run: RunResult | RunAtWork | null
+  run: RunResult | RunInProgress | null
   /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
 }
 
 /** The state of a session after record `to`; default: after the last one. Nothing is written. */
-export async function replay(store: SessionStore, sessionId: string, to?: number): Promise<Replayed> {
+export async function replay(store: SessionStore, sessionId: string, to?: number): Promise<SessionSnapshot> {
   const { head, name, state, run } = await standingAt(store, sessionId, to)
   return {
     seq: head,

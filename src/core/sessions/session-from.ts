@@ -12,7 +12,7 @@ export function sessionFrom(stored: unknown): Session {
   const copy = plainCopy(stored)
   refuseNewer(copy)
   const { id, name, messages, usage, metadata } = checked(copy)
-  const problem = historyProblem(messages)
+  const problem = findHistoryProblem(messages)
   if (problem !== null) throw invalid(`Invalid session: ${problem}`)
   // What is damaged in the state of the guards begins anew, as all of it does with the next user message.
   const guardrails = restoreGuardrails(metadata?.guardrails)
@@ -74,7 +74,7 @@ function checked(stored: unknown): Read<typeof storedSession> & { messages: Mess
 }
 
 /** Each call has exactly one result right after it, in call order; messages are numbered m1, m2, … without gaps. */
-function historyProblem(messages: readonly Message[]): string | null {
+function findHistoryProblem(messages: readonly Message[]): string | null {
   let expected: string[] = []
   for (const [i, message] of messages.entries()) {
     if (message.id !== `m${i + 1}`) return `messages[${i}].id must be 'm${i + 1}' (is '${message.id}').`

@@ -19,7 +19,7 @@ export type {
   Shield,
   ShieldAction,
   ShieldPoint,
-  ShieldQuestion,
+  ShieldContext,
   ShieldScene,
   ShieldVerdict,
 } from './shield.js'

@@ -27,13 +27,13 @@ export interface ShieldScene {
  * @example
  * defineShield({
  *   name: 'remote',
- *   check: async (content, { point, signal }: ShieldQuestion) => {
+ *   check: async (content, { point, signal }: ShieldContext) => {
  *     const answer = await fetch('https://example.com/check', { method: 'POST', body: JSON.stringify({ content, point }), signal })
  *     return { action: answer.ok ? 'allow' : 'block' }
  *   },
  * })
  */
-export interface ShieldQuestion extends ShieldScene {
+export interface ShieldContext extends ShieldScene {
   /** Aborts when nobody waits for the verdict any more: the run was stopped, or the time is over. */
   readonly signal: AbortSignal
 }
@@ -43,7 +43,7 @@ export interface Shield {
   /** Unique among the shields of one point: 1 to 64 letters, digits, `_`, `-` and `.`. */
   readonly name: string
   /** Looks at a whole text and may take its time. What it throws counts as a failed check. */
-  readonly check: (content: string, question: ShieldQuestion) => ShieldVerdict | Promise<ShieldVerdict>
+  readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
   /** Milliseconds that a check may take: 1 to 2,147,483,647. Default: that of all shields, 10,000. */
   readonly timeoutMs?: number | undefined
 }

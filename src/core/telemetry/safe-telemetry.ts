@@ -1,6 +1,12 @@
-import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { ConfigError } from '../base/errors.js'
-import type { MeasuredRun, MeasuredStep, RunTelemetry, Telemetry, TelemetryAbove } from './telemetry.js'
+import type {
+  TelemetryRunInfo,
+  TelemetryStepInfo,
+  RunTelemetry,
+  Telemetry,
+  TelemetryParent,
+} from './telemetry.js'
 
 /** Throws a ConfigError for what is none. */
 export function checkedTelemetry(telemetry: Telemetry | undefined): Telemetry | undefined {
@@ -15,7 +21,7 @@ export function checkedTelemetry(telemetry: Telemetry | undefined): Telemetry | 
 /** What measures the run, kept from hurting it. `report` is told of the first thing that it throws. */
 export function measured(
   telemetry: Telemetry,
-  run: MeasuredRun,
+  run: TelemetryRunInfo,
   report: (thrown: unknown) => void,
 ): SafeTelemetry | undefined {
   try {
@@ -49,7 +55,7 @@ export class SafeTelemetry implements RunTelemetry {
     }
   }
 
-  around<T>(step: MeasuredStep, work: () => T): T {
+  around<T>(step: TelemetryStepInfo, work: () => T): T {
     let done: { value: T } | { error: unknown } | undefined
     const once = (): T => {
       if (done === undefined) {
@@ -70,7 +76,7 @@ export class SafeTelemetry implements RunTelemetry {
     return once()
   }
 
-  event(announcement: Announcement): void {
+  event(announcement: EmittedEvent): void {
     try {
       this.#run.event(announcement)
     } catch (thrown) {
@@ -87,8 +93,8 @@ export class SafeTelemetry implements RunTelemetry {
   }
 
   /** For a sub-agent that a call of the run is carried out by. */
-  above(callId: string, name: string, isWithheld: boolean): TelemetryAbove {
-    return { telemetry: this.#telemetry, run: this.#run, callId, name, isWithheld }
+  above(callId: string, name: string, isWithheld: boolean): TelemetryParent {
+    return { telemetry: this.#telemetry, run: this.#run, callId, name, isUncleared: isWithheld }
   }
 
   #threw(thrown: unknown): void {

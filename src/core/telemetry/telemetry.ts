@@ -1,4 +1,4 @@
-import type { Announcement } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
 import type { ShieldPoint } from '../../../machines/agent/screening.js'
@@ -25,11 +25,11 @@ import type { ModelRequest } from '../models/provider.js'
  */
 export interface Telemetry {
   /** A run starts, or is brought back, in this process. */
-  begin(run: MeasuredRun): RunTelemetry
+  begin(run: TelemetryRunInfo): RunTelemetry
 }
 
 /** A run that is measured. */
-export interface MeasuredRun {
+export interface TelemetryRunInfo {
   readonly runId: string
   readonly sessionId: string
   /** The model that the agent asks. */
@@ -39,13 +39,13 @@ export interface MeasuredRun {
   /** What `link()` gave last, as the log has kept it. */
   readonly link: string | null
   /** Of a sub-agent: the call that it carries out. */
-  readonly above: TelemetryAbove | null
+  readonly parent: TelemetryParent | null
   /** How it stands. */
   context(): AgentContext
 }
 
 /** Where a sub-agent stands. */
-export interface TelemetryAbove {
+export interface TelemetryParent {
   /** What measures it where its agent has nothing of its own. */
   readonly telemetry: Telemetry
   /** What measures the run that has called it, and the call. */
@@ -53,39 +53,39 @@ export interface TelemetryAbove {
   readonly callId: string
   readonly name: string
   /** Shields of a run above look at what its calls bring: of what a sub-agent is told and says, nothing may be told. */
-  readonly isWithheld: boolean
+  readonly isUncleared: boolean
 }
 
 /** What measures one run in this process. */
 export interface RunTelemetry {
   /**
    * The run begins to work: at its start, when it goes on from a rest, when it is taken up again. What this gives is kept
-   * with the record that it begins with; another process gets it as `MeasuredRun.link`.
+   * with the record that it begins with; another process gets it as `TelemetryRunInfo.link`.
    */
   link(): string | null
   /**
    * Around a piece of work: the provider's request, the tool's `execute`, the look of a shield, the search of memory. Calls
    * `work` once and returns what it returns.
    */
-  around<T>(step: MeasuredStep, work: () => T): T
+  around<T>(step: TelemetryStepInfo, work: () => T): T
   /** Told all that the run announces, whether or not anybody listens. */
-  event(announcement: Announcement): void
+  event(announcement: EmittedEvent): void
   /** Its actor was stopped: nothing is told any more. Not called after `run_ended`. */
   end(): void
 }
 
 /** A piece of work. That it began and how it ended is told by `step_started` and `step_completed`. */
-export type MeasuredStep =
-  | MeasuredRequest
+export type TelemetryStepInfo =
+  | TelemetryRequestInfo
   | { readonly type: 'tool_execution'; readonly callId: string; readonly description: string }
   | { readonly type: 'shield_call'; readonly point: ShieldPoint; readonly callId?: string | undefined }
   | { readonly type: 'memory_retrieval' }
 
 /**
- * One model is asked once: `firstOf` makes a new one for each model. What is not known at first is filled in while it goes
+ * One model is asked once: `withFallbacks` makes a new one for each model. What is not known at first is filled in while it goes
  * on.
  */
-export interface MeasuredRequest {
+export interface TelemetryRequestInfo {
   readonly type: 'inference'
   /** What for: an answer, the last answer at a limit, or a summary of what the window has no room for. */
   readonly purpose: 'answer' | 'conclusion' | 'summary'

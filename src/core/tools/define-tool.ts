@@ -44,7 +44,7 @@ export interface ExecutedToolDefinition<Schema, Context, Name extends string>
   client?: false
 }
 
-/** A tool that the caller of the run executes, and answers with `run.toolOutput(callId, value)`. */
+/** A tool that the caller of the run executes, and answers with `run.addToolOutput(callId, value)`. */
 export interface ClientToolDefinition<Schema, Name extends string> extends CommonDefinition<Schema, Name> {
   client: true
   execute?: never

@@ -15,7 +15,7 @@ import { toJson } from '../base/to-json.js'
 import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import { tookLonger } from '../base/time-limit.js'
-import type { MeasuredStep, RunTelemetry } from '../telemetry/telemetry.js'
+import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
 export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted'>
 
@@ -227,7 +227,7 @@ function approved({ name, arguments: text }: RunnableCall): ToolResult {
   return { status: 'ok', content: `Approved: the provider carries it out (#${which}).`, durationMs: 0 }
 }
 
-const measuredCall = ({ description }: Tool, callId: string): MeasuredStep => ({
+const measuredCall = ({ description }: Tool, callId: string): TelemetryStepInfo => ({
   type: 'tool_execution',
   callId,
   description,

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentState, RunResult } from '../../../machines/agent/outcome.js'
 import type { ToolTraits } from '../../../machines/agent/results.js'
 import type { PriceBook } from '../prices/prices.js'
-import type { TelemetryAbove } from '../telemetry/telemetry.js'
+import type { TelemetryParent } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Validate } from './input-schema.js'
 
@@ -46,7 +46,7 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly parameters: JsonObject
   /** Milliseconds; 0 is no limit. Undefined: `toolCalls.timeoutMs` of the configuration. */
   readonly timeoutMs: number | undefined
-  /** Executed by the caller of the run, who answers with `run.toolOutput(callId, value)`. */
+  /** Executed by the caller of the run, who answers with `run.addToolOutput(callId, value)`. */
   readonly client: boolean
   /** Whether a person has to approve each call. */
   readonly needsApproval: boolean | ApprovalPredicate<Input>
@@ -98,7 +98,7 @@ export interface DelegateRun {
   readonly result: Promise<RunResult>
   approve(callId: string, args: unknown, options: { fingerprint: string }): void
   reject(callId: string, why: string, options: { fingerprint: string }): void
-  toolOutput(callId: string, value: unknown): void
+  addToolOutput(callId: string, value: unknown): void
   pause(): void
   resume(): void
   cancel(why: string): void
@@ -128,7 +128,7 @@ export interface Errand {
   /** The app's own object. */
   context: unknown
   /** Where the run is measured, and by what. */
-  above: TelemetryAbove | undefined
+  above: TelemetryParent | undefined
   /** Whether nobody waits for the sub-agent any more. */
   isUnwanted: () => boolean
   /** Told whatever its run has come to, as it happens. */

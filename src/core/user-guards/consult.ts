@@ -1,14 +1,14 @@
 import { evidence } from '../../../guards/lib/evidence.js'
 import { shown } from '../../../guards/lib/fingerprint.js'
 import { toUserState, userStateOf, type UserStates } from '../../../guards/user-state.js'
-import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
+import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { deepFreeze } from '../base/freeze.js'
 import { CallAbort, onAbort, withSignal } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
 import { withTimeout } from '../base/time-limit.js'
-import type { GuardFact, GuardQuestion, UserGuard } from './guard.js'
+import type { GuardFact, GuardContext, UserGuard } from './guard.js'
 import { readVerdict, type Said } from './verdict.js'
 
 interface Setting {
@@ -33,7 +33,7 @@ export async function consult(
   states: UserStates,
   fact: GuardFact,
   { signal, clock, context }: Setting,
-): Promise<Consultation> {
+): Promise<UserGuardsOutput> {
   const aborts = guards.map(() => new CallAbort())
   const stopWaiting = onAbort(signal, () => {
     for (const abort of aborts) abort.abort(signal.reason)
@@ -55,7 +55,7 @@ function ask(
   { fact, context, abort, clock }: { fact: GuardFact; context: unknown; abort: CallAbort; clock: Clock },
 ): Promise<Answer> {
   const { timeoutMs } = guard
-  const question: GuardQuestion = withSignal({ fact, context }, abort)
+  const question: GuardContext = withSignal({ fact, context }, abort)
   let state = before
   const failed = (failure: string): Answer => ({ guard, state, said: null, failure })
   return withTimeout(
@@ -78,7 +78,7 @@ function ask(
 
 const weight: Record<UserFinding['action'], number> = { halt: 0, block: 1, nudge: 2 }
 
-function toConsultation(answers: readonly Answer[], fact: GuardFact): Consultation {
+function toConsultation(answers: readonly Answer[], fact: GuardFact): UserGuardsOutput {
   const ignored = answers.filter(({ guard, failure }) => failure !== undefined && guard.onError === 'ignore')
   const remembering = answers.filter(({ guard }) => guard.observe)
   return {

@@ -55,11 +55,11 @@ export type GuardVerdict =
  * @example
  * defineGuard({
  *   name: 'paid-only',
- *   verdict: (_state, { context }: GuardQuestion) =>
+ *   verdict: (_state, { context }: GuardContext) =>
  *     (context as { isPaid: boolean }).isPaid ? undefined : { action: 'halt', message: 'The trial is over.' },
  * })
  */
-export interface GuardQuestion {
+export interface GuardContext {
   /** What has just happened. */
   readonly fact: GuardFact
   /** Aborts when nobody waits for the verdict any more: the run was stopped, or `timeoutMs` has passed. */
@@ -92,7 +92,7 @@ export interface GuardDefinition<State> {
    */
   readonly observe?: (state: State, fact: GuardFact) => State
   /** Asked after each fact, and may take its time. */
-  readonly verdict: (state: State, question: GuardQuestion) => GuardVerdict | Promise<GuardVerdict>
+  readonly verdict: (state: State, question: GuardContext) => GuardVerdict | Promise<GuardVerdict>
   /** What its halt does: ends the run in ERROR (the default), or keeps it in PAUSED, from where it can be resumed. */
   readonly onHalt?: 'error' | 'pause'
   /** Milliseconds that a verdict may take: 1 to 2,147,483,647. Default 5000. */

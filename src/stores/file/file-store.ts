@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { newId } from '../../core/base/new-id.js'
 import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
-import { checkedSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
+import { checkSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
 import { checkedListing } from '../../core/sessions/store/list-options.js'
 import {
   busy,
@@ -74,7 +74,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
 
   return {
     acquire(id, options) {
-      const sessionId = checkedSessionId(id)
+      const sessionId = checkSessionId(id)
       const holder = holderInWords(options.holder)
       return write((sql) => {
         const time = now()
@@ -175,9 +175,9 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         })
       },
 
-      waiting: (sessionIds) => use((sql) => sql.inbox.waiting(sessionIds)),
+      findUnread: (sessionIds) => use((sql) => sql.inbox.findUnread(sessionIds)),
 
-      unheard: () => use((sql) => sql.inbox.unheard()),
+      listUnread: () => use((sql) => sql.inbox.listUnread()),
     },
   }
 }

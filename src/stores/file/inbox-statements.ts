@@ -1,4 +1,4 @@
-import type { InboxMessage, InboxNews } from '../../core/sessions/store/inbox.js'
+import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.js'
 import { bytes, integer, type Prepare, text } from './sql-values.js'
 
 /** The SQL of the inboxes, prepared once. */
@@ -14,11 +14,11 @@ export function inboxStatements(one: Prepare) {
   const told = one(`SELECT ${integer('told')} FROM sessions WHERE id = ?`).raw()
   const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
   const remove = one('DELETE FROM inbox WHERE session_id = ? AND message = ?')
-  const waiting = one(`
+  const findUnread = one(`
     SELECT ${bytes('session_id')}, max(message) FROM inbox
     WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`).raw()
-  const unheard = one(`SELECT ${bytes('session_id')}, max(message) FROM inbox GROUP BY session_id`).raw()
-  const toNews = (rows: unknown): InboxNews[] =>
+  const listUnread = one(`SELECT ${bytes('session_id')}, max(message) FROM inbox GROUP BY session_id`).raw()
+  const toNews = (rows: unknown): UnreadInbox[] =>
     (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: text(id), inbox }))
 
   return {
@@ -39,8 +39,8 @@ export function inboxStatements(one: Prepare) {
     remove(sessionId: string, message: number) {
       remove.run([sessionId, message])
     },
-    waiting: (sessionIds: readonly string[]): InboxNews[] =>
-      toNews(waiting.all([JSON.stringify(sessionIds)])),
-    unheard: (): InboxNews[] => toNews(unheard.all([])),
+    findUnread: (sessionIds: readonly string[]): UnreadInbox[] =>
+      toNews(findUnread.all([JSON.stringify(sessionIds)])),
+    listUnread: (): UnreadInbox[] => toNews(listUnread.all([])),
   }
 }

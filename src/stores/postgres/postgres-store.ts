@@ -6,7 +6,7 @@ import { loadPeer } from '../../core/base/load.js'
 import { newId } from '../../core/base/new-id.js'
 import { releaseLater } from '../../core/sessions/log/lease.js'
 import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
-import { checkedSessionId, isSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
+import { checkSessionId, isSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
 import { checkedListing } from '../../core/sessions/store/list-options.js'
 import {
   busy,
@@ -125,7 +125,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
   const store: SessionStore = {
     async acquire(id, { holder: words, ttlMs }) {
-      const sessionId = checkedSessionId(id)
+      const sessionId = checkSessionId(id)
       const ttl = expiryOf(0, ttlMs)
       const token = newId()
       const holder = holderInWords(words)
@@ -244,12 +244,12 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         if (isSessionId(sessionId)) await query(sql.take, [sessionId, messages])
       },
 
-      async waiting(sessionIds) {
-        return (await query<NewsRow>(sql.waiting, [sessionIds.filter(isSessionId)])).map(inboxNews)
+      async findUnread(sessionIds) {
+        return (await query<NewsRow>(sql.findUnread, [sessionIds.filter(isSessionId)])).map(inboxNews)
       },
 
-      async unheard() {
-        return (await query<NewsRow>(sql.unheard, [])).map(inboxNews)
+      async listUnread() {
+        return (await query<NewsRow>(sql.listUnread, [])).map(inboxNews)
       },
     },
   }

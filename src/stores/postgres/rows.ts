@@ -1,5 +1,5 @@
 import { isGone } from '../../core/sessions/store/holder.js'
-import type { InboxNews } from '../../core/sessions/store/inbox.js'
+import type { UnreadInbox } from '../../core/sessions/store/inbox.js'
 import type { Appended, LogRecord, ListedSession } from '../../core/sessions/store/store.js'
 import { summaryOf, summaryText } from '../../core/sessions/store/summary-text.js'
 import type { Append } from './append-groups.js'
@@ -60,7 +60,7 @@ export interface NewsRow {
   inbox: string
 }
 
-export function inboxNews({ id, inbox }: NewsRow): InboxNews {
+export function inboxNews({ id, inbox }: NewsRow): UnreadInbox {
   return { sessionId: id, inbox: Number(inbox) }
 }
 

@@ -117,9 +117,9 @@ export function statements(schema: string) {
       WHERE id = $1 AND inbox = ANY($2::bigint[])`,
 
     /** $1 sessions. */
-    waiting: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
+    findUnread: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
 
-    unheard: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
+    listUnread: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
 
     /** $3 the token of a holder that is gone, or null. */
     remove: `

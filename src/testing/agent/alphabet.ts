@@ -4,7 +4,7 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PartialAnswer } from '../../../machines/agent/events.js'
 import { expectArgument } from '../../core/base/expect-argument.js'
-import { doneActor, errorActor } from '../space.js'
+import { createDoneActorEvent, createErrorActorEvent } from '../space.js'
 import { ofPeople } from './answer-events.js'
 import { at, type Events, late } from './at.js'
 import {
@@ -37,10 +37,10 @@ const broken = failure('fatal', 'internal')
  *
  * @example
  * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
- * const { paths } = coverPaths(agentMachine, { inputs, alphabet: agentAlphabet, serializeState: agentStateKey, limit: 100_000 })
+ * const { paths } = generatePaths(agentMachine, { inputs, alphabet: listAgentEvents, serializeState: serializeAgentState, limit: 100_000 })
  */
-export function agentAlphabet(snapshot: SnapshotFrom<typeof agentMachine>): Record<string, AnyEventObject> {
-  expectArgument('agentAlphabet(snapshot)', snapshot, agentSnapshot)
+export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Record<string, AnyEventObject> {
+  expectArgument('listAgentEvents(snapshot)', snapshot, agentSnapshot)
   const { context, value } = snapshot
   const { config, state, deadline } = context
   const asked = isAsked(value)
@@ -117,34 +117,40 @@ const stoppedMidway: Events = {
 }
 
 const actors: Events = {
-  'back-off over': at(doneActor('backOff')),
-  'back-off failed': at(errorActor('backOff', broken)),
+  'back-off over': at(createDoneActorEvent('backOff')),
+  'back-off failed': at(createErrorActorEvent('backOff', broken)),
   'input blocked': at(
-    doneActor('inputShields', [{ ...screening('block', 'Not that.'), index: 0, part: null }]),
+    createDoneActorEvent('inputShields', [{ ...screening('block', 'Not that.'), index: 0, part: null }]),
   ),
-  'input shield failed': at(errorActor('inputShields', broken)),
-  retrieved: at(doneActor('retrieval', [{ source: 'handbook', text: 'What it says.' }])),
-  'retrieval failed': at(errorActor('retrieval', broken)),
-  'all of it fits': at(doneActor('fitting', fitting(null))),
-  fitted: at(doneActor('fitting', fitting({ head: 1, from: 2, note: 'One message was left out.' }))),
-  'fitted by a summary over budget': at(doneActor('fitting', { ...fitting(null), usage: usageOf(1_000) })),
-  'does not fit': at(errorActor('fitting', failure('context_overflow', 'context_overflow'))),
-  'fitting failed': at(errorActor('fitting', broken)),
-  'call shield failed': at(errorActor('callShields', broken)),
-  'output cleared': at(doneActor('outputShields', screening('redact', 'Done.'))),
-  'output blocked': at(doneActor('outputShields', screening('block', 'Not that.'))),
-  'output shield failed': at(errorActor('outputShields', broken)),
-  'result shield failed': at(errorActor('resultShields', broken)),
-  'own guards let the calls pass': at(doneActor('callGuards', consultation())),
-  'an own guard refuses the calls': at(doneActor('callGuards', consultation('block'))),
-  'an own guard halts on the calls': at(doneActor('callGuards', consultation('halt'))),
-  'own guards failed on the calls': at(errorActor('callGuards', broken)),
-  'own guards let the results pass': at(doneActor('resultGuards', consultation())),
-  'an own guard nudges on the results': at(doneActor('resultGuards', consultation('nudge'))),
-  'an own guard halts on the results': at(doneActor('resultGuards', consultation('halt', 'pause'))),
-  'own guards failed on the results': at(errorActor('resultGuards', broken)),
-  'tool runner ended': at(doneActor('tools')),
-  'tool runner failed': at(errorActor('tools', broken)),
+  'input shield failed': at(createErrorActorEvent('inputShields', broken)),
+  retrieved: at(createDoneActorEvent('retrieval', [{ source: 'handbook', text: 'What it says.' }])),
+  'retrieval failed': at(createErrorActorEvent('retrieval', broken)),
+  'all of it fits': at(createDoneActorEvent('fitting', fitting(null))),
+  fitted: at(
+    createDoneActorEvent('fitting', fitting({ head: 1, from: 2, note: 'One message was left out.' })),
+  ),
+  'fitted by a summary over budget': at(
+    createDoneActorEvent('fitting', { ...fitting(null), usage: usageOf(1_000) }),
+  ),
+  'does not fit': at(createErrorActorEvent('fitting', failure('context_overflow', 'context_overflow'))),
+  'fitting failed': at(createErrorActorEvent('fitting', broken)),
+  'call shield failed': at(createErrorActorEvent('callShields', broken)),
+  'output cleared': at(createDoneActorEvent('outputShields', screening('redact', 'Done.'))),
+  'output blocked': at(createDoneActorEvent('outputShields', screening('block', 'Not that.'))),
+  'output shield failed': at(createErrorActorEvent('outputShields', broken)),
+  'result shield failed': at(createErrorActorEvent('resultShields', broken)),
+  'own guards let the calls pass': at(createDoneActorEvent('callGuards', consultation())),
+  'an own guard refuses the calls': at(createDoneActorEvent('callGuards', consultation('block'))),
+  'an own guard halts on the calls': at(createDoneActorEvent('callGuards', consultation('halt'))),
+  'own guards failed on the calls': at(createErrorActorEvent('callGuards', broken)),
+  'own guards let the results pass': at(createDoneActorEvent('resultGuards', consultation())),
+  'an own guard nudges on the results': at(createDoneActorEvent('resultGuards', consultation('nudge'))),
+  'an own guard halts on the results': at(
+    createDoneActorEvent('resultGuards', consultation('halt', 'pause')),
+  ),
+  'own guards failed on the results': at(createErrorActorEvent('resultGuards', broken)),
+  'tool runner ended': at(createDoneActorEvent('tools')),
+  'tool runner failed': at(createErrorActorEvent('tools', broken)),
 }
 
 const watchedActors: Events = Object.fromEntries(

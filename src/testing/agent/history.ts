@@ -5,10 +5,13 @@ import type { Message } from '../../../machines/agent/messages.js'
  * What every provider checks: each call of an assistant message has exactly one result right after it, in call order,
  * and no result stands alone. `open` are the calls of the last batch that may still wait. Null when all is well.
  *
- * @example expect(historyProblem((await agent.run('Go.').result).messages)).toBeNull()
+ * @example expect(findHistoryProblem((await agent.run('Go.').result).messages)).toBeNull()
  */
-export function historyProblem(messages: readonly Message[], open: readonly string[] = []): string | null {
-  expectArgument('historyProblem(messages)', messages, listOf('a list of messages'))
+export function findHistoryProblem(
+  messages: readonly Message[],
+  open: readonly string[] = [],
+): string | null {
+  expectArgument('findHistoryProblem(messages)', messages, listOf('a list of messages'))
   const last = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   let expected: string[] = []
   for (const [i, message] of messages.entries()) {

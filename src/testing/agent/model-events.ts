@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
-import { doneActor, errorActor } from '../space.js'
+import { createDoneActorEvent, createErrorActorEvent } from '../space.js'
 import { at, type Events, late } from './at.js'
 import {
   delegationOutcomes,
@@ -15,12 +15,14 @@ export const delegatingModel = answersOf('model', delegationOutcomes)
 export const screenedModel = answersOf('model', screenedOutcomes)
 
 export const watchedModel: Events = {
-  'model: text': at(doneActor('model', modelOutcomes.text)),
-  'model: call': at(doneActor('model', modelOutcomes.call)),
-  'model: another call': at(doneActor('model', modelOutcomes['another call'])),
+  'model: text': at(createDoneActorEvent('model', modelOutcomes.text)),
+  'model: call': at(createDoneActorEvent('model', modelOutcomes.call)),
+  'model: another call': at(createDoneActorEvent('model', modelOutcomes['another call'])),
 }
 
-export const twoCalls: Events = { 'model: two calls': at(doneActor('model', modelOutcomes['two calls'])) }
+export const twoCalls: Events = {
+  'model: two calls': at(createDoneActorEvent('model', modelOutcomes['two calls'])),
+}
 
 export const ofModel = { model: eventsOfModel('model'), conclusion: eventsOfModel('conclusion') }
 /** Where shields look at answers, nothing of one that breaks off is kept. */
@@ -32,7 +34,10 @@ const ofObjects = { ...answersOf('model', objectOutcomes), ...answersOf('conclus
 
 function answersOf(actor: 'model' | 'conclusion', outcomes: Record<string, ModelOutput>): Events {
   return Object.fromEntries(
-    Object.entries(outcomes).map(([name, outcome]) => [`${actor}: ${name}`, at(doneActor(actor, outcome))]),
+    Object.entries(outcomes).map(([name, outcome]) => [
+      `${actor}: ${name}`,
+      at(createDoneActorEvent(actor, outcome)),
+    ]),
   )
 }
 
@@ -42,11 +47,11 @@ function eventsOfModel(
 ): { inTime: Events; late: Events } {
   const failures = Object.entries(modelFailures).map(([name, error]) => [
     `${actor}: ${name}`,
-    at(errorActor(actor, heard(error))),
+    at(createErrorActorEvent(actor, heard(error))),
   ])
   return {
     inTime: { ...answersOf(actor, modelOutcomes), ...(Object.fromEntries(failures) as Events) },
-    late: { [`${actor}: text too late`]: at(doneActor(actor, modelOutcomes.text), late) },
+    late: { [`${actor}: text too late`]: at(createDoneActorEvent(actor, modelOutcomes.text), late) },
   }
 }
 
@@ -59,7 +64,7 @@ export function modelEvents({ config: { budget }, features }: AgentContext, hurr
 }
 
 const refusedRequest: Events = {
-  'model: refused by the budget': at(errorActor('model', failure('fatal', 'token_budget'))),
+  'model: refused by the budget': at(createErrorActorEvent('model', failure('fatal', 'token_budget'))),
 }
 
 function unheard(error: ModelActorError): ModelActorError {

@@ -1,5 +1,5 @@
-import type { Consultation, UserFinding } from '../../../machines/agent/consultation.js'
-import type { FitOutput } from '../../../machines/agent/fit.js'
+import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
+import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import { type ModelActorError, modelFailure, type ModelOutput } from '../../../machines/agent/response.js'
 import type { ToolResult } from '../../../machines/agent/results.js'
 import type { Usage } from '../../../machines/agent/usage.js'
@@ -167,7 +167,7 @@ export function usageOf(tokens: number): Usage {
   }
 }
 
-export function fitting(fit: FitOutput['fit']): FitOutput {
+export function fitting(fit: CompactionOutput['fit']): CompactionOutput {
   return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
 }
 
@@ -175,7 +175,7 @@ export function fitting(fit: FitOutput['fit']): FitOutput {
 export function consultation(
   action?: UserFinding['action'],
   onHalt: UserFinding['onHalt'] = 'error',
-): Consultation {
+): UserGuardsOutput {
   const finding = { guard: 'own', evidence: 'own: seen', message: 'Not that.', onHalt, callIds: null }
   return { states: { own: 1 }, findings: action ? [{ action, ...finding }] : [], warnings: [] }
 }

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { uncheckedCalls, unscreenedInput } from '../../../machines/agent/unscreened.js'
-import { doneActor } from '../space.js'
+import { createDoneActorEvent } from '../space.js'
 import { at, type Events } from './at.js'
 
 /** What shields say of the messages and calls at hand. */
@@ -17,25 +17,25 @@ export function ofShields(context: AgentContext): Events {
   const results = (action: ShieldAction) =>
     unscreened.map(({ id }) => ({ ...screening(action, 'What it may say.'), callId: id }))
   return {
-    ...(messages.length > 0 && { 'input allowed': at(doneActor('inputShields', allowed)) }),
+    ...(messages.length > 0 && { 'input allowed': at(createDoneActorEvent('inputShields', allowed)) }),
     ...callsAllowed(context),
     ...(open.length > 0 && {
       'calls refused': at(
-        doneActor(
+        createDoneActorEvent(
           'callShields',
           open.map(({ id }) => ({ ...screening('block', 'Not that.'), callId: id })),
         ),
       ),
       'calls redacted': at(
-        doneActor(
+        createDoneActorEvent(
           'callShields',
           open.map(({ id }) => ({ ...screening('redact', '{"n":0}'), callId: id })),
         ),
       ),
     }),
     ...(unscreened.length > 0 && {
-      'results allowed': at(doneActor('resultShields', results('allow'))),
-      'results withheld': at(doneActor('resultShields', results('block'))),
+      'results allowed': at(createDoneActorEvent('resultShields', results('allow'))),
+      'results withheld': at(createDoneActorEvent('resultShields', results('block'))),
     }),
   }
 }
@@ -45,7 +45,7 @@ export function callsAllowed(context: AgentContext): Events {
     ...screening('allow', call.arguments),
     callId: call.id,
   }))
-  return { 'calls allowed': at(doneActor('callShields', allowed)) }
+  return { 'calls allowed': at(createDoneActorEvent('callShields', allowed)) }
 }
 
 export function screening(action: ShieldAction, content: string): Screening {

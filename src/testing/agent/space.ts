@@ -2,9 +2,9 @@ import { anyOptions, expectArgument } from '../../core/base/expect-argument.js'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ExploreOptions } from '../space.js'
-import { agentAlphabet } from './alphabet.js'
+import { listAgentEvents } from './alphabet.js'
 import { agentInputs } from './inputs.js'
-import { agentStateKey } from './state-key.js'
+import { serializeAgentState } from './state-key.js'
 
 /** How much of the agent machine is explored. */
 export interface AgentSpaceOptions {
@@ -19,15 +19,15 @@ export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
   /** What runs begin with, each with another feature on. */
   inputs: Readonly<Record<string, AgentInput>>
   /** The events that can happen in a state, by name. */
-  alphabet: typeof agentAlphabet
+  alphabet: typeof listAgentEvents
 }
 
 /**
- * What the agent machine is explored with: its inputs, its alphabet and its state key. Good for `coverPaths`,
+ * What the agent machine is explored with: its inputs, its alphabet and its state key. Good for `generatePaths`,
  * `checkInvariants` and `canReach`.
  *
  * ```ts
- * const { paths } = coverPaths(agentMachine, agentSpace())
+ * const { paths } = generatePaths(agentMachine, agentSpace())
  * ```
  */
 export function agentSpace(options: AgentSpaceOptions = {}): AgentSpace {
@@ -38,8 +38,8 @@ export function agentSpace(options: AgentSpaceOptions = {}): AgentSpace {
     .map(([name, input]) => [name, maxSteps === undefined ? input : withSteps(input, maxSteps)] as const)
   return {
     inputs: Object.fromEntries(inputs),
-    alphabet: agentAlphabet,
-    serializeState: agentStateKey,
+    alphabet: listAgentEvents,
+    serializeState: serializeAgentState,
     limit: 200_000,
   }
 }

@@ -12,10 +12,10 @@ export const agentSnapshot = objectWith(['context', 'value'], 'a snapshot of the
  * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.
  *
  * @example
- * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: agentStateKey })
+ * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: serializeAgentState })
  */
-export function agentStateKey(snapshot: SnapshotFrom<typeof agentMachine>): string {
-  expectArgument('agentStateKey(snapshot)', snapshot, agentSnapshot)
+export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>): string {
+  expectArgument('serializeAgentState(snapshot)', snapshot, agentSnapshot)
   const { context } = snapshot
   const { guardrails, steps, attempt, rateLimits } = context
   const { recoveries, reprompts, emptyRetries, outputRepairs } = context

@@ -15,7 +15,7 @@ import { prepareCalls } from '../../core/tools/prepare.js'
 import { configNow } from './agent-record.js'
 import { steady } from './digest.js'
 import type { LiveTools } from './live-tools.js'
-import { PlayError, type SessionDifference } from './play-error.js'
+import { ReplayError, type SessionDifference } from './play-error.js'
 import type { StandIn } from './recorded-agent.js'
 import type { Readable } from './recording.js'
 import { callWords, needsNow, needsWords, textDifference } from './words.js'
@@ -237,7 +237,7 @@ export class AgentNow {
     try {
       return isSame(then, now, { name, arguments: text })
     } catch (cause) {
-      throw new PlayError('invalid_option', `isSame threw: ${describeError(cause)}`, 'isSame', { cause })
+      throw new ReplayError('invalid_option', `isSame threw: ${describeError(cause)}`, 'isSame', { cause })
     }
   }
 }

@@ -48,7 +48,7 @@ export interface SessionDifference {
  * - `invalid_recording`, `newer_recording`, `damaged_recording`: what was given cannot be played
  * - `not_an_agent`, `invalid_option`: nor on this, nor like that
  */
-export type PlayErrorCode =
+export type ReplayErrorCode =
   | 'session_differs'
   | 'invalid_recording'
   | 'newer_recording'
@@ -61,19 +61,19 @@ export type PlayErrorCode =
  *
  * @example
  * try {
- *   await playSession(agent, recording)
+ *   await replaySession(agent, recording)
  * } catch (error) {
- *   if (error instanceof PlayError) for (const { by, message } of error.differences) console.log(by, message)
+ *   if (error instanceof ReplayError) for (const { by, message } of error.differences) console.log(by, message)
  * }
  */
-export class PlayError extends StatewrightError {
-  override readonly name = 'PlayError'
-  declare readonly code: PlayErrorCode
+export class ReplayError extends StatewrightError {
+  override readonly name = 'ReplayError'
+  declare readonly code: ReplayErrorCode
   /** In the order in which they showed; empty for a recording that cannot be played. */
   readonly differences: readonly SessionDifference[]
 
   constructor(
-    code: PlayErrorCode,
+    code: ReplayErrorCode,
     message: string,
     subject?: string,
     { differences = [], ...options }: ErrorOptions & { differences?: readonly SessionDifference[] } = {},

@@ -8,13 +8,13 @@ import { subAgentOf } from '../../core/sub-agents/as-tool.js'
 import { compareAgents } from './compare-agents.js'
 import type { Scene } from './agent-now.js'
 import { Player } from './player.js'
-import { PlayError, type SessionDifference } from './play-error.js'
+import { ReplayError, type SessionDifference } from './play-error.js'
 import { recordedAgentOf } from './agent-record.js'
 import { standIns } from './recorded-agent.js'
 import { type Readable, readRecording } from './recording.js'
 
 /** How a session is played. */
-export interface PlayOptions {
+export interface ReplaySessionOptions {
   /**
    * `log` (default): what tools returned comes from the recording · `live`: they are carried out, and what they return is
    * compared. Calls of sub-agents and of the client come from the recording in any case.
@@ -32,7 +32,7 @@ export interface PlayOptions {
 }
 
 /** A session that was played as it was recorded. */
-export interface PlayedSession {
+export interface SessionReplay {
   /** The session's id. */
   session: string
   records: number
@@ -45,7 +45,7 @@ export interface PlayedSession {
   /** What could not be held against the recording, each as a sentence: it was withheld, or not known then. */
   notCompared: string[]
   /** The runs of sub-agents, in the order in which they were called. */
-  subAgents: PlayedSession[]
+  subAgents: SessionReplay[]
 }
 
 /**
@@ -58,22 +58,22 @@ export interface PlayedSession {
  *
  * @example
  * // in a test: JSON.parse(readFileSync('ann.session.json', 'utf8'))
- * const { state, notCompared } = await playSession(agent, recording)
+ * const { state, notCompared } = await replaySession(agent, recording)
  *
- * @throws {PlayError} `session_differs`, with what is otherwise in its message and as `differences`;
+ * @throws {ReplayError} `session_differs`, with what is otherwise in its message and as `differences`;
  * `invalid_recording`, `newer_recording`, `damaged_recording`, `not_an_agent`, `invalid_option`
  * @throws {StoreError} `corrupt_log`, `newer_log` for the records of a store
  */
-export async function playSession(
+export async function replaySession(
   agent: Pick<Agent, 'config'>,
   recording: object,
-  options: PlayOptions = {},
-): Promise<PlayedSession> {
+  options: ReplaySessionOptions = {},
+): Promise<SessionReplay> {
   const made = madeOf.get(agent)
   if (!made) {
     const text =
       'A session is played on an agent that createAgent() has made, in the same copy of Statewright. This is none.'
-    throw new PlayError('not_an_agent', text, 'agent')
+    throw new ReplayError('not_an_agent', text, 'agent')
   }
   const { tools = 'log', context, limits = {}, isSame } = checked(options)
   const differences: SessionDifference[] = []
@@ -94,8 +94,9 @@ export async function playSession(
 
 const names = ['tools', 'context', 'limits', 'isSame']
 
-function checked(options: PlayOptions): PlayOptions {
-  const refuse = (key: string, problem: string) => new PlayError('invalid_option', `${key}: ${problem}`, key)
+function checked(options: ReplaySessionOptions): ReplaySessionOptions {
+  const refuse = (key: string, problem: string) =>
+    new ReplayError('invalid_option', `${key}: ${problem}`, key)
   for (const key of Object.keys(options))
     if (!names.includes(key)) throw refuse(key, `there is no such option. There are: ${names.join(', ')}.`)
   const { tools, limits, isSame } = options
@@ -109,7 +110,7 @@ function checked(options: PlayOptions): PlayOptions {
     const given = Object.keys(limits) as (keyof AgentConfig['limits'])[]
     return { ...options, limits: Object.fromEntries(given.map((key) => [key, whole[key]])) }
   } catch (error) {
-    if (error instanceof ConfigError) throw new PlayError('invalid_option', error.message, error.subject)
+    if (error instanceof ConfigError) throw new ReplayError('invalid_option', error.message, error.subject)
     throw error
   }
 }
@@ -118,7 +119,7 @@ async function play(
   scene: Scene,
   path: readonly string[],
   differences: SessionDifference[],
-): Promise<PlayedSession> {
+): Promise<SessionReplay> {
   const { recording, parts, config } = scene
   const present = recordedAgentOf(parts, config)
   const called = calledIn(recording)
@@ -127,7 +128,7 @@ async function play(
   const player = new Player(scene)
   await player.play()
   differences.push(...player.differences.map((found) => ({ ...found, path })))
-  const subAgents: PlayedSession[] = []
+  const subAgents: SessionReplay[] = []
   for (const { tool, recording: child } of recording.subAgents) {
     const delegate = parts.tools.get(tool)?.delegate
     const host = delegate && subAgentOf.get(delegate)
@@ -186,7 +187,7 @@ function calledIn({ records }: Readable): Map<string, string[]> {
 
 const mostTold = 12
 
-function differing(session: string, differences: readonly SessionDifference[]): PlayError {
+function differing(session: string, differences: readonly SessionDifference[]): ReplayError {
   const told = differences.slice(0, mostTold).map(({ path, run, step, message }) => {
     const where = [
       ...(path.length > 0 ? [`sub-agent ${path.join(' › ')}`] : []),
@@ -200,7 +201,7 @@ function differing(session: string, differences: readonly SessionDifference[]): 
   const advice =
     `If that is meant, take a new recording: statewright sessions export ${session} --as test --update, with the ` +
     'options that it was first taken with; or of a new session of the changed agent.'
-  return new PlayError(
+  return new ReplayError(
     'session_differs',
     [`Session '${session}' does not play as it was recorded.`, ...told, advice].join('\n\n'),
     session,

@@ -7,7 +7,7 @@ import { applyOpened, before, faultIn, pure, type Standing } from '../../core/se
 import { AgentNow, type Found, type Row, type Scene } from './agent-now.js'
 import { digest } from './digest.js'
 import { LiveTools } from './live-tools.js'
-import { PlayError, type SessionDifference } from './play-error.js'
+import { ReplayError, type SessionDifference } from './play-error.js'
 import { reasonsFor } from './reasons.js'
 import { happened, textDifference } from './words.js'
 
@@ -93,10 +93,10 @@ export class Player {
     }
   }
 
-  #damaged({ seq }: Row, cause: unknown): PlayError {
+  #damaged({ seq }: Row, cause: unknown): ReplayError {
     const { session } = this.#scene.recording
     const text = `The recording of session '${session}' cannot be read on from record ${seq}: ${describeError(cause)}`
-    return new PlayError('damaged_recording', text, session, { cause })
+    return new ReplayError('damaged_recording', text, session, { cause })
   }
 
   /** Where the run stands: by the log with this machine, and with this agent. */
@@ -154,7 +154,7 @@ export class Player {
     const fault = faultIn(this.#then)
     if (fault !== null) {
       const text = `The recording of session '${recording.session}' leads nowhere (${fault}). Take it again.`
-      throw new PlayError('damaged_recording', text, recording.session)
+      throw new ReplayError('damaged_recording', text, recording.session)
     }
     const last = recording.records.at(-1)
     if (recording.messages === null || !last) return

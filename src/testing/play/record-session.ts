@@ -2,7 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { madeOf } from '../../core/agent/made-of.js'
 import { childSessionId } from '../../core/sessions/child-session.js'
-import { checkedSessionId } from '../../core/sessions/store/session-id.js'
+import { checkSessionId } from '../../core/sessions/store/session-id.js'
 import type { LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 import { unknownSession } from '../../core/sessions/store/refusals.js'
 import { shownRecords, type ShownRecord } from '../../core/sessions/shown-records.js'
@@ -10,20 +10,20 @@ import { openRecord } from '../../core/sessions/log/log-record.js'
 import { applyOpened, before, pure, type Standing } from '../../core/sessions/standing.js'
 import { digest } from './digest.js'
 import { placeOf } from './player.js'
-import { PlayError } from './play-error.js'
+import { ReplayError } from './play-error.js'
 import { recordedAgentOf } from './agent-record.js'
 import { type Recording, type RecordedAgent, recordingVersion, sealed } from './recording.js'
 
 /**
  * A session of the agent's store as a recording, with the prompt, tools and settings that the agent has now: for
- * `playSession`. What shields have not cleared is not in it.
+ * `replaySession`. What shields have not cleared is not in it.
  *
  * @example
  * const taken = await recordSession(agent, 'ann')
- * const { state } = await playSession(agent, taken)
+ * const { state } = await replaySession(agent, taken)
  *
  * @param store where the session is. Default: the agent's own
- * @throws {PlayError} `not_an_agent`, `invalid_option` for an agent without a store
+ * @throws {ReplayError} `not_an_agent`, `invalid_option` for an agent without a store
  * @throws {StoreError} `unknown_session`, `corrupt_log`, `newer_log`, …
  */
 export async function recordSession(
@@ -33,14 +33,17 @@ export async function recordSession(
 ): Promise<Recording> {
   const made = madeOf.get(agent)
   if (!made)
-    throw new PlayError('not_an_agent', 'Only a session of an agent that createAgent() has made is recorded.')
+    throw new ReplayError(
+      'not_an_agent',
+      'Only a session of an agent that createAgent() has made is recorded.',
+    )
   const store = given ?? made.store
   if (!store) {
     const text =
       'This agent has no store, so nothing of its sessions is kept. Give it one, or name one: { store }.'
-    throw new PlayError('invalid_option', text, 'store')
+    throw new ReplayError('invalid_option', text, 'store')
   }
-  return takeRecording(store, checkedSessionId(sessionId), recordedAgentOf(made.parts, agent.config))
+  return takeRecording(store, checkSessionId(sessionId), recordedAgentOf(made.parts, agent.config))
 }
 
 /** The same for an agent of which this is known. */

@@ -18,7 +18,7 @@ export interface StandIn {
   output: boolean
 }
 
-/** Of the agents that `recordedAgent` has made. */
+/** Of the agents that `createRecordedAgent` has made. */
 export const standIns = new WeakMap<object, StandIn>()
 
 /**
@@ -28,13 +28,13 @@ export const standIns = new WeakMap<object, StandIn>()
  * what a change would come to.
  *
  * @example
- * const { state } = await playSession(recordedAgent(recording), recording)
- * const french = recordedAgent(recording, { instructions: 'Answer in French.' }) // playSession rejects: another prompt
+ * const { state } = await replaySession(createRecordedAgent(recording), recording)
+ * const french = createRecordedAgent(recording, { instructions: 'Answer in French.' }) // replaySession rejects: another prompt
  *
- * @throws {PlayError} as `playSession` for what is no recording
+ * @throws {ReplayError} as `replaySession` for what is no recording
  * @throws {ConfigError} for `changes` that no agent can be made of
  */
-export function recordedAgent(recording: object, changes: Partial<AgentOptions> = {}): Agent {
+export function createRecordedAgent(recording: object, changes: Partial<AgentOptions> = {}): Agent {
   const read = readRecording(recording)
   const known = firstKnown(read)
   const agent = createAgent({

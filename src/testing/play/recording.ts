@@ -6,7 +6,7 @@ import { logVersion } from '../../core/sessions/log/record-content.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
 import type { ShownRecord } from '../../core/sessions/shown-records.js'
 import type { LogRecord } from '../../core/sessions/store/store.js'
-import { PlayError } from './play-error.js'
+import { ReplayError } from './play-error.js'
 
 /** The version of a recording's own form. The records in it have that of the log. */
 export const recordingVersion = 1
@@ -42,7 +42,7 @@ export type RecordedEntry = ShownRecord & { reached: string | null }
 
 /**
  * A session that can be played without a model: what `recordSession` and `statewright sessions export ID --as test` take,
- * and `playSession` plays. Plain JSON.
+ * and `replaySession` plays. Plain JSON.
  */
 export interface Recording {
   /** What this is. */
@@ -79,7 +79,7 @@ export interface Readable extends Omit<Recording, 'records'> {
 
 /**
  * A recording, or the records of a log as a store reads them.
- * @throws {PlayError} `invalid_recording`, `newer_recording`, `damaged_recording`
+ * @throws {ReplayError} `invalid_recording`, `newer_recording`, `damaged_recording`
  * @throws {StoreError} `corrupt_log`, `newer_log` for records of a store
  */
 export function readRecording(given: unknown): Readable {
@@ -96,7 +96,7 @@ export function readRecording(given: unknown): Readable {
   }
   if (typeof version !== 'number' || version < 1) throw invalid(`It has no version (${String(version)}).`)
   if (version > recordingVersion) {
-    throw new PlayError(
+    throw new ReplayError(
       'newer_recording',
       `The recording has version ${String(version)}; this Statewright knows versions up to ${recordingVersion}. ` +
         'Play it with the newer Statewright that took it, or take it again with this one.',
@@ -133,7 +133,7 @@ function sound(records: readonly RecordedEntry[], session: string): RecordedEntr
     if (!isWellFormed(record)) throw damaged(session, `record ${record.seq} is incomplete`)
     if (before && record.seq <= before.seq) throw damaged(session, `record ${record.seq} is not in its place`)
     if ('version' in record && record.version > logVersion) {
-      throw new PlayError(
+      throw new ReplayError(
         'newer_recording',
         `The recording of session '${session}' has records of log version ${record.version}; this Statewright knows ` +
           `versions up to ${logVersion}. Play it with the newer Statewright that took it.`,
@@ -180,16 +180,16 @@ function fromRecords(given: readonly LogRecord[]): Readable {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function invalid(what: string): PlayError {
-  return new PlayError(
+function invalid(what: string): ReplayError {
+  return new ReplayError(
     'invalid_recording',
     `A recording is what 'statewright sessions export ID --as test' writes, what recordSession() gives, or the records of store.read(). ${what}`,
   )
 }
 
-function damaged(session: unknown, what: string): PlayError {
+function damaged(session: unknown, what: string): ReplayError {
   const id = typeof session === 'string' ? session : 'ID'
-  return new PlayError(
+  return new ReplayError(
     'damaged_recording',
     `The recording of session '${id}' is damaged: ${what}. Bring the file back from version control, or take it again: ` +
       `statewright sessions export ${id} --as test --update. If you have changed it on purpose, delete its "check".`,

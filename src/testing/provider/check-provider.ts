@@ -110,10 +110,10 @@ function refusalOf({ requests }: ProviderServer): string | null {
  *
  * @example
  * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })
- * console.log(providerTable({ openaiChat: await checkProvider(make, startRehearsal) }))
+ * console.log(formatProviderReports({ openaiChat: await checkProvider(make, startRehearsal) }))
  */
-export function providerTable(reports: Readonly<Record<string, ProviderReport>>): string {
-  expectArgument('providerTable(reports)', reports, {
+export function formatProviderReports(reports: Readonly<Record<string, ProviderReport>>): string {
+  expectArgument('formatProviderReports(reports)', reports, {
     is: (given) =>
       typeof given === 'object' &&
       given !== null &&

@@ -69,7 +69,7 @@ export const storeChecks: readonly Check[] = [
 /**
  * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, many writers at once,
  * and several stores at one place. `open` is given a place where nothing is yet, and a clock, and makes the store; a check
- * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `inbox`, its `waiting` and `unheard`).
+ * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `inbox`, its `findUnread` and `listUnread`).
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })

@@ -130,21 +130,21 @@ export const inboxChecks: readonly Check[] = [
   },
   {
     name: 'the inbox says which of many sessions have messages, where other processes can leave some',
-    needs: 'waiting',
+    needs: 'findUnread',
     async run({ store }) {
       const inbox = inboxOf(store)
       for (const id of ['a', 'b', 'c']) await written(store, id)
       await inbox.put('a', '{}')
       await inbox.put('a', '{}')
       await inbox.put('c', '{}')
-      const waiting = await inbox.waiting?.(['a', 'b', 'nobody', '\u0000'])
+      const waiting = await inbox.findUnread?.(['a', 'b', 'nobody', '\u0000'])
       same('who waits of a, b and two that are none', waiting, [{ sessionId: 'a', inbox: 2 }])
-      same('who waits of none', await inbox.waiting?.([]), [])
+      same('who waits of none', await inbox.findUnread?.([]), [])
     },
   },
   {
     name: 'the inbox reads what comes after a message, and tells of every session that has messages',
-    needs: 'unheard',
+    needs: 'listUnread',
     async run({ store }) {
       const inbox = inboxOf(store)
       for (const id of ['a', 'b', 'c']) await written(store, id)
@@ -153,7 +153,7 @@ export const inboxChecks: readonly Check[] = [
       same('the messages of 1, 2, 3 after 1', after, [2, 3])
       same('the messages after the last', await inbox.read('a', 3), [])
       const lease = await store.acquire('c', asked)
-      const unheard = [...((await inbox.unheard?.()) ?? [])].sort((a, b) =>
+      const unheard = [...((await inbox.listUnread?.()) ?? [])].sort((a, b) =>
         a.sessionId < b.sessionId ? -1 : 1,
       )
       same('who has messages, held or not', unheard, [
@@ -162,7 +162,7 @@ export const inboxChecks: readonly Check[] = [
       ])
       await store.release(lease)
       await inbox.remove('a', [1, 2, 3])
-      same('who has messages when one has heard them', await inbox.unheard?.(), [
+      same('who has messages when one has heard them', await inbox.listUnread?.(), [
         { sessionId: 'c', inbox: 1 },
       ])
     },

@@ -24,7 +24,7 @@ export interface Check {
 }
 
 /** What a store may leave out; `shared`: that stores of one place see the same sessions. */
-export type Ability = 'inbox' | 'waiting' | 'unheard' | 'renewAll' | 'shared'
+export type Ability = 'inbox' | 'findUnread' | 'listUnread' | 'renewAll' | 'shared'
 
 export function record(
   seq: number,

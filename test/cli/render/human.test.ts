@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import type { AgentEvent, Announcement } from '../../../machines/agent/announcements.js'
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { RunResult } from '../../../machines/agent/outcome.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { HumanRenderer } from '../../../src/cli/render/human.js'
@@ -9,21 +9,21 @@ import { defaultConfig } from '../../../src/core/config/defaults.js'
 const { limits } = defaultConfig
 
 function shown(
-  announcements: readonly Announcement[],
+  announcements: readonly EmittedEvent[],
   options: { color?: boolean; width?: number } = {},
 ): string {
   const renderer = new HumanRenderer({ color: false, limits, ...options })
   return announcements.map((announcement, i) => renderer.event(stamped(announcement, i))).join('')
 }
 
-function stamped(announcement: Announcement, seq: number): AgentEvent {
+function stamped(announcement: EmittedEvent, seq: number): AgentEvent {
   return { ...announcement, id: `r:${seq}`, runId: 'r', seq, at: 1_000 + seq * 100 }
 }
 
 const says = (
   text: string,
-  more: Partial<Extract<Announcement, { type: 'stream_chunk' }>> = {},
-): Announcement => ({
+  more: Partial<Extract<EmittedEvent, { type: 'stream_chunk' }>> = {},
+): EmittedEvent => ({
   type: 'stream_chunk',
   stepId: 's1',
   attempt: 1,
@@ -31,18 +31,18 @@ const says = (
   finished: false,
   ...more,
 })
-const answers = (content: string, stepId = 's1'): Announcement => ({
+const answers = (content: string, stepId = 's1'): EmittedEvent => ({
   type: 'assistant_message',
   stepId,
   message: { id: 'm', createdAt: 0, role: 'assistant', content },
 })
-const change = (to: 'RUNNING' | 'PAUSED' | 'COMPLETED'): Announcement => ({
+const change = (to: 'RUNNING' | 'PAUSED' | 'COMPLETED'): EmittedEvent => ({
   type: 'state_changed',
   from: null,
   to,
   reason: to === 'PAUSED' ? 'paused' : null,
 })
-const warns: Announcement = { type: 'warning', code: 'w', message: 'Careful.' }
+const warns: EmittedEvent = { type: 'warning', code: 'w', message: 'Careful.' }
 
 describe('a run for people', () => {
   test('shows streamed text as it comes, and whatever follows on a line of its own', () => {
@@ -71,21 +71,21 @@ describe('a run for people', () => {
   })
 
   test('shows a tool call with its arguments, then how it went', () => {
-    const call: Announcement = {
+    const call: EmittedEvent = {
       type: 'tool_call',
       stepId: 's1',
       call: { id: 'c', type: 'function', function: { name: 'read', arguments: '{"path":"a.txt"}' } },
     }
     const result = { type: 'tool_result', callId: 'c', name: 'read', durationMs: 1_500 } as const
-    const ok: Announcement = { ...result, status: 'ok', content: '\nfirst\nsecond' }
-    const failed: Announcement = { ...result, status: 'timeout', content: 'Too slow.', truncated: true }
+    const ok: EmittedEvent = { ...result, status: 'ok', content: '\nfirst\nsecond' }
+    const failed: EmittedEvent = { ...result, status: 'timeout', content: 'Too slow.', truncated: true }
     expect(shown([call, ok, failed])).toBe(
       '  → read(path: "a.txt")\n  ✓ read 1.5 s  first …\n  ✗ timeout read 1.5 s (cut)  Too slow.\n',
     )
   })
 
   test('shows how long a retry waits', () => {
-    const retry: Announcement = {
+    const retry: EmittedEvent = {
       type: 'retry',
       stepId: 's1',
       attempt: 2,
@@ -158,7 +158,7 @@ describe('a run for people', () => {
   test('without colour there is not one escape sequence, whatever the model writes', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), (texts) => {
-        const all = texts.flatMap((text): Announcement[] => [
+        const all = texts.flatMap((text): EmittedEvent[] => [
           says(text, { reasoning: text }),
           { type: 'error', code: text, message: text, recoverable: false },
           { type: 'tool_progress', callId: 'c', name: text, progress: text },

@@ -50,7 +50,7 @@ export async function askOnce(provider: ModelProvider, request: Partial<ModelReq
       onDelta: (...delta) => deltas.push(delta),
       onActivity: (kind = 'content') => activity.push(kind),
       onWarning: (code, message) => warnings.push(`${code}: ${message}`),
-      onHosted: (call) => hosted.push(call),
+      onHostedCall: (call) => hosted.push(call),
     },
   )
   return { response, deltas, warnings, activity, hosted }

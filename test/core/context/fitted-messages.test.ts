@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { Fit } from '../../../machines/agent/fit.js'
 import { fittedMessages } from '../../../src/core/context/fitted-messages.js'
-import { historyProblem } from '../../support/history.js'
+import { findHistoryProblem } from '../../support/history.js'
 import { histories, stamped } from './histories.js'
 
 const messages = stamped([
@@ -76,14 +76,14 @@ it('leaves a transcript alone that the fit is none of, whatever the fit is', () 
   fc.assert(
     fc.property(histories, fits, (history, fit) => {
       const fitted = fittedMessages(history, fit as unknown as Fit)
-      expect(historyProblem([...fitted])).toBeNull()
+      expect(findHistoryProblem([...fitted])).toBeNull()
     }),
     { numRuns: 500 },
   )
   const within = fc.record({ head: fc.nat({ max: 8 }), from: fc.nat({ max: 20 }), note: fc.constant(null) })
   fc.assert(
     fc.property(histories, within, (history, fit) => {
-      expect(historyProblem([...fittedMessages(history, fit)])).toBeNull()
+      expect(findHistoryProblem([...fittedMessages(history, fit)])).toBeNull()
     }),
   )
 })

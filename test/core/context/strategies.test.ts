@@ -7,7 +7,7 @@ import { landmarksOf } from '../../../src/core/context/landmarks.js'
 import type { Strategy } from '../../../src/core/context/situation.js'
 import { compact, slidingWindow } from '../../../src/core/context/strategies/plain.js'
 import { planSummary, withoutSummary, withSummary } from '../../../src/core/context/strategies/summarize.js'
-import { historyProblem } from '../../support/history.js'
+import { findHistoryProblem } from '../../support/history.js'
 import { textOf } from '../../support/play.js'
 import { counter, histories, nextFit, requestPoints, sizeOf, stamped } from './histories.js'
 
@@ -86,7 +86,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
 
   it('never parts a call from its results, and keeps what stays in its order', () => {
     holds((messages, _fit, fitted) => {
-      expect(historyProblem([...fitted])).toBeNull()
+      expect(findHistoryProblem([...fitted])).toBeNull()
       const places = fitted.map((message) => messages.indexOf(message)).filter((index) => index >= 0)
       expect(places).toEqual(places.toSorted((a, b) => a - b))
     })

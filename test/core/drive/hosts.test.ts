@@ -1,4 +1,4 @@
-import { type Agent, createAgent, defineAgents, type DriveRest, memoryStore } from '../../../src/index.js'
+import { type Agent, createAgent, defineAgents, type SessionResult, memoryStore } from '../../../src/index.js'
 import { inboxNews } from '../../../src/dbos/inbox-news.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
@@ -133,7 +133,7 @@ describe('DBOS', () => {
     expect(await queue.run(0)).toEqual({ later: 500, refused: 1 })
     expect(queue.rows[1]).toMatchObject({ workflowID: 'drive:s:1.1', delaySeconds: 0.5 })
     attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-    const rest = (await first) as DriveRest
+    const rest = (await first) as SessionResult
     expect(rest).toMatchObject({ state: 'WAITING_FOR_INPUT', pendingCount: 1 })
     const answers = [{ type: 'approve', callId: 'a' }] as const
     const waiting = [{ message: 1, status: 'waiting' }]
@@ -212,7 +212,7 @@ describe('DBOS', () => {
       ids.flatMap((id) => (store.inbox.read(id).length > 0 ? [{ sessionId: id, inbox: 1 }] : []))
     await inboxNews(
       agents,
-      { ...store, inbox: { ...store.inbox, unheard: undefined as never, waiting } },
+      { ...store, inbox: { ...store.inbox, listUnread: undefined as never, findUnread: waiting } },
       options,
     )()
     expect(found).toEqual(['s', 's'])
@@ -246,7 +246,7 @@ describe('DBOS', () => {
   test('cancels a session that nobody answers in time', async () => {
     const { agents, model } = program()
     const queue = new Queue()
-    const own = dbosSessions(queue as unknown as DbosLike, agents, { patienceMs: 60_000 })
+    const own = dbosSessions(queue as unknown as DbosLike, agents, { answerTimeoutMs: 60_000 })
     await untilItAsks(own, queue, model)
     expect(queue.rows[1]).toMatchObject({ delaySeconds: 60, queued: { answers: [{ type: 'cancel' }] } })
     expect(await queue.run(1)).toMatchObject({ state: 'CANCELLED' })
@@ -491,7 +491,7 @@ describe('a person whom Restate waits for', () => {
   }
 
   test('is waited for so long, and not longer because somebody else has said something', async () => {
-    const { patience, wake, until, late, running, tell, context } = await waiting({ patienceMs: 60_000 })
+    const { patience, wake, until, late, running, tell, context } = await waiting({ answerTimeoutMs: 60_000 })
     wake()
     await until(() => patience.length === 2)
     expect(patience[0]).toBeLessThanOrEqual(60_000)
@@ -503,7 +503,7 @@ describe('a person whom Restate waits for', () => {
 
   test('who answers in the very moment in which patience ends is heard, and what is asked next is waited for', async () => {
     const { agent, model, late, running, patience, until, tell, context } = await waiting({
-      patienceMs: 60_000,
+      answerTimeoutMs: 60_000,
     })
     // Its message is there, and nobody has woken up for it yet.
     await agent.tell('s', { type: 'approve', callId: 'a' })
@@ -522,7 +522,7 @@ describe('a person whom Restate waits for', () => {
     [{ type: 'steer', text: 'Hurry.' }, 'COMPLETED'],
     [{ type: 'cancel' }, 'CANCELLED'],
   ])('what is told by a process that dies before Restate knows counts once: %j', async (message, end) => {
-    const { model, running, tell, context } = await waiting({ patienceMs: 60_000 })
+    const { model, running, tell, context } = await waiting({ answerTimeoutMs: 60_000 })
     // The step is made again, because nobody knows that it was made.
     const dying = {
       ...context('s'),
@@ -539,7 +539,7 @@ describe('a person whom Restate waits for', () => {
   })
 
   test('hears a steer once that another process heard before Restate knew that it was told', async () => {
-    const { agent, model, running, tell, context, store } = await waiting({ patienceMs: 60_000 })
+    const { agent, model, running, tell, context, store } = await waiting({ answerTimeoutMs: 60_000 })
     const dying = {
       ...context('s'),
       run: async (name: string, step: () => Promise<unknown>) => {
@@ -564,7 +564,7 @@ describe('a person whom Restate waits for', () => {
   })
 
   test('gives two answers at once: each counts for itself', async () => {
-    const { model, running, tell, context, inputs } = await waiting({ patienceMs: 60_000 })
+    const { model, running, tell, context, inputs } = await waiting({ answerTimeoutMs: 60_000 })
     const say = (editedInput: object) =>
       tell(context('s'), { type: 'approve', callId: 'a', editedInput }).then(
         () => 'told',

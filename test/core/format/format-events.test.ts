@@ -1,21 +1,21 @@
 import * as fc from 'fast-check'
-import type { AgentEvent, Announcement, StepCompleted } from '../../../machines/agent/announcements.js'
+import type { AgentEvent, EmittedEvent, StepCompleted } from '../../../machines/agent/announcements.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { formatEvents, type FormatOptions, patternShield } from '../../../src/index.js'
+import { createEventFormatter, type EventFormatterOptions, patternShield } from '../../../src/index.js'
 import { memory } from '../../../src/memory/index.js'
 import { stage } from '../../support/play.js'
 import { call, text, tool } from '../../support/tools.js'
 
-function stamped(announcement: Announcement, seq: number): AgentEvent {
+function stamped(announcement: EmittedEvent, seq: number): AgentEvent {
   return { ...announcement, id: `r:${seq}`, runId: 'r', seq, at: 1_000 + seq * 100 }
 }
 
-function shown(announcements: readonly Announcement[], options: FormatOptions = {}): string {
-  const format = formatEvents(options)
+function shown(announcements: readonly EmittedEvent[], options: EventFormatterOptions = {}): string {
+  const format = createEventFormatter(options)
   return announcements.map((announcement, i) => format(stamped(announcement, i))).join('')
 }
 
-const says = (words: string, finished = false): Announcement => ({
+const says = (words: string, finished = false): EmittedEvent => ({
   type: 'stream_chunk',
   stepId: 's1',
   attempt: 1,
@@ -23,7 +23,7 @@ const says = (words: string, finished = false): Announcement => ({
   finished,
 })
 const usage = { ...noUsage, inputTokens: 1_200, outputTokens: 34, totalTokens: 1_234, cost: 0.0123 }
-const thought = (more: Partial<Pick<StepCompleted, 'outcome'>> = {}): Announcement => ({
+const thought = (more: Partial<Pick<StepCompleted, 'outcome'>> = {}): EmittedEvent => ({
   type: 'step_completed',
   stepType: 'inference',
   stepId: 's1',
@@ -38,7 +38,7 @@ const thought = (more: Partial<Pick<StepCompleted, 'outcome'>> = {}): Announceme
   },
   ...more,
 })
-const ended: Announcement = { type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' }
+const ended: EmittedEvent = { type: 'run_ended', state: 'COMPLETED', reason: 'end_turn' }
 
 test('a run reads from the question to what it took', async () => {
   const play = await stage(
@@ -56,7 +56,7 @@ test('a run reads from the question to what it took', async () => {
   )
   const run = play.run('How many days of leave has 4711?')
   await run.end(2)
-  const format = formatEvents()
+  const format = createEventFormatter()
   const lines = run.events.map(format).join('').split('\n')
   const tokens = /◷ inference 0 ms, \d+ tokens$/
   expect(lines).toEqual([
@@ -134,10 +134,10 @@ describe('steps', () => {
 })
 
 test('the end counts accepted answers, not failed attempts or summaries', () => {
-  const summed: Announcement = {
-    ...(thought() as Extract<Announcement, { stepType: 'inference' }>),
+  const summed: EmittedEvent = {
+    ...(thought() as Extract<EmittedEvent, { stepType: 'inference' }>),
     summary: true,
-  } as Announcement
+  } as EmittedEvent
   const used = { ...usage, cachedInputTokens: 900 }
   const run = { type: 'usage' as const, stepId: 's1', step: used, run: used, session: used }
   expect(shown([thought({ outcome: 'error' }), summed, thought(), run, ended], { timings: false })).toBe(
@@ -154,13 +154,13 @@ test('the end counts accepted answers, not failed attempts or summaries', () => 
 })
 
 test('what a sub-agent does stands behind its name; what it says does not', () => {
-  const child = (event: Announcement, ...path: string[]): Announcement => ({
+  const child = (event: EmittedEvent, ...path: string[]): EmittedEvent => ({
     type: 'child_event',
     callId: 'c',
     path,
     event: stamped(event, 0),
   })
-  const calls: Announcement = {
+  const calls: EmittedEvent = {
     type: 'tool_call',
     stepId: 's',
     call: { id: 'c', type: 'function', function: { name: 'read', arguments: '{"path":"a"}' } },
@@ -177,7 +177,7 @@ test('what a sub-agent does stands behind its name; what it says does not', () =
 })
 
 test('an approval says whose call it is', () => {
-  const asks: Announcement = {
+  const asks: EmittedEvent = {
     type: 'approval_requested',
     callId: 'c1/c2',
     name: 'send',
@@ -195,7 +195,7 @@ test('a context that was made to fit is told', () => {
 })
 
 test.each([0, -1, Number.NaN, 1, 40, Infinity])('a width of %p cuts nothing to nothing', (width) => {
-  const progress: Announcement = {
+  const progress: EmittedEvent = {
     type: 'tool_progress',
     callId: 'c',
     name: 'read',
@@ -210,7 +210,7 @@ test('whatever models, tools, shields and memory say: no control character, and 
   const ours = new RegExp(String.raw`\u001b\[(?:1|2|22|3[1236]|39)m`, 'g')
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' })), fc.boolean(), (texts, color) => {
-      const all = texts.flatMap((words): Announcement[] => [
+      const all = texts.flatMap((words): EmittedEvent[] => [
         says(words),
         { type: 'error', code: words, message: words, recoverable: false },
         { type: 'tool_progress', callId: words, name: words, progress: { [words]: words } },

@@ -6,7 +6,7 @@ import {
   type RunShieldsOptions,
   type Shield,
   type ShieldOutcome,
-  type ShieldQuestion,
+  type ShieldContext,
   type ShieldVerdict,
 } from '../../../src/core/shields/index.js'
 
@@ -85,7 +85,7 @@ describe('what the shields say together', () => {
   })
 
   it('tells a shield where it stands, and hands it what it may need', async () => {
-    let asked: ShieldQuestion | undefined
+    let asked: ShieldContext | undefined
     const curious = defineShield({
       name: 'curious',
       check: (_, question) => {

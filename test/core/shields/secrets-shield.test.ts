@@ -6,7 +6,7 @@ import {
   type SecretsShieldOptions,
 } from '../../../src/core/shields/index.js'
 import type { ModelRequest } from '../../../src/index.js'
-import { redact } from '../../../src/diagram/index.js'
+import { redactEvent } from '../../../src/diagram/index.js'
 import { inputMessages, systemInstructions } from '../../../src/otel/content.js'
 import { shownText } from '../../../src/studio/shown.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
@@ -92,7 +92,7 @@ describe('what leaves the process', () => {
   it.each(examples)('has no %s, %j', (_, secret, text = `It is ${secret} and no other.`) => {
     const shown = [
       shownText(text),
-      redact({ event: { text } }, { maxText: 4_000 }).event.text,
+      redactEvent({ event: { text } }, { maxText: 4_000 }).event.text,
       inputMessages(told(text)),
       systemInstructions(told(text)) ?? '',
     ]

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../src/core/base/errors.js'
-import { type Shield, type ShieldQuestion, type ShieldVerdict } from '../../../src/core/shields/index.js'
+import { type Shield, type ShieldContext, type ShieldVerdict } from '../../../src/core/shields/index.js'
 
 /** What a config error says; throws when there is none. */
 export function refusal(make: () => unknown): ConfigError {
@@ -16,7 +16,7 @@ export function refusal(make: () => unknown): ConfigError {
 export async function verdictOf(
   shield: Shield,
   content: string,
-  question: Partial<ShieldQuestion> = {},
+  question: Partial<ShieldContext> = {},
 ): Promise<ShieldVerdict> {
   return shield.check(content, { point: 'output', signal: new AbortController().signal, ...question })
 }

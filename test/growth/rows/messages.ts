@@ -2,7 +2,7 @@ import { estimateRequestTokens } from '../../../src/core/prices/estimate.js'
 import {
   type AgentEvent,
   createSession,
-  formatEvents,
+  createEventFormatter,
   openaiChat,
   type ModelProvider,
   openaiResponses,
@@ -11,16 +11,16 @@ import {
 } from '../../../src/index.js'
 import { toAGUI, toAGUIMessages } from '../../../src/agui/index.js'
 import {
-  eventStreamResponse,
+  toEventStreamResponse,
   foldTranscript,
   toUIMessages,
   toUIMessageStream,
   type Transcript,
-  uiMessageStreamResponse,
+  toUIMessageStreamResponse,
 } from '../../../src/ui/index.js'
 import { parseScenario } from '../../../src/rehearsal/index.js'
-import { loadAttachment, memory, plainSnippets, restoreMemory } from '../../../src/memory/index.js'
-import { historyProblem } from '../../../src/testing/index.js'
+import { loadAttachment, memory, parseSnippets, restoreMemory } from '../../../src/memory/index.js'
+import { findHistoryProblem } from '../../../src/testing/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, serving, stepping, streaming, transcript } from '../scripted.js'
 
@@ -44,7 +44,7 @@ async function pieces(characters: number): Promise<AgentEvent[]> {
 
 const folded = (told: readonly AgentEvent[]) => told.reduce<Transcript | undefined>(foldTranscript, undefined)
 
-const formatted = (told: readonly AgentEvent[]) => told.map(formatEvents())
+const formatted = (told: readonly AgentEvent[]) => told.map(createEventFormatter())
 
 const stored = (n: number) =>
   ({ ...JSON.parse(JSON.stringify(createSession())), messages: transcript(n) }) as unknown
@@ -158,18 +158,18 @@ export const messageRows: readonly Row[] = [
     run: (text) => drained(toUIMessageStream(told(text))),
   }),
   row({
-    name: 'uiMessageStreamResponse',
-    covers: ['statewright/ui uiMessageStreamResponse'],
+    name: 'toUIMessageStreamResponse',
+    covers: ['statewright/ui toUIMessageStreamResponse'],
     ...answerSize,
     prepare: streamed,
-    run: (text) => uiMessageStreamResponse(told(text)).text(),
+    run: (text) => toUIMessageStreamResponse(told(text)).text(),
   }),
   row({
-    name: 'eventStreamResponse',
-    covers: ['statewright/ui eventStreamResponse'],
+    name: 'toEventStreamResponse',
+    covers: ['statewright/ui toEventStreamResponse'],
     ...answerSize,
     prepare: streamed,
-    run: (text) => eventStreamResponse(told(text)).text(),
+    run: (text) => toEventStreamResponse(told(text)).text(),
   }),
   row({
     name: 'toAGUI',
@@ -195,12 +195,12 @@ export const messageRows: readonly Row[] = [
     run: (n) => drained(toUIMessageStream(agentOf(calling(n)).run('Look.'))),
   }),
   row({
-    name: 'historyProblem',
-    covers: ['statewright/testing historyProblem'],
+    name: 'findHistoryProblem',
+    covers: ['statewright/testing findHistoryProblem'],
     from: 500,
     atMost: 8_000,
     prepare: transcript,
-    run: historyProblem,
+    run: findHistoryProblem,
   }),
   row({
     name: 'parseScenario',
@@ -221,12 +221,12 @@ export const messageRows: readonly Row[] = [
     run: (parts) => toolContent(parts),
   }),
   row({
-    name: 'plainSnippets',
-    covers: ['statewright/memory plainSnippets'],
+    name: 'parseSnippets',
+    covers: ['statewright/memory parseSnippets'],
     from: 500,
     atMost: 16_000,
     prepare: (n) => Array.from({ length: n }, (_, i) => ({ source: `${i}.md`, text: `Page ${i}.` })),
-    run: (found) => plainSnippets(found),
+    run: (found) => parseSnippets(found),
   }),
   row({
     name: 'memory',
@@ -284,16 +284,16 @@ export const messageRows: readonly Row[] = [
     run: folded,
   }),
   row({
-    name: 'formatEvents over steps',
-    covers: ['statewright formatEvents'],
+    name: 'createEventFormatter over steps',
+    covers: ['statewright createEventFormatter'],
     from: 100,
     atMost: 800,
     prepare: events,
     run: formatted,
   }),
   row({
-    name: 'formatEvents over pieces',
-    covers: ['statewright formatEvents'],
+    name: 'createEventFormatter over pieces',
+    covers: ['statewright createEventFormatter'],
     from: 10_000,
     atMost: 160_000,
     prepare: pieces,

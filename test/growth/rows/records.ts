@@ -1,4 +1,4 @@
-import { defineAgents, memoryStore, type SessionStore, strandedSessions } from '../../../src/index.js'
+import { defineAgents, memoryStore, type SessionStore, listStrandedSessions } from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, scripted, stepping } from '../scripted.js'
 import { Actions } from '../../../src/studio/actions.js'
@@ -7,7 +7,7 @@ import { Library } from '../../../src/studio/library.js'
 import { Views } from '../../../src/studio/views.js'
 import { chatHandler } from '../../../src/ui/index.js'
 import { sessionData } from '../../../src/studio/export-session.js'
-import { playSession, recordedAgent, recordSession } from '../../../src/testing/index.js'
+import { replaySession, createRecordedAgent, recordSession } from '../../../src/testing/index.js'
 
 interface Kept {
   store: SessionStore
@@ -111,15 +111,15 @@ export const recordRows: readonly Row[] = [
   }),
   row({
     name: 'stranded sessions',
-    covers: ['statewright strandedSessions'],
+    covers: ['statewright listStrandedSessions'],
     from: 50,
     atMost: 800,
     prepare: shelf,
-    run: ({ store, agent }) => strandedSessions(defineAgents({ looker: agent }), store),
+    run: ({ store, agent }) => listStrandedSessions(defineAgents({ looker: agent }), store),
   }),
   row({
     name: 'reading an inbox',
-    covers: ['inbox read', 'inbox put', 'inbox unheard'],
+    covers: ['inbox read', 'inbox put', 'inbox listUnread'],
     from: 500,
     atMost: 8_000,
     prepare: letters,
@@ -140,12 +140,12 @@ export const recordRows: readonly Row[] = [
     run: ({ agent }) => drained(agent.watch('s')),
   }),
   row({
-    name: 'playSession',
-    covers: ['statewright/testing playSession', 'statewright/testing recordedAgent'],
+    name: 'replaySession',
+    covers: ['statewright/testing replaySession', 'statewright/testing createRecordedAgent'],
     from: 25,
     atMost: 100,
     prepare: async (n) => recordSession((await kept(n)).agent, 's'),
-    run: (recording) => playSession(recordedAgent(recording), recording),
+    run: (recording) => replaySession(createRecordedAgent(recording), recording),
   }),
   row({
     name: 'agent.replay',

@@ -6,7 +6,7 @@ import {
   defineTool,
   patternShield,
   piiShield,
-  retrievedText,
+  formatSnippets,
   runShields,
   secretsShield,
   type Shield,
@@ -17,7 +17,7 @@ import { printable, shorten } from '../../../src/core/format/words.js'
 import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
 import { piiKinds } from '../../../src/core/shields/pii.js'
 import { secretKinds } from '../../../src/core/shields/secrets.js'
-import { redact } from '../../../src/diagram/redact.js'
+import { redactEvent } from '../../../src/diagram/redact.js'
 import { type Row, row } from '../measure.js'
 
 /** Beginnings that promise something and never keep it: a pattern that starts anew at each of them is quadratic. */
@@ -234,14 +234,14 @@ export const textRows: readonly Row[] = [
   ...ofText('evidence', [], evidence, ['eyJ', 'a']),
   ...ofText(
     'redact',
-    ['statewright/diagram redact', 'statewright/diagram redacted'],
-    (text) => redact({ event: { text } }),
+    ['statewright/diagram redactEvent', 'statewright/diagram createInspectorOptions'],
+    (text) => redactEvent({ event: { text } }),
     ['eyJ', 'a'],
   ),
   ...ofText(
-    'retrievedText',
-    ['statewright retrievedText', 'statewright/memory retrievedText'],
-    (text) => retrievedText(snippets(text)),
+    'formatSnippets',
+    ['statewright formatSnippets', 'statewright/memory formatSnippets'],
+    (text) => formatSnippets(snippets(text)),
     ['a '],
   ),
   ...ofText('jsonProblem', [], jsonProblem, alone),

@@ -1,4 +1,4 @@
-import { drive, driver, strandedSessions } from '../../../src/index.js'
+import { runSession, createSessionRunner, listStrandedSessions } from '../../../src/index.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
 import { session } from '../world.js'
 
@@ -34,28 +34,41 @@ export const agentSurfaces: Surface[] = [
   operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),
   operator('agent.readSession', 'look', ({ process }) => process.agent.readSession(session)),
   operator('agent.fork', 'fork', ({ process }) => process.agent.fork(session)),
-  operator('agent.forget', 'forget', ({ process }) => process.agent.forget(session)),
+  operator('agent.deleteSession', 'forget', ({ process }) => process.agent.deleteSession(session)),
   operator(
-    'drive',
+    'runSession',
     'begin',
-    (place) => drive(listOf(place), { session, input: 'Again.', turn: 2, agent: nameIn(place), context }),
+    (place) =>
+      runSession(listOf(place), { session, input: 'Again.', turn: 2, agent: nameIn(place), context }),
     { agents: listed },
   ),
-  operator('drive', 'continue', (place) => drive(listOf(place), { session, context }), { agents: listed }),
-  operator('drive', 'continue', ({ process }) => drive(process.agent, { session, context }), {
+  operator('runSession', 'continue', (place) => runSession(listOf(place), { session, context }), {
+    agents: listed,
+  }),
+  operator('runSession', 'continue', ({ process }) => runSession(process.agent, { session, context }), {
     as: 'one agent',
   }),
-  operator('drive', 'answer', ({ process, question }) =>
-    drive(process.agent, { session, answers: [{ type: 'approve', ...question }], context }),
+  operator('runSession', 'answer', ({ process, question }) =>
+    runSession(process.agent, { session, answers: [{ type: 'approve', ...question }], context }),
   ),
-  operator('drive', 'stop', ({ process }) =>
-    drive(process.agent, { session, answers: [{ type: 'cancel' }], context }),
+  operator('runSession', 'stop', ({ process }) =>
+    runSession(process.agent, { session, answers: [{ type: 'cancel' }], context }),
   ),
-  operator('driver', 'continue', (place) => driver(listOf(place)).drive({ session, context }), {
-    agents: listed,
-  }),
-  operator('strandedSessions', 'look', (place) => strandedSessions(listOf(place), place.process.store), {
-    agents: listed,
-    isSilent: true,
-  }),
+  operator(
+    'createSessionRunner',
+    'continue',
+    (place) => createSessionRunner(listOf(place)).runSession({ session, context }),
+    {
+      agents: listed,
+    },
+  ),
+  operator(
+    'listStrandedSessions',
+    'look',
+    (place) => listStrandedSessions(listOf(place), place.process.store),
+    {
+      agents: listed,
+      isSilent: true,
+    },
+  ),
 ]

@@ -1,9 +1,9 @@
 import { type Actor, type AnyEventObject, createActor, fromPromise } from 'xstate'
 import { z } from 'zod'
-import type { Consultation } from '../../../machines/agent/consultation.js'
+import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import type { FitOutput } from '../../../machines/agent/fit.js'
+import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
 import { isRunnable, type ToolResult } from '../../../machines/agent/results.js'
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
@@ -84,9 +84,9 @@ export class AgentHarness implements ReplayHarness {
     session.usage = input.usage
     const journal = {
       append: (entry: JournalEntry) => void this.#journal.push(entry),
-      flushed: this.#flushed,
+      flush: this.#flushed,
     }
-    const bound = Object.assign(agent.input('Go.', { session, journal }), {
+    const bound = Object.assign(agent.createInput('Go.', { session, journal }), {
       features: input.features,
       tools: input.tools,
     })
@@ -94,8 +94,8 @@ export class AgentHarness implements ReplayHarness {
       actors: {
         screenInput: fromPromise<InputScreening[]>(() => this.#cue('inputShields')),
         retrieve: fromPromise<RetrievedSnippet[]>(() => this.#cue('retrieval')),
-        fitContext: fromPromise<FitOutput>(() => this.#cue('fitting')),
-        consultGuards: fromPromise<Consultation, { on: 'calls' | 'results' }>(({ input: { on } }) =>
+        fitContext: fromPromise<CompactionOutput>(() => this.#cue('fitting')),
+        consultGuards: fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(({ input: { on } }) =>
           this.#cue(on === 'calls' ? 'callGuards' : 'resultGuards'),
         ),
         screenCalls: fromPromise<CallScreening[]>(() => this.#cue('callShields')),

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
 import { type ModelProvider, type ModelResponse, openaiChat } from '../../../src/index.js'
 import { startRehearsal } from '../../../src/rehearsal/index.js'
-import { checkProvider, type ProviderReport, providerTable } from '../../../src/testing/index.js'
+import { checkProvider, type ProviderReport, formatProviderReports } from '../../../src/testing/index.js'
 
 jest.setTimeout(60_000)
 
@@ -17,7 +17,9 @@ beforeAll(async () => {
 it('openaiChat keeps every promise, streamed and whole', () => {
   expect(whole).toMatchObject({ provider: expect.any(String), model: 'gpt-test', broken: [] })
   expect(whole.checks.map(({ name }) => name)).toEqual(expect.arrayContaining(['text', 'text, whole']))
-  expect(providerTable({ openaiChat: whole })).toContain(`${whole.checks.length} of ${whole.checks.length}`)
+  expect(formatProviderReports({ openaiChat: whole })).toContain(
+    `${whole.checks.length} of ${whole.checks.length}`,
+  )
 })
 
 /** openaiChat with a mistake in it. */

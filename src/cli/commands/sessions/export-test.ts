@@ -4,9 +4,9 @@ import type { Agent } from '../../../core/agent/agent-options.js'
 import { madeOf } from '../../../core/agent/made-of.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import {
-  PlayError,
-  playSession,
-  recordedAgent,
+  ReplayError,
+  replaySession,
+  createRecordedAgent,
   recordSession,
   type Recording,
 } from '../../../testing/index.js'
@@ -98,7 +98,7 @@ async function recorded(
   const known = await agentOfRun(before, store, session, io)
   const recording = await takeRecording(store, session, known ?? {})
   const tools = before.tools === undefined ? undefined : await loadTools(before.tools, io.cwd)
-  return { recording, agent: recordedAgent(recording, { ...(tools && { tools }) }) }
+  return { recording, agent: createRecordedAgent(recording, { ...(tools && { tools }) }) }
 }
 
 async function playable(agent: Pick<Agent, 'config'>, recording: Recording) {
@@ -106,10 +106,10 @@ async function playable(agent: Pick<Agent, 'config'>, recording: Recording) {
     // What was the run's own is not known apart from what the agent has changed since: limits are its own, the rest is not.
     const { check: _check, ...whole } = recording
     const { config: _config, ...then } = recording.agent
-    await playSession(agent, { ...whole, agent: then })
-    return await playSession(agent, recording)
+    await replaySession(agent, { ...whole, agent: then })
+    return await replaySession(agent, recording)
   } catch (error) {
-    if (!(error instanceof PlayError) || error.code !== 'session_differs') throw error
+    if (!(error instanceof ReplayError) || error.code !== 'session_differs') throw error
     // What would help whose test fails later is no help here.
     const told = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
 import { shownRecords } from '../../../core/sessions/shown-records.js'
-import { replay, type Replayed } from '../../../core/sessions/replay.js'
+import { replay, type SessionSnapshot } from '../../../core/sessions/replay.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { badUsage } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
@@ -80,7 +80,12 @@ async function showEvents(store: SessionStore, id: string, to: number | undefine
   }
 }
 
-function showSession(entry: ListedSession, replayed: Replayed, store: string | undefined, io: CliIO): void {
+function showSession(
+  entry: ListedSession,
+  replayed: SessionSnapshot,
+  store: string | undefined,
+  io: CliIO,
+): void {
   const { stdout, env } = io
   const paint = painter(wantsColor(stdout, env))
   const { messages } = replayed
@@ -90,14 +95,19 @@ function showSession(entry: ListedSession, replayed: Replayed, store: string | u
   )
 }
 
-function head({ id, createdAt, updatedAt }: ListedSession, { name }: Replayed, paint: Paint): string {
+function head({ id, createdAt, updatedAt }: ListedSession, { name }: SessionSnapshot, paint: Paint): string {
   const title = name === undefined ? '' : ` · ${shorten(name, 80)}`
   const when = `begun ${timestamp(createdAt)} UTC, written ${ago(updatedAt, Date.now())}`
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }
 
 /** The totals of all runs, how the latest one stands, and what can be done with it. */
-function standing(entry: ListedSession, replayed: Replayed, store: string | undefined, paint: Paint): string {
+function standing(
+  entry: ListedSession,
+  replayed: SessionSnapshot,
+  store: string | undefined,
+  paint: Paint,
+): string {
   const { seq, run, usage, snapshot } = replayed
   const { id, head: last, holder } = entry
   const carried = carriedOptions({ store })

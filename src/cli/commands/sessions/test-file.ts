@@ -19,14 +19,14 @@ export interface TestFile {
 /** A test that plays a recorded session, as a person would have written it. */
 export function testFile(of: TestFile): string {
   const { session, runner, fixture, agent, isLive } = of
-  const play = `playSession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
+  const play = `replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
   return [
     '// A session that plays as it was recorded: no model is asked, and no key is needed.',
     `// It was written by 'statewright sessions export ${session} --as test', and is yours to change.`,
     "import { readFileSync } from 'node:fs'",
     ...(runner === 'jest' ? [] : [`import { test } from '${runner === 'node' ? 'node:test' : 'vitest'}'`]),
     ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
-    `import { playSession${agent ? '' : ', recordedAgent'} } from 'statewright/testing'`,
+    `import { replaySession${agent ? '' : ', createRecordedAgent'} } from 'statewright/testing'`,
     ...(agent ? [`import ${agent.isFunction ? 'makeAgent' : 'agent'} from ${quoted(agent.module)}`] : []),
     ...(of.tools === null ? [] : [`import tools from ${quoted(of.tools)}`]),
     '',
@@ -50,8 +50,8 @@ function madeOfRecording({ instructions, tools }: TestFile): string[] {
     '',
     "// The agent as it was recorded. Put your own in its place: import { agent } from './agent.mjs'",
     ...(changes.length === 0
-      ? ['const agent = recordedAgent(recording)']
-      : ['const agent = recordedAgent(recording, {', ...changes, '})']),
+      ? ['const agent = createRecordedAgent(recording)']
+      : ['const agent = createRecordedAgent(recording, {', ...changes, '})']),
   ]
 }
 

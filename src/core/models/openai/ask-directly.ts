@@ -12,7 +12,7 @@ import { decoded, readStream, textOf } from './read-stream.js'
 export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' | 'onDelta'> {
   abort: CallAbort
   onSent: ModelRequestOptions['onSent'] | undefined
-  onHosted: ModelRequestOptions['onHosted'] | undefined
+  onHosted: ModelRequestOptions['onHostedCall'] | undefined
   onWarning: ModelRequestOptions['onWarning'] | undefined
 }
 

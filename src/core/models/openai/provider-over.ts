@@ -27,13 +27,13 @@ export function providerOver(
     model: options.model,
     ...(endpoint && { endpoint }),
     ...(structuredOutput && { structuredOutput }),
-    ...(forbidsCallsAt(provider) && { forbidsCalls: true }),
+    ...(forbidsCallsAt(provider) && { canForbidCalls: true }),
     ...(options.media && { media: options.media }),
     ...(echo !== 'none' && { echoesReasoning: echo === 'with_calls' ? echo : ('always' as const) }),
     check: () => checkCredentials(options),
     request: (request, options) =>
       abortable(abortBehind(options) ?? options.signal, async (abort) => {
-        const { onSent, onActivity, onHosted, onWarning } = options
+        const { onSent, onActivity, onHostedCall: onHosted, onWarning } = options
         const onDelta = request.stream ? options.onDelta : nothing
         const answer = await exchange()
         return answer(request, { abort, onSent, onActivity, onDelta, onHosted, onWarning })

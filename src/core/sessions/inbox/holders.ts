@@ -45,7 +45,7 @@ class Holders {
   }
 
   #plan(): void {
-    if (this.#timer !== undefined || !this.#store.inbox?.waiting) return
+    if (this.#timer !== undefined || !this.#store.inbox?.findUnread) return
     this.#timer = this.#clock.setTimeout(() => void this.#ask(), pollMs)
     // A message that may come is no reason for a process to stay.
     ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
@@ -54,7 +54,7 @@ class Holders {
   async #ask(): Promise<void> {
     const timer = this.#timer
     try {
-      const found = (await this.#store.inbox?.waiting?.([...this.#held.keys()])) ?? []
+      const found = (await this.#store.inbox?.findUnread?.([...this.#held.keys()])) ?? []
       for (const { sessionId, inbox } of found) this.news(sessionId, inbox)
     } catch {
       // It is asked again, and told with what is written.

@@ -1,17 +1,17 @@
-import type { PublicEvent } from '../../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../../machines/agent/events.js'
 import type { Clock } from '../../base/clock.js'
-import type { InboxMessage, Inboxed } from '../store/inbox.js'
+import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type Holder, holders } from './holders.js'
 import { readMessage } from './message.js'
 import { withKey } from '../standing.js'
 
 /** Told of a message by its number; what it says is null where nobody of us has put it there. */
-type Listener = (message: number, event: PublicEvent | null) => void
+type Listener = (message: number, event: ControlEvent | null) => void
 
 interface Read {
   message: number
-  event: PublicEvent | null
+  event: ControlEvent | null
 }
 
 /** Where a session stands whose inbox is read. */
@@ -122,7 +122,7 @@ export class InboxReader implements Holder {
   }
 
   /** The answer to what was written may tell of messages. */
-  heard(answer: Inboxed | undefined | void): void {
+  heard(answer: InboxPosition | undefined | void): void {
     if (answer) this.news(answer.inbox)
   }
 

@@ -1,5 +1,5 @@
 import type { NewMessage } from '../../../../machines/agent/context.js'
-import type { PublicEvent } from '../../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../../machines/agent/events.js'
 import { UsageError } from '../../base/errors.js'
 import { toMessages, type UserInput } from '../input.js'
 
@@ -104,7 +104,7 @@ export function checkedMessage(
 }
 
 /** Messages that are no answers, as the machine takes them. */
-export function eventOf(message: Exclude<SessionMessage, Answer>): PublicEvent {
+export function eventOf(message: Exclude<SessionMessage, Answer>): ControlEvent {
   switch (message.type) {
     case 'cancel':
       return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }
@@ -127,7 +127,7 @@ function textOf(text: string): string {
   throw new UsageError('invalid_input', 'Steering is one text.', 'text')
 }
 
-const spoken: readonly PublicEvent['type'][] = [
+const spoken: readonly ControlEvent['type'][] = [
   'CANCEL',
   'PAUSE',
   'RESUME',
@@ -139,9 +139,9 @@ const spoken: readonly PublicEvent['type'][] = [
 ]
 
 /** What lies in an inbox is the event itself, as it will be in the log. Null: nobody of us has put it there. */
-export function readMessage(text: string): PublicEvent | null {
+export function readMessage(text: string): ControlEvent | null {
   try {
-    const event = JSON.parse(text) as PublicEvent | null
+    const event = JSON.parse(text) as ControlEvent | null
     return event !== null && spoken.includes(event.type) ? event : null
   } catch {
     return null

@@ -1,6 +1,6 @@
 import { type Clock, elapsedOn } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
-import type { Inboxed } from '../store/inbox.js'
+import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 import { leaseMs } from './heartbeat.js'
 
@@ -44,7 +44,7 @@ class Leaving {
 
   release(
     lease: Lease,
-    onAnswer: (told: Inboxed | void) => void = () => undefined,
+    onAnswer: (told: InboxPosition | void) => void = () => undefined,
     until?: number,
   ): Promise<void> | undefined {
     const { sessionId } = lease
@@ -115,7 +115,7 @@ export function releaseLease(
   store: SessionStore,
   lease: Lease,
   clock: Clock,
-  onAnswer?: (told: Inboxed | void) => void,
+  onAnswer?: (told: InboxPosition | void) => void,
 ): Promise<void> | undefined {
   return leaving.of(store, clock).release(lease, onAnswer)
 }

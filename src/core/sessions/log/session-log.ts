@@ -169,7 +169,7 @@ export class SessionLog implements Journal {
     if (state.messages.length > 0 || state.usage.totalTokens > 0) this.#brought = state
   }
 
-  counting(told: () => number): void {
+  setEventCounter(told: () => number): void {
     this.#told = told
   }
 
@@ -216,7 +216,7 @@ export class SessionLog implements Journal {
     if (this.#isDue) return
     this.#isDue = true
     queueMicrotask(() => {
-      this.flushed()?.catch(() => undefined)
+      this.flush()?.catch(() => undefined)
     })
   }
 
@@ -227,7 +227,7 @@ export class SessionLog implements Journal {
   }
 
   /** Keeps the state that the last entry led to, where that saves enough reading. */
-  reached(run: FoldedRun): void {
+  onReached(run: FoldedRun): void {
     if (this.#tailSize < Math.max(snapshotAfter, this.#snapshotSize / 4)) return
     const size = this.#tailSize
     this.write({
@@ -257,7 +257,7 @@ export class SessionLog implements Journal {
     this.#summary = summaryOf(context, { name: this.#name, runs: this.#runs, definition: this.#definition })
   }
 
-  flushed(): Promise<void> | undefined {
+  flush(): Promise<void> | undefined {
     this.#isDue = false
     if (this.#failure) return Promise.reject(this.#failure)
     if (this.#writing) return this.#after(this.#writing)
@@ -290,7 +290,7 @@ export class SessionLog implements Journal {
     this.#isTold = false
     this.describe(context)
     this.#mayRelease = true
-    return this.flushed()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
+    return this.flush()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
   }
 
   /** Unless the run has gone on meanwhile, or rests anew and tells of it first. */
@@ -300,7 +300,7 @@ export class SessionLog implements Journal {
   }
 
   close(): Promise<void> | undefined {
-    return this.flushed()?.finally(() => this.#lease.release()) ?? this.#lease.release()
+    return this.flush()?.finally(() => this.#lease.release()) ?? this.#lease.release()
   }
 
   /**
@@ -341,12 +341,12 @@ export class SessionLog implements Journal {
   }
 
   #after(writing: Promise<void>): Promise<void> {
-    return writing.then(() => this.flushed())
+    return writing.then(() => this.flush())
   }
 
   /** An answer that was given in the very moment of the rest comes when the session is free already. */
   #writeAsHolder(): Promise<void> | undefined {
-    const ours = this.#lease.isHeld ? this.held() : this.wake()
+    const ours = this.#lease.isHeld ? this.checkHeld() : this.wake()
     return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
@@ -381,7 +381,7 @@ export class SessionLog implements Journal {
   }
 
   /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
-  held(): Promise<void> | undefined {
+  checkHeld(): Promise<void> | undefined {
     return this.#failure ? Promise.reject(this.#failure) : this.#lease.held()
   }
 

@@ -71,11 +71,11 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
         put: (...args) => limited('inbox.put', inbox.put(...args)),
         read: (...args) => limited('inbox.read', inbox.read(...args)),
         remove: (...args) => limited('inbox.remove', inbox.remove(...args)),
-        ...(inbox.waiting && {
-          waiting: (ids) => limited('inbox.waiting', inbox.waiting?.(ids) ?? []),
+        ...(inbox.findUnread && {
+          findUnread: (ids) => limited('inbox.findUnread', inbox.findUnread?.(ids) ?? []),
         }),
-        ...(inbox.unheard && {
-          unheard: () => limited('inbox.unheard', inbox.unheard?.() ?? []),
+        ...(inbox.listUnread && {
+          listUnread: () => limited('inbox.listUnread', inbox.listUnread?.() ?? []),
         }),
       },
     }

@@ -19,7 +19,7 @@ export interface Delivery {
 }
 
 /** What the inbox of one session holds, for whoever holds the session. */
-export interface InboxNews {
+export interface UnreadInbox {
   sessionId: string
   /** The number of the last message that is still there. */
   inbox: number
@@ -29,7 +29,7 @@ export interface InboxNews {
  * What a store tells a session's holder along with what was asked of it: the number of the last message that is still in
  * the session's inbox, 0 when there is none. Stores of your own that have no inbox tell nothing.
  */
-export interface Inboxed {
+export interface InboxPosition {
   inbox: number
 }
 
@@ -66,17 +66,17 @@ export interface SessionInbox {
    * absent in a store that no other process can reach.
    *
    * @example
-   * for (const { sessionId, inbox } of (await memoryStore().inbox.waiting?.(['ann', 'ben'])) ?? []) console.log(sessionId, inbox)
+   * for (const { sessionId, inbox } of (await memoryStore().inbox.findUnread?.(['ann', 'ben'])) ?? []) console.log(sessionId, inbox)
    */
-  waiting?(sessionIds: readonly string[]): MaybePromise<InboxNews[]>
+  findUnread?(sessionIds: readonly string[]): MaybePromise<UnreadInbox[]>
   /**
    * Every session in whose inbox something is, held or not. A host asks once a second, and drives those that rest; a store
    * without it is asked page by page, with `list` and `waiting`.
    *
    * @example
-   * for (const { sessionId } of (await memoryStore().inbox.unheard?.()) ?? []) console.log(sessionId)
+   * for (const { sessionId } of (await memoryStore().inbox.listUnread?.()) ?? []) console.log(sessionId)
    */
-  unheard?(): MaybePromise<InboxNews[]>
+  listUnread?(): MaybePromise<UnreadInbox[]>
 }
 
 /** An inbox that answers at once. */
@@ -84,6 +84,6 @@ export interface SyncSessionInbox extends SessionInbox {
   put(sessionId: string, text: string): Delivery
   read(sessionId: string, after?: number): InboxMessage[]
   remove(sessionId: string, messages: readonly number[]): void
-  waiting?(sessionIds: readonly string[]): InboxNews[]
-  unheard?(): InboxNews[]
+  findUnread?(sessionIds: readonly string[]): UnreadInbox[]
+  listUnread?(): UnreadInbox[]
 }

@@ -2,7 +2,7 @@ import { anyOptions, expectArgument } from '../../base/expect-argument.js'
 import { newId } from '../../base/new-id.js'
 import type { InboxMessage } from './inbox.js'
 import { checkedListing, isListed } from './list-options.js'
-import { checkedSessionId, wholeRange } from './session-id.js'
+import { checkSessionId, wholeRange } from './session-id.js'
 import { busy, checkFollows, checkRecords, expiryOf, lost, unknownSession } from './refusals.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
@@ -55,7 +55,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
 
   return {
     acquire(id, { holder, ttlMs }) {
-      const sessionId = checkedSessionId(id)
+      const sessionId = checkSessionId(id)
       const expiresAt = expiryOf(now(), ttlMs)
       const kept = sessions.get(sessionId)
       if (holds(kept)) throw busy(sessionId, kept.lease.holder)
@@ -154,7 +154,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
         if (kept) kept.inbox = kept.inbox.filter(({ message }) => !gone.has(message))
       },
 
-      unheard: () =>
+      listUnread: () =>
         [...sessions].flatMap(([sessionId, kept]) =>
           kept.inbox.length > 0 ? [{ sessionId, inbox: lastIn(kept) }] : [],
         ),

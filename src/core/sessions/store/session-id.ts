@@ -9,10 +9,10 @@ const allowed = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
  * neither a dot nor a dash.
  *
  * @example
- * const id = checkedSessionId('ann:2026-05') // throws a UsageError for 'a b', '' or '.hidden'
+ * const id = checkSessionId('ann:2026-05') // throws a UsageError for 'a b', '' or '.hidden'
  * @throws {UsageError} `invalid_session`
  */
-export function checkedSessionId(id: unknown): string {
+export function checkSessionId(id: unknown): string {
   if (isSessionId(id)) return id
   throw new UsageError(
     'invalid_session',

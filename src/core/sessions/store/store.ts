@@ -1,5 +1,5 @@
 import type { AgentState, Reason } from '../../../../machines/agent/outcome.js'
-import type { Inboxed, SessionInbox, SyncSessionInbox } from './inbox.js'
+import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
 import type { ListOptions } from './list-options.js'
 
 /**
@@ -45,7 +45,7 @@ export interface AppendOptions {
 }
 
 /** What a store tells of an append. */
-export interface Appended extends Inboxed {
+export interface Appended extends InboxPosition {
   /** The lease is given back, as by `release`. */
   released?: boolean
 }
@@ -157,7 +157,7 @@ export interface SessionStore {
    * const store = memoryStore()
    * await store.release(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }))
    */
-  release(lease: Lease): MaybePromise<Inboxed | void>
+  release(lease: Lease): MaybePromise<InboxPosition | void>
   /**
    * Adds records to the end of the log, all or none; they are durable when this returns, or resolves. A summary
    * replaces the last one.

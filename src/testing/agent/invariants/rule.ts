@@ -1,6 +1,6 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../../machines/agent.machine.js'
-import type { Announcement } from '../../../../machines/agent/announcements.js'
+import type { EmittedEvent } from '../../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { type AgentMachineEvent, timeOf } from '../../../../machines/agent/events.js'
 import type { BatchCall } from '../../../../machines/agent/results.js'
@@ -22,7 +22,7 @@ export interface Change {
   isFinal: boolean
   /** A final state, PAUSED or WAITING_FOR_INPUT. */
   isRest: boolean
-  announced: readonly Announcement[]
+  announced: readonly EmittedEvent[]
   /** The actors that were started by this event, as the chart names them. */
   started: readonly StartedActor[]
   /** Ids of the actors that run now. */
@@ -65,7 +65,7 @@ function changeOf(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Ch
     isRest: status === 'done' || context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT',
     announced: arrival.actions
       .filter(({ type }) => type === 'xstate.emit')
-      .map(({ params }) => (params as { event: Announcement }).event),
+      .map(({ params }) => (params as { event: EmittedEvent }).event),
     started: arrival.actions
       .filter(({ type }) => type === 'xstate.spawnChild')
       .map(({ params }) => params as StartedActor),
@@ -76,11 +76,11 @@ function changeOf(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Ch
   return change
 }
 
-export function announcedAs<Type extends Announcement['type']>(
+export function announcedAs<Type extends EmittedEvent['type']>(
   { announced }: Change,
   type: Type,
-): Extract<Announcement, { type: Type }>[] {
-  return announced.filter((one): one is Extract<Announcement, { type: Type }> => one.type === type)
+): Extract<EmittedEvent, { type: Type }>[] {
+  return announced.filter((one): one is Extract<EmittedEvent, { type: Type }> => one.type === type)
 }
 
 export function starts({ started }: Change, src: string): boolean {

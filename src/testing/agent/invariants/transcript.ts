@@ -4,7 +4,7 @@ import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
 import type { BatchCall } from '../../../../machines/agent/results.js'
 import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
-import { historyProblem } from '../history.js'
+import { findHistoryProblem } from '../history.js'
 import {
   type AgentInvariant,
   announcedAs,
@@ -21,7 +21,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
   rule(
     'at every rest each call has its one result, in call order, or waits for somebody',
     ({ isRest, after }) => {
-      return isRest && historyProblem(after.messages, openCalls(after.calls))
+      return isRest && findHistoryProblem(after.messages, openCalls(after.calls))
     },
   ),
   rule('only a run that waits for input, or pauses with its sub-agents, leaves calls open', (change) => {
@@ -31,7 +31,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
     return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
   }),
   rule('a model is only asked with a valid history', (change) => {
-    return starts(change, 'requestModel') && historyProblem(change.after.messages)
+    return starts(change, 'requestModel') && findHistoryProblem(change.after.messages)
   }),
   rule('an accepted response is one step, in the transcript, and announced', (change) => {
     const { event, before, after } = change
