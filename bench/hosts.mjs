@@ -37,7 +37,7 @@ async function inTurn(works, rounds, warmUp) {
   return times
 }
 
-/** A drive of a run that was at work when its process died, beside `resume` of the same. */
+/** A call of `runSession` for a run that was at work when its process died, beside `resume` of the same. */
 async function besideResume(store, rounds) {
   const agent = agentOf(store)
   const cut = async (session) => {
@@ -63,7 +63,7 @@ async function besideResume(store, rounds) {
 
 /**
  * Sessions one after the other: of one answer, and of more. Where a queue is asked every so often, the host says what the
- * drive itself has taken: what is ours would be lost in the waiting.
+ * `runSession` itself has taken: what is ours would be lost in the waiting.
  */
 async function alone(ask, rounds, warmUp) {
   const [floor, one, many] = await inTurn(
@@ -197,12 +197,12 @@ const rates = Object.entries(by).map(([name, { rates: of }]) => ({
   '4 processes': rate(of[4]),
 }))
 const statements = [
-  { statements: 'of the store, a drive of one step', count: drive1.toFixed(1) },
+  { statements: 'of the store, a call of one step', count: drive1.toFixed(1) },
   { statements: 'of the store, each further step', count: step1.toFixed(1) },
   ...(by.dbos
     ? [
         {
-          statements: 'of DBOS, a drive, of fifty at once',
+          statements: 'of DBOS, a call, of fifty at once',
           count: (by.dbos.statements.others / 50).toFixed(0),
         },
       ]
@@ -212,9 +212,9 @@ const text = [
   table(rows),
   table(rates),
   table(statements),
-  'DBOS asks for work every 200 ms, so that a session waits for a random time; our part is therefore the time of the drive ' +
+  'DBOS asks for work every 200 ms, so that a session waits for a random time; our part is therefore the time of `runSession` ' +
     'in its step. Requests to Restate and to the empty handler alternate, and so do sessions of one answer and of eleven.',
-  `A drive of an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
+  `A call for an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
     `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
     `Postgres and the caller, so that more processes have nothing more to run on.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
     `\`npm run bench:hosts${quick ? ' -- --quick' : ''}\`.`,

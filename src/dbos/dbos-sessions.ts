@@ -1,4 +1,5 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
 import { isRestState } from '../../machines/agent/outcome.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
@@ -59,6 +60,13 @@ export interface DbosSessions {
   drain: () => Promise<void>
 }
 
+const known = [
+  'queue',
+  'answerTimeoutMs',
+  'sweepMs',
+  'drainMs',
+  'appVersion',
+] as const satisfies (keyof DbosSessionsOptions)[]
 const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const maxRetryWaitMs = 10_000
@@ -93,6 +101,7 @@ export function dbosSessions(
     objectWith(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
   )
   expectArgument('dbosSessions(DBOS, agents, options)', options, anyOptions)
+  expectKnownOptions('dbosSessions', options, known)
   const {
     queue = { workerConcurrency: 50 },
     answerTimeoutMs,

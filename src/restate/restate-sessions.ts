@@ -1,4 +1,5 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { newId } from '../core/base/new-id.js'
 import type { Agents } from '../core/drive/define-agents.js'
@@ -37,6 +38,7 @@ export interface RestateSessions {
   drain: () => Promise<void>
 }
 
+const known = ['name', 'answerTimeoutMs', 'drainMs'] as const satisfies (keyof RestateSessionsOptions)[]
 const maxRetryWaitMs = 10_000
 const mostBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
@@ -70,6 +72,7 @@ export function restateSessions(
     objectWith(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
   )
   expectArgument('restateSessions(restate, agents, options)', options, anyOptions)
+  expectKnownOptions('restateSessions', options, known)
   const { name = 'session', answerTimeoutMs, drainMs } = options
   const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const store = storeOf(agents)

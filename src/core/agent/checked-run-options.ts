@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { findOtherName } from '../config/other-names.js'
 import type { RunOptions } from './agent-options.js'
 
 const known = [
@@ -22,10 +23,11 @@ export function checkedRunOptions(options: unknown): RunOptions {
   }
   for (const key of Object.keys(options)) {
     if ((known as readonly string[]).includes(key)) continue
-    throw bad(
-      `run() has no option '${key}'. It takes ${known.join(', ')}; limits go into limits: { … }.`,
-      key,
-    )
+    const other = findOtherName(key)
+    const hint = other
+      ? `Here it is ${other}.`
+      : `It takes ${known.join(', ')}; limits go into limits: { … }.`
+    throw bad(`run() has no option '${key}'. ${hint}`, key)
   }
   const { signal, journal } = options as RunOptions
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {
@@ -35,7 +37,7 @@ export function checkedRunOptions(options: unknown): RunOptions {
     journal !== undefined &&
     (typeof journal.append !== 'function' || typeof journal.flush !== 'function')
   ) {
-    throw bad('journal must have append(entry) and flushed().', 'journal')
+    throw bad('journal must have append(entry) and flush().', 'journal')
   }
   return options
 }

@@ -15,10 +15,25 @@ export const otherNames: Readonly<Record<string, string>> = {
   turns: 'limits.maxSteps',
   stopWhen: 'limits.maxSteps',
   totalTokens: 'limits.tokenBudget',
+  maxBudgetUsd: 'limits.costLimit',
   maxRetries: 'retry.maxAttempts, which counts the first attempt too',
+  maximumAttempts: 'retry.maxAttempts',
+  maxRetryAttempts: 'retry.maxAttempts',
+  initialInterval: 'retry.baseDelayMs',
+  initialRetryInterval: 'retry.baseDelayMs',
+  maximumInterval: 'retry.maxDelayMs',
+  maxRetryInterval: 'retry.maxDelayMs',
+  llm: 'model',
+  fallbackModel: 'model: withFallbacks([ … ])',
+  fallbackModels: 'model: withFallbacks([ … ])',
   system: 'instructions',
   systemPrompt: 'instructions',
+  prompt: 'instructions, or the input of agent.run(input)',
   temperature: 'sampling.temperature',
+  topP: 'sampling.topP',
+  seed: 'sampling.seed',
+  stopSequences: 'sampling.stop',
+  maxTokens: 'sampling.maxTokens',
   maxOutputTokens: 'sampling.maxTokens',
   sampling_params: 'sampling',
   modelSettings: 'sampling',
@@ -35,16 +50,31 @@ export const otherNames: Readonly<Record<string, string>> = {
   cancelEvent: 'signal of agent.run(input, { signal })',
   abortSignal: 'signal of agent.run(input, { signal })',
   thread_id: 'session of agent.run(input, { session })',
+  experimental_context: 'context of agent.run(input, { context })',
+  experimental_telemetry: 'telemetry',
+  parallelToolCalls: 'toolCalls.concurrency, where 1 runs one call after the other',
+  maxConcurrency: 'toolCalls.concurrency',
+  inputSchema: 'input of defineTool({ input })',
   pollingTools: 'polling of defineTool({ polling: true })',
   toolgroups: 'tools, which takes groups made with defineToolGroup',
+  mcpServers: 'tools, which takes what mcpTools({ … }) connects to',
   handoffs: 'tools, which takes agent.asTool({ name, description })',
+  subagents: 'tools, which takes agent.asTool({ name, description })',
+  middleware: 'shields for content, and guards for calls and results',
+  onStepFinish: 'the events of a run: for await (const event of run)',
+}
+
+/** What options of our functions were called in earlier versions. */
+const formerNames: Readonly<Record<string, string>> = {
+  longWaitMs: 'maxRetryWaitMs',
+  patienceMs: 'answerTimeoutMs',
 }
 
 const hints = /* @__PURE__ */ new Map(
-  Object.entries(otherNames).map(([name, hint]) => [normalizeName(name), hint]),
+  Object.entries({ ...otherNames, ...formerNames }).map(([name, hint]) => [normalizeName(name), hint]),
 )
 
-/** Finds what a setting of another library is called here, in any spelling (`max_turns`, `maxTurns`). */
+/** Finds what a setting of another library, or of an earlier version, is called here: in any spelling (`max_turns`, `maxTurns`). */
 export function findOtherName(name: string): string | undefined {
   return hints.get(normalizeName(name))
 }

@@ -1,4 +1,5 @@
 import { anyOptions, expectArgument } from '../base/expect-argument.js'
+import { expectKnownOptions } from '../config/known-options.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { type Agents, type AnyAgent } from './define-agents.js'
 import { runSession } from './drive.js'
@@ -44,6 +45,7 @@ export function createSessionRunner(
     phrase: 'an agent, or what defineAgents(…) returned',
   })
   expectArgument('createSessionRunner(agents, options)', options, anyOptions)
+  expectKnownOptions('createSessionRunner', options, ['drainMs'] satisfies (keyof SessionRunnerOptions)[])
   const { drainMs = 20_000 } = options
   if (!(Number.isFinite(drainMs) && drainMs >= 0))
     throw new ConfigError('invalid_config', 'drainMs is a number of milliseconds from 0.', 'drainMs')

@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { expectKnownOptions } from '../config/known-options.js'
 import type { RunInput } from '../sessions/history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkAnswers, type SessionAnswer } from './answers.js'
@@ -56,8 +57,7 @@ const known = [
 export function checkedDriveOptions(options: unknown): RunSessionOptions {
   if (typeof options !== 'object' || options === null) throw wrong('options', 'takes { session, input, … }')
   const given = options as RunSessionOptions
-  const strange = Object.keys(given).find((key) => !(known as readonly string[]).includes(key))
-  if (strange !== undefined) throw wrong(strange, `has no option '${strange}': it takes ${known.join(', ')}`)
+  expectKnownOptions('runSession', given, known)
   const { session, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
   checkSessionId(session)
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))

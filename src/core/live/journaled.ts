@@ -67,7 +67,7 @@ export interface JournaledOptions extends Surroundings {
 
 /**
  * The agent machine with a write-ahead journal: an event is made plain, stamped with the time, appended, then applied.
- * What it starts runs after `transition()` returns and awaits `journal.flushed()`, so no effect precedes its durable
+ * What it starts runs after `transition()` returns and awaits `journal.flush()`, so no effect precedes its durable
  * cause. It works embedded in other machines, where an inspector does not.
  */
 export function journaled(plain: AgentMachine, options: JournaledOptions): AgentMachine {

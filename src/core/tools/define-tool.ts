@@ -1,5 +1,6 @@
 import { ConfigError } from '../base/errors.js'
 import { describeError } from '../base/describe-error.js'
+import { findOtherName } from '../config/other-names.js'
 import { type Flawless, flaws, toolFlags, toolKeys } from './flaws.js'
 import {
   type ArgumentsOf,
@@ -128,7 +129,9 @@ function check(definition: unknown): void {
   for (const key of Object.keys(tool)) {
     if (key === 'parameters') refuse(key, `${flaws.parameters}.`)
     if (!(toolKeys as readonly string[]).includes(key)) {
-      refuse(key, `there is no option '${key}'. The options are ${toolKeys.join(', ')}.`)
+      const other = findOtherName(key)
+      const hint = other ? `Here it is ${other}.` : `The options are ${toolKeys.join(', ')}.`
+      refuse(key, `there is no option '${key}'. ${hint}`)
     }
   }
   if (typeof description !== 'string' || description.trim() === '') {

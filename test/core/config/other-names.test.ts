@@ -1,9 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { findOtherName, otherNames } from '../../../src/core/config/other-names.js'
-import { createAgent, openaiChat, resolveConfig } from '../../../src/index.js'
+import {
+  createAgent,
+  defineTool,
+  memoryStore,
+  openaiChat,
+  resolveConfig,
+  runSession,
+} from '../../../src/index.js'
+import * as core from '../../../src/index.js'
+import * as mcp from '../../../src/mcp/index.js'
+import * as stores from '../../../src/stores/postgres/index.js'
+import * as testing from '../../../src/testing/index.js'
+import * as ui from '../../../src/ui/index.js'
+import { Run } from '../../../src/core/run/run.js'
 
 const model = openaiChat({ model: 'm', apiKey: 'k' })
 const names = Object.keys(otherNames)
+const page = readFileSync(new URL('../../../docs/migrating.md', import.meta.url), 'utf8')
 
 function messageOf(action: () => unknown): string {
   try {
@@ -53,9 +67,64 @@ it('a hint that is a path is the path of a key', () => {
 })
 
 it('docs/migrating.md lists every name with the same hint', () => {
-  const page = readFileSync(new URL('../../../docs/migrating.md', import.meta.url), 'utf8')
-  const rows = [...page.matchAll(/^\| (`.*) \| (.*) \|$/gm)].flatMap(([, there = '', here = '']) =>
+  const [, names = ''] = /^## Names\n([^]*?)^## /m.exec(page) ?? []
+  const rows = [...names.matchAll(/^\| (`.*) \| (.*) \|$/gm)].flatMap(([, there = '', here = '']) =>
     [...there.matchAll(/`(\w+)`/g)].map(([, name = '']) => [name, here.replaceAll('`', '')]),
   )
   expect(Object.fromEntries(rows)).toEqual(otherNames)
+})
+
+it('docs/migrating.md compares functions, methods and types that there are', () => {
+  const [, table = ''] = /^## Functions, methods and types\n([^]*?)^## /m.exec(page) ?? []
+  const named = [...table.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, here = '']) =>
+    [...here.matchAll(/`([\w.]+)`/g)].map(([, name = '']) => name),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  const agent: object = createAgent({ model, store: memoryStore() })
+  const exported: object = { ...core, ...mcp, ...stores, ...testing, ...ui }
+  const types = readFileSync(new URL('../../../src/index.ts', import.meta.url), 'utf8')
+  const isThere = (name: string): boolean => {
+    const [holder, method = ''] = name.split('.')
+    if (holder === 'agent') return method in agent
+    if (holder === 'run') return method in Run.prototype
+    return name in exported || new RegExp(`\\b${name}\\b`).test(types)
+  }
+  expect(named.filter((name) => !isThere(name))).toEqual([])
+})
+
+it.each([
+  [
+    'abortSignal',
+    () => createAgent({ model }).run('Go.', { abortSignal: null } as never),
+    'signal of agent.run(input, { signal })',
+  ],
+  [
+    'thread_id',
+    () => createAgent({ model }).run('Go.', { thread_id: 'may' } as never),
+    'session of agent.run(input, { session })',
+  ],
+  [
+    'inputSchema',
+    () => defineTool({ name: 't', description: 'd', inputSchema: {}, execute: () => '' } as never),
+    'input of defineTool({ input })',
+  ],
+])('%s is answered where it is passed', (name, action, hint) => {
+  expect(messageOf(action)).toContain(`no option '${name}'. Here it is ${hint}.`)
+})
+
+it.each([
+  ['longWaitMs', 'maxRetryWaitMs'],
+  ['patienceMs', 'answerTimeoutMs'],
+])('%s, as an earlier version called it, is answered with %s', (before, now) => {
+  expect(findOtherName(before)).toBe(now)
+})
+
+it('runSession answers an option of an earlier version with its present name', async () => {
+  const agent = createAgent({ model, store: memoryStore() })
+  const asked = runSession(agent, { session: 's', input: 'Go.', longWaitMs: 5 } as never)
+  await expect(asked).rejects.toMatchObject({
+    code: 'invalid_option',
+    subject: 'longWaitMs',
+    message: expect.stringContaining('Here it is maxRetryWaitMs.') as string,
+  })
 })

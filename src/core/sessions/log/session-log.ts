@@ -38,7 +38,7 @@ export interface SessionLogParts {
 
 /**
  * The log of one session, written ahead by one run. What is appended is gathered and becomes durable with the next
- * `flushed()`, or at the end of the present turn of the event loop. Between two rests the session is ours alone; at a
+ * `flush()`, or at the end of the present turn of the event loop. Between two rests the session is ours alone; at a
  * rest anybody may take it over.
  */
 export class SessionLog implements Journal {
