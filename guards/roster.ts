@@ -1,9 +1,6 @@
-import { cycle } from './cycle.js'
 import { duplicates } from './duplicates.js'
-import { failing } from './failing.js'
+import { presetGuards, repeatedCallSettings } from './presets/roster.js'
 import { progress } from './progress.js'
-import { repeatedCall } from './repeated-call.js'
-import { repeatedOutput } from './repeated-output.js'
 import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
@@ -15,14 +12,7 @@ import type { Fact, Guard, Rule } from './types.js'
 export const roster = {
   /** Sub-agents that no second try helps. */
   terminalDelegation,
-  /** Off by default: takes the place of all that `progress` says about failures and refusals. */
-  failing,
-  /** Off by default: takes the place of `progress.stale` and `progress.duplicates`. */
-  repeatedCall,
-  /** Off by default: takes the place of `progress.sameOutput`. */
-  repeatedOutput,
-  /** Off by default: takes the place of `progress.mixed`, `mostly`, `beside` and `recurring`. */
-  cycle,
+  ...presetGuards,
   /** The default policy: progress is news. */
   progress,
 }
@@ -70,10 +60,8 @@ export function settingsOf(key: keyof GuardStates, config: GuardrailsConfig): ob
   switch (key) {
     case 'duplicates':
       return config.progress?.duplicates ?? null
-    case 'repeatedCall': {
-      const { maxRepeatedToolSteps, repeatedCall: settings, failing: failures } = config
-      return settings && { ...settings, maxRepeatedToolSteps, leavesFailures: failures != null }
-    }
+    case 'repeatedCall':
+      return repeatedCallSettings(config)
     default:
       // A log of an older version has no configuration of a guard that it did not know.
       return config[key] ?? null

@@ -31,24 +31,26 @@ function keysOf(source: string, name: string): { key: string; isDocumented: bool
 }
 
 /** Of each guard, too: they are in the guards' own files. */
-const ofGuards = readdirSync(`${root}guards`)
+const ofGuards = ['guards', 'guards/presets']
+  .flatMap((folder) => readdirSync(root + folder).map((file) => `${folder}/${file}`))
   .filter((file) => file.endsWith('.ts'))
-  .flatMap((file) => {
-    const source = readFileSync(`${root}guards/${file}`, 'utf8')
-    return Array.from(source.matchAll(/^export interface (\w+Config) /gm), ([, name = '']) => [
-      name,
-      `guards/${file}`,
-    ])
-  }) as [string, string][]
+  .flatMap((file) =>
+    Array.from(
+      readFileSync(root + file, 'utf8').matchAll(/^export interface (\w+Config) /gm),
+      ([, name = '']): [string, string] => [name, file],
+    ),
+  )
 
 const cases = Object.entries(interfaces)
   .flatMap(([file, names]) => names.map((name): [string, string] => [name, file]))
   .concat(ofGuards)
 
 it('each guard of the roster says what it is', () => {
-  const source = readFileSync(`${root}guards/roster.ts`, 'utf8')
-  const [, table = ''] = /^export const roster = \{\n([^]*?)^\}/m.exec(source) ?? []
-  const lines = table.split('\n')
+  const lines = ['guards/roster.ts', 'guards/presets/roster.ts'].flatMap((file) => {
+    const source = readFileSync(root + file, 'utf8')
+    const [, table = ''] = /^export const (?:roster|presetGuards) = \{\n([^]*?)^\}/m.exec(source) ?? []
+    return table.split('\n')
+  })
   const keys = lines.flatMap((line, i) => (/^  (\w+),$/.test(line) ? [{ line, before: lines[i - 1] }] : []))
   expect(keys).toHaveLength(Object.keys(roster).length)
   expect(keys.filter(({ before }) => !before?.endsWith('*/'))).toEqual([])

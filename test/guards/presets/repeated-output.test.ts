@@ -1,4 +1,4 @@
-import { defaults, fails, isRefused, only, play, type Step } from './facts.js'
+import { defaults, fails, isRefused, only, play, type Step } from '../facts.js'
 
 const alone = only('repeatedOutput')
 const strict = { ...alone, repeatedOutput: { rounds: 4, strict: true, onHalt: 'error' } as const }

@@ -1,4 +1,4 @@
-import { defaults, fails, isRefused, only, play, repeat, type Step } from './facts.js'
+import { defaults, fails, isRefused, only, play, repeat, type Step } from '../facts.js'
 
 const A: Step = { name: 'read', args: { path: 'a' }, content: 'a' }
 const B: Step = { name: 'grep', args: { word: 'b' }, content: 'b' }

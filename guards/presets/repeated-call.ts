@@ -1,10 +1,10 @@
-import { evidence } from './lib/evidence.js'
-import { isPolling } from './lib/polling.js'
-import { mostRefusals, refused, wasRefused } from './lib/refusals.js'
-import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './lib/stored.js'
-import { type OnHalt, onHalt, type OnRepeat, onRepeat } from './lib/settings.js'
-import { type Fact, type Guard, ok, type Verdict } from './types.js'
-import { type Named, named, times } from './lib/words.js'
+import { evidence } from '../lib/evidence.js'
+import { isPolling } from '../lib/polling.js'
+import { mostRefusals, refused, wasRefused } from '../lib/refusals.js'
+import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from '../lib/stored.js'
+import { type OnHalt, onHalt, type OnRepeat, onRepeat } from '../lib/settings.js'
+import { type Fact, type Guard, ok, type Verdict } from '../types.js'
+import { type Named, named, times } from '../lib/words.js'
 
 /** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
 export interface RepeatedCallConfig {

@@ -1,4 +1,4 @@
-import type { FailingConfig } from '../../guards/failures.js'
+import type { FailingConfig } from '../../../guards/presets/failing.js'
 import {
   defaults,
   fails,
@@ -10,7 +10,7 @@ import {
   repeat,
   type Step,
   timesOut,
-} from './facts.js'
+} from '../facts.js'
 
 const C: Step = { name: 'fetch', args: { url: 'x' } }
 const alone = only('failing')

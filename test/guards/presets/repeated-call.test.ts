@@ -1,4 +1,4 @@
-import { defaults, fails, isRefused, only, play, repeat, result, type Step } from './facts.js'
+import { defaults, fails, isRefused, only, play, repeat, result, type Step } from '../facts.js'
 
 const C: Step = { name: 'read_file', args: { path: 'x' } }
 const D: Step = { name: 'read_file', args: { path: 'y' } }

@@ -1,12 +1,12 @@
-import { cutLine } from './lib/cut.js'
-import { evidence } from './lib/evidence.js'
-import { digest } from './lib/fingerprint.js'
-import { isPolling } from './lib/polling.js'
-import { short } from './lib/refusals.js'
-import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
-import { type OnHalt, onHalt } from './lib/settings.js'
-import { type Fact, type Guard, ok } from './types.js'
-import { toolsOf } from './lib/words.js'
+import { cutLine } from '../lib/cut.js'
+import { evidence } from '../lib/evidence.js'
+import { digest } from '../lib/fingerprint.js'
+import { isPolling } from '../lib/polling.js'
+import { short } from '../lib/refusals.js'
+import { isCount, isListOf, isRecord, isText } from '../lib/stored.js'
+import { type OnHalt, onHalt } from '../lib/settings.js'
+import { type Fact, type Guard, ok } from '../types.js'
+import { toolsOf } from '../lib/words.js'
 
 /** Batches in a period of 2 to `maxPeriod` with stable results. */
 export interface CycleConfig {

@@ -1,10 +1,10 @@
-import { evidence } from './lib/evidence.js'
-import { batchFingerprint } from './lib/fingerprint.js'
-import { isPolling } from './lib/polling.js'
-import { isCount, isNamed, isRecord, isTextOrNull } from './lib/stored.js'
-import { type OnHalt, onHalt } from './lib/settings.js'
-import { type Guard, ok, type ResultFact } from './types.js'
-import { type Named, named, times } from './lib/words.js'
+import { evidence } from '../lib/evidence.js'
+import { batchFingerprint } from '../lib/fingerprint.js'
+import { isPolling } from '../lib/polling.js'
+import { isCount, isNamed, isRecord, isTextOrNull } from '../lib/stored.js'
+import { type OnHalt, onHalt } from '../lib/settings.js'
+import { type Guard, ok, type ResultFact } from '../types.js'
+import { type Named, named, times } from '../lib/words.js'
 
 /** Consecutive rounds of successful calls with the same results, whatever the arguments. */
 export interface RepeatedOutputConfig {

@@ -1,0 +1,331 @@
+import { mostRefusals, refused, short, wasRefused } from '../lib/refusals.js'
+import { isCount, isListOf, isNamed, isRecord, isText } from '../lib/stored.js'
+import { onHalt, onRepeat, type OnHalt, type OnRepeat } from '../lib/settings.js'
+import { type CallFact, type Guard, ok, type ResultFact } from '../types.js'
+import { named, type Named, times } from '../lib/words.js'
+import { evidence } from '../lib/evidence.js'
+import { isPolling } from '../lib/polling.js'
+
+/**
+ * Failures in a row, by kind, counted once a batch. Each number is the failure that halts; a nudge comes one before.
+ * `identical` ones agree in tool, arguments and error class.
+ */
+export interface FailingConfig {
+  /** Identical failures that pass by no waiting. */
+  identical: number
+  /** Failures of any calls in a row; transient ones, and those of tools that do not exist, do not count. */
+  any: number
+  /** Identical transient failures. */
+  transientIdentical: number
+  /** Transient failures of any calls in a row. */
+  transientAny: number
+  /** Identical refusals by a policy (`ToolError('policy_denied', …)`). */
+  policyDenied: number
+  /** What becomes of the call that fails again. */
+  onRepeat: OnRepeat
+  /** What a halt does. */
+  onHalt: OnHalt
+  /**
+   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
+   * logs of earlier versions, whose runs paused at once.
+   */
+  lastWords?: boolean
+}
+
+const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as const
+
+export type ToolFailureKind = NonNullable<ResultFact['errorKind']>
+
+/** What a failure counts against: a key of `guardrails.failing`. */
+export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
+
+/** One call that fails in one way. */
+export interface Failure {
+  /** The beginning of the call's. */
+  fingerprint: string
+  kind: ToolFailureKind
+  count: number
+}
+
+/** Failures since the last success, counted once a batch, because the model learns of a batch at once. */
+export interface Failures {
+  identical: Failure[]
+  /** Batches of which a call failed for good. */
+  any: number
+  /** Batches of which a call failed in passing. */
+  transientAny: number
+}
+
+export const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
+
+/** How far a batch has brought one of the counts. */
+export interface Tally {
+  rule: FailureRule
+  count: number
+  calls: CallFact[]
+}
+
+/** How many calls are remembered: the latest. */
+export const mostFailures = 12
+
+export const identicalRule: Record<ToolFailureKind, FailureRule> = {
+  failed: 'identical',
+  unknown_tool: 'identical',
+  transient: 'transientIdentical',
+  policy_denied: 'policyDenied',
+}
+
+/** The streaks that runs of failures of any call feed; an unknown tool feeds none, it says nothing about the world. */
+const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
+  failed: 'any',
+  policy_denied: 'any',
+  transient: 'transientAny',
+  unknown_tool: null,
+}
+
+/**
+ * Counts the results of a batch. A success ends every streak, except that of a call which did not succeed in the same
+ * batch: a success beside it is no excuse. Transient failures of a polling batch do not count.
+ */
+export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, Tally[]] {
+  if (results.every((result) => result.ok)) return [noFailures, []]
+  const success = results.some((result) => result.ok)
+  const after = success ? forgive(before, results) : { ...before }
+  const tallies: Tally[] = []
+  for (const { kind, calls } of failuresOf(results)) {
+    for (const call of calls) {
+      const fingerprint = short(call.fingerprint)
+      const isSame = (one: Failure) => one.fingerprint === fingerprint && one.kind === kind
+      const count = (after.identical.find(isSame)?.count ?? 0) + 1
+      const others = after.identical.filter((one) => !isSame(one))
+      after.identical = [...others, { fingerprint, kind, count }].slice(-mostFailures)
+      tallies.push({ rule: identicalRule[kind], count, calls: [call] })
+    }
+  }
+  if (success) return [after, tallies]
+  for (const rule of ['any', 'transientAny'] as const) {
+    const calls = failuresOf(results).flatMap((group) => (anyRule[group.kind] === rule ? group.calls : []))
+    if (calls.length === 0) continue
+    after[rule] += 1
+    tallies.push({ rule, count: after[rule], calls })
+  }
+  return [after, tallies]
+}
+
+function forgive(before: Failures, results: readonly ResultFact[]): Failures {
+  const unsuccessful = new Set(
+    results.filter((result) => !result.ok).map((result) => short(result.fingerprint)),
+  )
+  return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
+}
+
+/** The failures that count, by kind, each call once. */
+function failuresOf(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
+  const excused = isPolling(results) ? 'transient' : null
+  return failureKinds
+    .filter((kind) => kind !== excused)
+    .map((kind) => {
+      const failed = results.filter((result) => !result.ok && !result.refused && result.errorKind === kind)
+      return { kind, calls: [...new Map(failed.map((result) => [result.fingerprint, result])).values()] }
+    })
+}
+
+interface FailingDue {
+  action: 'nudge' | 'block' | 'halt'
+  rule: FailureRule
+  count: number
+  named: Named
+  /** The calls to refuse. */
+  fingerprints: string[]
+}
+
+const advice: Record<FailureRule, (tools: string, count: number) => string> = {
+  identical: (tools, count) =>
+    `${tools} has failed ${times(count)} with the same arguments. ` +
+    'Read the error, then change the arguments or try another way.',
+  any: (_, count) =>
+    `Your last ${count} rounds of calls have failed. Find out what goes wrong before you call another tool, ` +
+    'or tell the user what you cannot do.',
+  transientIdentical: (tools, count) =>
+    `${tools} has failed ${times(count)} with a temporary error. ` +
+    'Do without it, or tell the user that it is not available.',
+  transientAny: (_, count) =>
+    `Your last ${count} rounds of calls have failed with temporary errors. ` +
+    'Do without these tools, or tell the user that they are not available.',
+  policyDenied: (tools) =>
+    `${tools} was denied by policy, and the same call will be denied again. ` +
+    'Do not repeat it: find another way, or tell the user what you may not do.',
+}
+
+const cause: Record<FailureRule, (tools: string, count: number, refused: string) => string> = {
+  identical: (tools, count, refused) =>
+    `${tools} failed ${times(count)} with the same arguments${refused}. ` +
+    'Look at its error: the tool or its arguments need mending.',
+  any: (tools, count) =>
+    `The last ${count} rounds of calls failed, the last of them ${tools}. Look at the errors of the tools.`,
+  transientIdentical: (tools, count, refused) =>
+    `${tools} failed ${times(count)} with a temporary error${refused}. ` +
+    'Check that what it connects to is up, then run again.',
+  transientAny: (tools, count) =>
+    `The last ${count} rounds of calls failed with temporary errors, the last of them ${tools}. ` +
+    'Check that what they connect to is up, then run again.',
+  policyDenied: (tools, count, refused) =>
+    `${tools} was denied by policy ${times(count)} with the same arguments${refused}. ` +
+    'Permit the call in the tool, or tell the agent in its instructions not to make it.',
+}
+
+/** What the model reads one failure before the end. */
+function nudgeMessage({ rule, count, named }: FailingDue): string {
+  return advice[rule](named.tools, count)
+}
+
+/** What the model reads as the result of a call that was refused. */
+function refusalMessage({ rule, count, named }: FailingDue): string {
+  const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'
+  return (
+    `Not executed. ${named.tools} ${what} ${times(count)} with the same arguments. ` +
+    'Change the arguments or try another way. If you ask for it again, the run stops.'
+  )
+}
+
+/** What the user reads. */
+function haltMessage({ rule, count, named, fingerprints }: FailingDue, config: FailingConfig): string {
+  const refused = fingerprints.length > 0 ? ', was refused and asked for again' : ''
+  return (
+    `${cause[rule](named.tools, count, refused)} ` +
+    `To allow more, raise guardrails.failing.${rule} (now ${config[rule]}).`
+  )
+}
+
+function failingEvidence({ rule, count, named }: FailingDue): string {
+  const isStreak = rule === 'any' || rule === 'transientAny'
+  return evidence(
+    isStreak
+      ? `${count} failed rounds in a row, last ${named.calls}`
+      : `${named.calls} failed ${times(count)}`,
+  )
+}
+
+export interface FailingState extends Failures {
+  /** Calls that were refused in this run. */
+  refused: string[]
+  /** What the last fact led to. */
+  due: FailingDue | null
+}
+
+/**
+ * Failures in a row: of one call in one way, and of any calls. A nudge comes one before the number that halts. With
+ * `onRepeat: 'block'` a call that failed that often is refused when it is asked for again; streaks of any calls halt.
+ */
+export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'policy_denied'> = {
+  reasons: ['repeated_failure', 'policy_denied'],
+  settings: {
+    identical: { from: 1 },
+    any: { from: 1 },
+    transientIdentical: { from: 1 },
+    transientAny: { from: 1 },
+    policyDenied: { from: 1 },
+    onRepeat,
+    onHalt,
+    lastWords: 'flag',
+  },
+  defaults: {
+    identical: 3,
+    any: 6,
+    transientIdentical: 8,
+    transientAny: 12,
+    policyDenied: 2,
+    onRepeat: 'halt',
+    onHalt: 'error',
+    lastWords: true,
+  },
+  insteadOf: ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
+  initial: { ...noFailures, refused: [], due: null },
+
+  observe(state, fact, config) {
+    if (fact.type === 'results') {
+      const [failures, tallies] = countFailures(state, fact.results)
+      const dues = tallies.flatMap(({ rule, count, calls }) => {
+        const action = actionAt(rule, count, config)
+        return action ? [{ action, rule, count, named: named(calls), fingerprints: [] }] : []
+      })
+      const due = dues.find(({ action }) => action === 'halt') ?? dues[0] ?? null
+      return { ...failures, refused: state.refused, due }
+    }
+    if (fact.type === 'calls' && config.onRepeat === 'block') return refuse(state, fact.calls, config)
+    return state.due ? { ...state, due: null } : state
+  },
+
+  verdict({ due }, config) {
+    if (!due) return ok
+    const { action, rule, fingerprints } = due
+    const guard = rule === 'policyDenied' ? 'policy_denied' : 'repeated_failure'
+    const evidence = failingEvidence(due)
+    if (action === 'block') return { action, guard, evidence, message: refusalMessage(due), fingerprints }
+    return {
+      action,
+      guard,
+      evidence,
+      message: action === 'nudge' ? nudgeMessage(due) : haltMessage(due, config),
+    }
+  },
+
+  restore(stored) {
+    if (!isRecord(stored)) return null
+    const { identical, any, transientAny, refused: refusals, due } = stored
+    if (!isListOf(identical, isFailure, mostFailures) || !isCount(any) || !isCount(transientAny)) return null
+    if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
+    // Version 1 kept fingerprints whole.
+    const remembered = identical.map((one) => ({ ...one, fingerprint: short(one.fingerprint) }))
+    return { identical: remembered, any, transientAny, refused: refusals, due }
+  },
+}
+
+function actionAt(rule: FailureRule, count: number, config: FailingConfig): 'nudge' | 'halt' | null {
+  if (count === config[rule] - 1) return 'nudge'
+  const waitsForRefusal = config.onRepeat === 'block' && rule !== 'any' && rule !== 'transientAny'
+  return count >= config[rule] && !waitsForRefusal ? 'halt' : null
+}
+
+function refuse(state: FailingState, calls: readonly CallFact[], config: FailingConfig): FailingState {
+  const asked = new Map(calls.map((call) => [short(call.fingerprint), call]))
+  const spent = state.identical.filter(
+    ({ fingerprint, kind, count }) => count >= config[identicalRule[kind]] && asked.has(fingerprint),
+  )
+  const again = spent.find(({ fingerprint }) => wasRefused(state.refused, fingerprint))
+  const one = again ?? spent[0]
+  if (!one) return { ...state, due: null }
+  const meant = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
+  const fingerprints = meant.flatMap((fingerprint) => asked.get(fingerprint)?.fingerprint ?? [])
+  return {
+    ...state,
+    refused: refused(state.refused, fingerprints),
+    due: {
+      action: again ? 'halt' : 'block',
+      rule: identicalRule[one.kind],
+      count: one.count,
+      named: named([asked.get(one.fingerprint)].filter((call) => call !== undefined)),
+      fingerprints,
+    },
+  }
+}
+
+const kinds: readonly unknown[] = Object.keys(identicalRule)
+const rules: readonly unknown[] = [...Object.values(identicalRule), 'any', 'transientAny']
+const actions: readonly unknown[] = ['nudge', 'block', 'halt']
+
+function isFailure(value: unknown): value is Failure {
+  return (
+    isRecord(value) &&
+    isText(value['fingerprint']) &&
+    isCount(value['count']) &&
+    kinds.includes(value['kind'])
+  )
+}
+
+function isDue(value: unknown): value is FailingState['due'] {
+  if (value === null) return true
+  if (!isRecord(value) || !actions.includes(value['action']) || !rules.includes(value['rule'])) return false
+  const { count, named: called, fingerprints } = value
+  return isCount(count) && isNamed(called) && isListOf(fingerprints, isText, mostFailures)
+}
