@@ -467,7 +467,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.rest).toMatchObject({ session: 'order-17', state: 'COMPLETED', output: 'Paid.' })
     },
   },
-  'docs/scale.md › Which agent may go on': {
+  'docs/scale.md › Which agent may continue a run': {
     turns: [says('Written.')],
     own: () => ({ store: memoryStore() }),
     shows: ['agents'],
