@@ -1,4 +1,4 @@
-// DATABASE_URL=postgres://… npm run dbos: a process that drives sessions from a queue, and a session that a person answers.
+// DATABASE_URL=postgres://… npm run dbos: a process that runs sessions from a queue, and a session that a person answers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DBOS } from '@dbos-inc/dbos-sdk'
 import { dbosSessions } from 'statewright/dbos'

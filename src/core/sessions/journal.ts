@@ -21,7 +21,7 @@ export type JournalEntry = (
  * const entries: string[] = []
  * const journal: Journal = {
  *   append: (entry) => void entries.push(JSON.stringify(entry)),
- *   flushed: () => undefined, // or a promise: nothing starts before it settles
+ *   flush: () => undefined, // or a promise: nothing starts before it settles
  * }
  * agent.run('Go.', { journal })
  */
