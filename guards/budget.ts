@@ -36,8 +36,8 @@ export interface BudgetRemaining {
 export type BudgetReason = 'token_budget' | 'output_tokens' | 'cost_limit'
 
 /** The first limit that is reached: tokens, output tokens, cost. Reaching is enough. */
-export function crossed(totals: BudgetTotals, limits: BudgetLimits): BudgetReason | null {
-  const left = remaining(totals, limits)
+export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): BudgetReason | null {
+  const left = getRemaining(totals, limits)
   if (left.tokens === 0) return 'token_budget'
   if (left.outputTokens === 0) return 'output_tokens'
   if (left.cost === 0) return 'cost_limit'
@@ -45,31 +45,36 @@ export function crossed(totals: BudgetTotals, limits: BudgetLimits): BudgetReaso
 }
 
 /** Whether the budget is nearly used up: of tokens, or of cost. */
-export function near(totals: BudgetTotals, limits: BudgetLimits, reserve: BudgetReserve): boolean {
-  const { tokens, cost } = remaining(totals, limits)
+export function isNearLimit(totals: BudgetTotals, limits: BudgetLimits, reserve: BudgetReserve): boolean {
+  const { tokens, cost } = getRemaining(totals, limits)
   if (tokens !== null && tokens <= reserve.tokens) return true
   return cost !== null && cost <= limits.costLimit * reserve.costFraction * slack
 }
 
-export function remaining(totals: BudgetTotals, limits: BudgetLimits): BudgetRemaining {
+export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): BudgetRemaining {
   return {
-    tokens: limits.tokenBudget > 0 ? Math.max(0, limits.tokenBudget - tokensOf(totals, limits)) : null,
+    tokens:
+      limits.tokenBudget > 0 ? Math.max(0, limits.tokenBudget - countBudgetTokens(totals, limits)) : null,
     outputTokens: limits.outputTokens > 0 ? Math.max(0, limits.outputTokens - totals.outputTokens) : null,
-    cost: limits.costLimit > 0 && totals.cost !== null ? costLeft(totals.cost, limits.costLimit) : null,
+    cost: limits.costLimit > 0 && totals.cost !== null ? getCostLeft(totals.cost, limits.costLimit) : null,
   }
 }
 
 /** What the user reads: what is used, and the key to raise. */
-export function budgetMessage(reason: BudgetReason, totals: BudgetTotals, limits: BudgetLimits): string {
+export function formatBudgetMessage(
+  reason: BudgetReason,
+  totals: BudgetTotals,
+  limits: BudgetLimits,
+): string {
   const [used, unit, key] = {
-    token_budget: [`${tokensOf(totals, limits)} of ${limits.tokenBudget}`, 'tokens', 'tokenBudget'],
+    token_budget: [`${countBudgetTokens(totals, limits)} of ${limits.tokenBudget}`, 'tokens', 'tokenBudget'],
     output_tokens: [`${totals.outputTokens} of ${limits.outputTokens}`, 'output tokens', 'outputTokens'],
-    cost_limit: [`${usd(totals.cost ?? 0)} of ${usd(limits.costLimit)}`, 'USD', 'costLimit'],
+    cost_limit: [`${formatUsd(totals.cost ?? 0)} of ${formatUsd(limits.costLimit)}`, 'USD', 'costLimit'],
   }[reason]
   return `The budget is used up: ${used} ${unit}. Raise limits.${key} to go on.`
 }
 
-export function tokensOf(totals: BudgetTotals, { countCached }: BudgetLimits): number {
+export function countBudgetTokens(totals: BudgetTotals, { countCached }: BudgetLimits): number {
   const all = totals.inputTokens + totals.outputTokens
   return countCached ? all : all - Math.min(totals.cachedInputTokens, totals.inputTokens)
 }
@@ -77,11 +82,11 @@ export function tokensOf(totals: BudgetTotals, { countCached }: BudgetLimits): n
 /** Sums of prices carry rounding errors: ten times 0.1 must reach 1. */
 const slack = 1 + 1e-9
 
-function costLeft(cost: number, limit: number): number {
+function getCostLeft(cost: number, limit: number): number {
   return cost * slack >= limit ? 0 : limit - cost
 }
 
 /** Six significant digits: cents of a cent, without the noise of binary fractions. */
-function usd(amount: number): string {
+function formatUsd(amount: number): string {
   return String(Number(amount.toPrecision(6)))
 }

@@ -45,7 +45,7 @@ const filterReasons = new Set([
  * filter and a cut are believed, because such calls must not run. Any other reason, known or not, ends the turn, and
  * so does `tool_calls` without a call.
  */
-export function classify({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {
+export function classifyAnswer({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {
   // Gemini writes its reasons in capitals.
   const reason = finishReason?.toLowerCase() ?? ''
   if (filterReasons.has(reason)) return 'filtered'

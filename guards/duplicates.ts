@@ -1,12 +1,12 @@
 import type { DuplicatesConfig } from './progress-config.js'
-import { evidence } from './lib/evidence.js'
-import { isCount, isNamed, isRecord } from './lib/stored.js'
+import { toEvidence } from './lib/evidence.js'
+import { isCount, isNamedCalls, isRecord } from './lib/stored.js'
 import { type CallFact, ok, type Rule } from './types.js'
-import { type Named, named } from './lib/words.js'
+import { type NamedCalls, nameCalls } from './lib/words.js'
 
 export interface DuplicatesState {
   /** What the last fact led to: the call that comes most often in one response, and how often. */
-  due: { count: number; named: Named } | null
+  due: { count: number; named: NamedCalls } | null
 }
 
 /** Identical calls in one response: nobody needs the same answer fifty times, and each may have an effect. */
@@ -24,7 +24,7 @@ export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> 
     let most: { call: CallFact; count: number } | null = null
     for (const one of counts.values()) if (one.count > (most?.count ?? 0)) most = one
     if (most === null || most.count < blockAt) return state.due ? { due: null } : state
-    return { due: { count: most.count, named: named([most.call]) } }
+    return { due: { count: most.count, named: nameCalls([most.call]) } }
   },
 
   verdict({ due }, { blockAt }) {
@@ -33,7 +33,7 @@ export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> 
       action: 'block',
       guard: 'no_progress',
       rule: 'duplicates',
-      evidence: evidence(`${due.named.calls}, ${due.count} times in one response`),
+      evidence: toEvidence(`${due.named.calls}, ${due.count} times in one response`),
       message:
         `Not executed. One response asked for the same call of ${due.named.tools} ${due.count} times; ` +
         `the first ${blockAt - 1} were executed. Use their results. If you need it again, ask for it in a later response.`,
@@ -46,7 +46,7 @@ export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> 
     if (!isRecord(stored)) return null
     const { due } = stored
     if (due === null) return { due }
-    if (!isRecord(due) || !isCount(due['count']) || !isNamed(due['named'])) return null
+    if (!isRecord(due) || !isCount(due['count']) || !isNamedCalls(due['named'])) return null
     return { due: { count: due['count'], named: due['named'] } }
   },
 }

@@ -1,22 +1,22 @@
 import type { GuardrailsConfig } from './roster.js'
-import { batchFingerprint, digest, identify, shown } from './lib/fingerprint.js'
+import { fingerprintBatch, digest, identifyCall, formatArguments } from './lib/fingerprint.js'
 import { readAnswer } from './lib/answers.js'
 import { digestOutcome, type OutcomeDigests } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
 
 /** A call as the guards see it. This is where its arguments are hashed: make it once a call and keep it. */
-export function callFact(
+export function createCallFact(
   name: string,
   argumentsText: string,
   traits: { polling: boolean; readOnly: boolean },
 ): CallFact {
-  const { fingerprint, key, alike } = identify(name, argumentsText)
+  const { fingerprint, key, alike } = identifyCall(name, argumentsText)
   const { polling, readOnly } = traits
-  return { name, fingerprint, key, alike, shown: shown(argumentsText), polling, readOnly }
+  return { name, fingerprint, key, alike, shown: formatArguments(argumentsText), polling, readOnly }
 }
 
 /** How a call ended. */
-export interface Ending {
+export interface CallEnding {
   ok: boolean
   errorKind: ResultFact['errorKind']
   /** Whether it was never carried out, and who refused it; closed as the run stopped, nobody did. */
@@ -29,7 +29,7 @@ export interface Ending {
 }
 
 /** A result as the guards that are on see it: its content is read for those that compare it, each time once. */
-export function resultFact(call: CallFact, ending: Ending, config: GuardrailsConfig): ResultFact {
+export function createResultFact(call: CallFact, ending: CallEnding, config: GuardrailsConfig): ResultFact {
   const { content, child } = ending
   const { repeatedOutput, progress } = config
   const isCompared = progress !== null && !ending.refused
@@ -47,7 +47,7 @@ export function resultFact(call: CallFact, ending: Ending, config: GuardrailsCon
     errorKind: ending.errorKind,
     refused: ending.refused,
     refusedBy: ending.refusedBy,
-    digest: comparesBatches(config) || repeatedOutput ? digest(content) : '',
+    digest: needsBatchFingerprint(config) || repeatedOutput ? digest(content) : '',
     outcome,
     words,
     numbers,
@@ -61,26 +61,26 @@ export function resultFact(call: CallFact, ending: Ending, config: GuardrailsCon
 
 const notCompared: OutcomeDigests = { digest: '', words: '', numbers: '' }
 
-export function callsFact(calls: CallFact[], config: GuardrailsConfig): Fact {
-  return { type: 'calls', batch: batchOf(calls, config), calls }
+export function createCallsFact(calls: CallFact[], config: GuardrailsConfig): Fact {
+  return { type: 'calls', batch: fingerprintFactBatch(calls, config), calls }
 }
 
 /** @param at where in the transcript the message is that called */
-export function resultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {
-  const outcome = comparesBatches(config) ? batchFingerprint(results.map(outcomeOf)) : ''
-  return { type: 'results', batch: batchOf(results, config), outcome, results, at }
+export function createResultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {
+  const outcome = needsBatchFingerprint(config) ? fingerprintBatch(results.map(formatOutcome)) : ''
+  return { type: 'results', batch: fingerprintFactBatch(results, config), outcome, results, at }
 }
 
-function batchOf(calls: readonly CallFact[], config: GuardrailsConfig): string {
-  return comparesBatches(config) ? batchFingerprint(calls.map(({ fingerprint }) => fingerprint)) : ''
+function fingerprintFactBatch(calls: readonly CallFact[], config: GuardrailsConfig): string {
+  return needsBatchFingerprint(config) ? fingerprintBatch(calls.map(({ fingerprint }) => fingerprint)) : ''
 }
 
 /** Whether a guard is on that compares whole batches, and what came of them. */
-function comparesBatches({ repeatedCall, cycle }: GuardrailsConfig): boolean {
+function needsBatchFingerprint({ repeatedCall, cycle }: GuardrailsConfig): boolean {
   return (repeatedCall ?? cycle) != null
 }
 
-function outcomeOf(result: ResultFact): string {
+function formatOutcome(result: ResultFact): string {
   const ending = result.ok ? 'ok' : (result.errorKind ?? 'refused')
   return `${result.fingerprint} ${ending} ${result.digest}`
 }

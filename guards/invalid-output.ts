@@ -8,11 +8,11 @@ export function repairOutput(used: number, allowed: number): 'ask_again' | 'give
 }
 
 /** What the model reads. `problem` names each part of the answer that does not fit. */
-export function repairText(problem: string): string {
+export function formatRepairPrompt(problem: string): string {
   return `${problem}\n\nGive the whole answer again, corrected: one JSON object, and nothing around it.`
 }
 
 /** What the user reads when no repair is left. */
-export function invalidOutputMessage(problem: string, allowed: number): string {
+export function formatInvalidOutputMessage(problem: string, allowed: number): string {
   return `${problem}\n\nThe output is kept as it came. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
 }

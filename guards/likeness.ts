@@ -1,7 +1,7 @@
 import type { ProgressConfig } from './progress-config.js'
 import { isAmount } from './news.js'
 import { isListOf, isText } from './lib/stored.js'
-import { plus, stepsOf, type Tally } from './tally.js'
+import { addPart, toSteps, type Tally } from './tally.js'
 import type { ResultFact } from './types.js'
 
 /** How long a turn has asked the same and got answers that differ in numbers, references and order alone. */
@@ -37,7 +37,7 @@ export function countLikeness(
   if (results.some(({ refusedBy }) => refusedBy === 'progress')) {
     return [{ similar: before.similar, likes: before.likes }, []]
   }
-  const likes = [...new Set(results.map(likeOf))]
+  const likes = [...new Set(results.map(formatLike))]
   const known = new Set(before.likes)
   const calls = new Set(before.likes.map((like) => like.slice(0, callLength)))
   const isKnown = results.every(({ alike }) => calls.has(alike.slice(0, callLength)))
@@ -46,7 +46,7 @@ export function countLikeness(
   const isSure = isSame && results.every(({ readOnly }) => readOnly)
   const similar =
     isKnown && isLike
-      ? plus(before.similar, isSure ? part : part * perhapsProgress)
+      ? addPart(before.similar, isSure ? part : part * perhapsProgress)
       : isKnown
         ? Math.max(0, before.similar - newWords)
         : 0
@@ -58,7 +58,7 @@ export function countLikeness(
         rule: 'similar',
         before: before.similar,
         after: similar,
-        steps: stepsOf(config.similar),
+        steps: toSteps(config.similar),
         calls: results,
       },
     ],
@@ -68,18 +68,18 @@ export function countLikeness(
 /** Characters that tell calls apart here, and those that tell words and numbers apart: a few of each are remembered. */
 const [callLength, partLength] = [6, 4]
 
-function likeOf(result: ResultFact): string {
+function formatLike(result: ResultFact): string {
   const { numbers = '' } = result
-  return `${wordsOf(result)}${numbers.slice(-partLength)}`
+  return `${formatLikeWords(result)}${numbers.slice(-partLength)}`
 }
 
-function wordsOf({ alike, ok, words = '' }: ResultFact): string {
+function formatLikeWords({ alike, ok, words = '' }: ResultFact): string {
   return `${alike.slice(0, callLength)}${ok ? '+' : '-'}${words.slice(-partLength).padStart(partLength)}`
 }
 
 /** A call that may change something may have counted what it did; what only reads has not. */
 function isAmong(likes: readonly string[], result: ResultFact): boolean {
-  const words = wordsOf(result)
+  const words = formatLikeWords(result)
   return likes.some((like) => like.startsWith(words))
 }
 

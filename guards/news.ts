@@ -14,16 +14,16 @@ export type Pair = readonly [pair: string, times: number, at: number]
 export const mostPairs = 64
 
 /** What a result is remembered by: who refuses a call may word it anew each time. */
-export function pairOf(result: ResultFact): string {
-  return `${result.key}${endingOf(result)}`
+export function formatPair(result: ResultFact): string {
+  return `${result.key}${formatEnding(result)}`
 }
 
 /** The key of the call in a pair. */
-export function keyOf(pair: string): string {
+export function getPairKey(pair: string): string {
   return pair.slice(0, keyLength)
 }
 
-function endingOf({ ok, refused, errorKind, outcome }: ResultFact): string {
+function formatEnding({ ok, refused, errorKind, outcome }: ResultFact): string {
   if (ok) return `+${outcome}`
   if (refused) return '!'
   return errorKind === 'policy_denied' ? '~' : `-${outcome}`
@@ -33,7 +33,7 @@ function endingOf({ ok, refused, errorKind, outcome }: ResultFact): string {
  * The pairs of a batch, remembered: the latest last. And those that are forgotten for it: the ones longest not seen.
  * @param again those of `pairs` that `fresh` replaces
  */
-export function remember(
+export function rememberPairs(
   pairs: readonly Pair[],
   again: readonly Pair[],
   fresh: readonly Pair[],
@@ -46,7 +46,7 @@ export function remember(
 }
 
 /** Results that no request shows any more may be asked for again: what went with the messages of the gap is forgotten. */
-export function forget(pairs: readonly Pair[], head: number, from: number): Pair[] {
+export function forgetPairs(pairs: readonly Pair[], head: number, from: number): Pair[] {
   return pairs.filter(([, , at]) => at < head || at >= from)
 }
 

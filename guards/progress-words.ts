@@ -1,6 +1,6 @@
-import { evidence } from './lib/evidence.js'
+import { toEvidence } from './lib/evidence.js'
 import type { ProgressRule } from './tally.js'
-import { lastWordsAsked, type Named, times } from './lib/words.js'
+import { lastWordsAsked, type NamedCalls, formatTimes } from './lib/words.js'
 
 export interface ProgressDue {
   action: 'nudge' | 'block' | 'halt'
@@ -10,7 +10,7 @@ export interface ProgressDue {
   count: number
   /** The count that halts. */
   haltAt: number | null
-  named: Named
+  named: NamedCalls
   /** The keys of the calls to refuse; null: all of the batch. */
   keys: string[] | null
   /** Whether somebody refuses the calls that are asked for again. */
@@ -35,7 +35,7 @@ const words: Record<ProgressRule, Words> = {
     done: (tools, count, refused) =>
       refused
         ? `asked again for ${tools} with the same arguments after it was refused`
-        : `called ${tools} with the same arguments ${times(count + 1)} in a row, and nothing new came back`,
+        : `called ${tools} with the same arguments ${formatTimes(count + 1)} in a row, and nothing new came back`,
     advice: [
       'Use what you have, change the arguments, or try another way.',
       'Say what you expected to change, and look for it elsewhere; or answer with what you know.',
@@ -75,7 +75,7 @@ const words: Record<ProgressRule, Words> = {
   },
   tour: {
     done: (tools, count) =>
-      `gone through a long round of calls again ${times(count)}, with the same results; the latest was ${tools}`,
+      `gone through a long round of calls again ${formatTimes(count)}, with the same results; the latest was ${tools}`,
     advice: [
       'Write down what you have found, and leave out what you have seen.',
       'You have seen all of it: decide with what you know, or ask the user.',
@@ -93,7 +93,7 @@ const words: Record<ProgressRule, Words> = {
   },
   sameOutput: {
     done: (tools, count) =>
-      `called ${tools} ${times(count)} with other arguments, and the output was the same`,
+      `called ${tools} ${formatTimes(count)} with other arguments, and the output was the same`,
     advice: [
       'More of the same will not help: check one assumption, or look somewhere else.',
       'If nothing is what there is to find, take that as the answer and go on.',
@@ -141,7 +141,7 @@ const words: Record<ProgressRule, Words> = {
     remedy: 'tell the agent in its instructions what it may not do',
   },
   policyDenied: {
-    done: (tools, count) => `asked ${times(count)} for ${tools}, which is denied by policy`,
+    done: (tools, count) => `asked ${formatTimes(count)} for ${tools}, which is denied by policy`,
     advice: [
       'The same call will be denied again: find another way, or tell the user what you may not do.',
       'It is not allowed: go on without it, or tell the user.',
@@ -158,33 +158,33 @@ const words: Record<ProgressRule, Words> = {
   },
 }
 
-function youHave({ rule, named, count, refused }: ProgressDue, who = 'You have'): string {
+function formatDone({ rule, named, count, refused }: ProgressDue, who = 'You have'): string {
   return `${who} ${words[rule].done(named.tools, count, refused)}.`
 }
 
 /** What the model reads with its next request. */
-export function nudgeMessage(due: ProgressDue): string {
-  return `${youHave(due)} ${words[due.rule].advice[due.wording === 1 ? 1 : 0]}`
+export function formatProgressNudge(due: ProgressDue): string {
+  return `${formatDone(due)} ${words[due.rule].advice[due.wording === 1 ? 1 : 0]}`
 }
 
 /** What the model reads as the result of a call that was refused. */
-export function refusalMessage(due: ProgressDue): string {
+export function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this the run stops.`
-  return `Not executed. ${youHave(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
+  return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 
 /** What people read when the run stops. */
-export function haltMessage(due: ProgressDue): string {
+export function formatProgressHalt(due: ProgressDue): string {
   const { rule, setting, haltAt } = due
-  return `${youHave(due, 'The model has')} To allow more, raise guardrails.progress.${setting}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
+  return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${setting}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
 }
 
 /** What the model reads before the run pauses. */
-export function lastWordsFor(due: ProgressDue): string {
-  return `${youHave(due)} ${lastWordsAsked}`
+export function formatLastWordsPrompt(due: ProgressDue): string {
+  return `${formatDone(due)} ${lastWordsAsked}`
 }
 
-export function progressEvidence({ named, setting, count }: ProgressDue): string {
-  return evidence(`${named.calls} (progress.${setting}: ${count})`)
+export function formatProgressEvidence({ named, setting, count }: ProgressDue): string {
+  return toEvidence(`${named.calls} (progress.${setting}: ${count})`)
 }

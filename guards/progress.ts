@@ -1,29 +1,29 @@
 import { type ProgressConfig, progressDefaults, progressSettings } from './progress-config.js'
 import { noLikeness } from './likeness.js'
-import { forget } from './news.js'
+import { forgetPairs } from './news.js'
 import {
-  haltMessage,
-  lastWordsFor,
-  nudgeMessage,
-  progressEvidence,
-  refusalMessage,
+  formatProgressHalt,
+  formatLastWordsPrompt,
+  formatProgressNudge,
+  formatProgressEvidence,
+  formatProgressRefusal,
   type ProgressDue,
 } from './progress-words.js'
 import {
-  afterWaiting,
+  resetAfterWait,
   countStaleness,
-  foreseen,
+  findStaleCalls,
   isStaleness,
-  looksAtChanges,
+  findLooksAtChanges,
   noStaleness,
   type Staleness,
 } from './staleness.js'
-import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from './lib/stored.js'
+import { isCount, isListOf, isNamedCalls, isRecord, isText, isTextOrNull } from './lib/stored.js'
 import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
-import { actionOf, type ProgressRule, type Tally } from './tally.js'
+import { decideAction, type ProgressRule, type Tally } from './tally.js'
 import { forgetLandmarks, noTour } from './tour.js'
 import { type CallFact, type Fact, type Guard, ok } from './types.js'
-import { named } from './lib/words.js'
+import { nameCalls } from './lib/words.js'
 
 export interface ProgressState extends Staleness, Streaks {
   /** The last nudge, so that none is said twice in a row. */
@@ -47,7 +47,7 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
   initial: { ...noStaleness, ...noStreaks, said: null, due: null },
 
   observe(given, fact, config) {
-    const state = completed(given)
+    const state = withMissingFields(given)
     switch (fact.type) {
       case 'calls':
         return observeCalls(state, fact.calls, config)
@@ -62,19 +62,19 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
     if (!due) return ok
     const { action, rule } = due
     const guard = rule === 'policyDenied' ? ('policy_denied' as const) : ('no_progress' as const)
-    const evidence = progressEvidence(due)
+    const evidence = formatProgressEvidence(due)
     if (action === 'block')
-      return { action, guard, rule, evidence, message: refusalMessage(due), fingerprints: due.keys }
-    if (action === 'nudge') return { action, guard, rule, evidence, message: nudgeMessage(due) }
-    const message = haltMessage(due)
+      return { action, guard, rule, evidence, message: formatProgressRefusal(due), fingerprints: due.keys }
+    if (action === 'nudge') return { action, guard, rule, evidence, message: formatProgressNudge(due) }
+    const message = formatProgressHalt(due)
     const onHalt = rule === 'policyDenied' ? 'error' : config.onHalt
-    const lastWords = config.lastWords && onHalt === 'pause' ? { lastWords: lastWordsFor(due) } : {}
+    const lastWords = config.lastWords && onHalt === 'pause' ? { lastWords: formatLastWordsPrompt(due) } : {}
     return { action, guard, rule, evidence, message, onHalt, ...lastWords }
   },
 
   restore(stored) {
     if (!isRecord(stored)) return null
-    const state = completed(stored)
+    const state = withMissingFields(stored)
     if (!isStaleness(state) || !isStreaks(state)) return null
     const { said, due } = state
     if (!isTextOrNull(said) || !isDue(due)) return null
@@ -83,15 +83,15 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
 
   // What was learned from them may be asked for again.
   forget(state, head, from) {
-    const { pairs, landmarks } = completed(state)
-    const [left, leftLandmarks] = [forget(pairs, head, from), forgetLandmarks(landmarks, head, from)]
+    const { pairs, landmarks } = withMissingFields(state)
+    const [left, leftLandmarks] = [forgetPairs(pairs, head, from), forgetLandmarks(landmarks, head, from)]
     if (left.length === pairs.length && leftLandmarks.length === landmarks.length) return state
     return { ...state, pairs: left, landmarks: leftLandmarks }
   },
 }
 
 /** What an older version of this guard has stored lacks what this one counts besides. */
-function completed<State extends object>(state: State): State & typeof unknownBefore {
+function withMissingFields<State extends object>(state: State): State & typeof unknownBefore {
   return 'likes' in state ? (state as State & typeof unknownBefore) : { ...unknownBefore, ...state }
 }
 
@@ -99,7 +99,7 @@ const unknownBefore = { ...noLikeness, ...noTour, changedAt: -1 }
 
 function observeCalls(state: ProgressState, all: readonly CallFact[], config: ProgressConfig): ProgressState {
   const calls = all.filter((call) => !call.polling)
-  const again = foreseen(state, calls, config)
+  const again = findStaleCalls(state, calls, config)
   if (again === null) return state.due ? { ...state, due: null } : state
   const { rule, count, keys } = again
   const meant = calls.filter((call) => keys === null || keys.includes(call.key))
@@ -109,7 +109,7 @@ function observeCalls(state: ProgressState, all: readonly CallFact[], config: Pr
     setting: rule,
     count: Math.round(count),
     haltAt: config[rule]?.haltAt ?? null,
-    named: named(meant),
+    named: nameCalls(meant),
     keys: keys?.slice(0, mostKeys) ?? null,
     refused: false,
     wording: 0,
@@ -125,13 +125,13 @@ function observeResults(
   const ended = fact.results.filter((result) => !result.refused || result.refusedBy !== null)
   const results = ended.filter((result) => !result.polling)
   if (results.length === 0) {
-    return ended.length > 0 ? { ...state, ...afterWaiting(state), due: null } : { ...state, due: null }
+    return ended.length > 0 ? { ...state, ...resetAfterWait(state), due: null } : { ...state, due: null }
   }
-  const [streaks, broken] = countStreaks(state, results, looksAtChanges(state, results, fact.at), config)
+  const [streaks, broken] = countStreaks(state, results, findLooksAtChanges(state, results, fact.at), config)
   const refusing = state.due?.action === 'block' ? state.due.rule : null
   const [staleness, stale] = countStaleness(state, { results, at: fact.at, refusing }, config)
-  const due = dueOf([...stale, ...broken], state.said)
-  const said = due?.action === 'nudge' ? saying(due) : state.said
+  const due = findDue([...stale, ...broken], state.said)
+  const said = due?.action === 'nudge' ? formatSaid(due) : state.said
   // One by one: to spread two objects into a third costs as much as all the rest.
   const { pairs, stale: row, batch, waits, recent, beside, newsAt, changedAt } = staleness
   const { similar, likes, landmarks, every, tour } = staleness
@@ -179,10 +179,10 @@ const order: readonly ProgressRule[] = [
   'similar',
 ]
 
-function dueOf(tallies: readonly Tally[], said: string | null): ProgressDue | null {
+function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | null {
   let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
   for (const tally of tallies) {
-    const action = actionOf(tally)
+    const action = decideAction(tally)
     if (action === null) continue
     const isWeightier = action === 'halt' && best?.action === 'nudge'
     const isEqual = best === null || action === best.action
@@ -201,15 +201,15 @@ function dueOf(tallies: readonly Tally[], said: string | null): ProgressDue | nu
     setting,
     count: Math.round(after),
     haltAt: steps?.haltAt ?? null,
-    named: named(calls),
+    named: nameCalls(calls),
     keys: null,
     refused: calls.every((call) => call.refusedBy === 'other'),
     wording: 0,
   }
-  return saying(due) === said ? { ...due, wording: 1 } : due
+  return formatSaid(due) === said ? { ...due, wording: 1 } : due
 }
 
-function saying({ rule, wording }: ProgressDue): string {
+function formatSaid({ rule, wording }: ProgressDue): string {
   return `${rule} ${wording}`
 }
 
@@ -222,7 +222,7 @@ function isDue(value: unknown): value is ProgressState['due'] {
   if (
     !(order as readonly unknown[]).includes(rule) ||
     !isCount(count) ||
-    !isNamed(calls) ||
+    !isNamedCalls(calls) ||
     !isCount(wording) ||
     typeof refused !== 'boolean'
   )

@@ -25,14 +25,14 @@ export interface FailedAttempt {
 }
 
 /** Whether another attempt follows. Rate limits are counted apart: they say nothing about the request. */
-export function mayRetry(failed: FailedAttempt, config: RetryConfig): boolean {
+export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
   if ((failed.retryAfterMs ?? 0) > config.maxRetryAfterMs) return false
   switch (failed.kind) {
     case 'rate_limit':
-      return earlierOf(failed) + 1 < config.rateLimitAttempts
+      return countEarlierAttempts(failed) + 1 < config.rateLimitAttempts
     case 'transient':
     case 'incomplete':
-      return earlierOf(failed) + 1 < config.maxAttempts
+      return countEarlierAttempts(failed) + 1 < config.maxAttempts
     default:
       return false
   }
@@ -40,19 +40,22 @@ export function mayRetry(failed: FailedAttempt, config: RetryConfig): boolean {
 
 /**
  * How long is waited before it, in milliseconds: exponential back-off, unless the provider said how long to wait.
- * @param jitter of `jitterFrom`: guards know no chance
+ * @param jitter of `toJitter`: guards know no chance
  */
-export function retryDelayMs(failed: FailedAttempt, config: RetryConfig, jitter: number): number {
-  const backOff = Math.min(config.maxDelayMs, config.baseDelayMs * 2 ** Math.min(earlierOf(failed), 30))
+export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitter: number): number {
+  const backOff = Math.min(
+    config.maxDelayMs,
+    config.baseDelayMs * 2 ** Math.min(countEarlierAttempts(failed), 30),
+  )
   return Math.round(failed.retryAfterMs ?? backOff * jitter)
 }
 
 /** What a delay is multiplied by, 0.5 to 1.5, from a random number of 0 to 1: many who failed at once come back apart. */
-export function jitterFrom(random: number): number {
+export function toJitter(random: number): number {
   return 0.5 + random
 }
 
 /** Attempts of the step that failed in the same way before. */
-function earlierOf({ kind, attempt, rateLimits }: FailedAttempt): number {
+function countEarlierAttempts({ kind, attempt, rateLimits }: FailedAttempt): number {
   return kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
 }

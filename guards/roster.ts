@@ -56,7 +56,7 @@ export const guardNames: ReadonlySet<GuardName> = new Set(guards.flatMap(([, { r
 export const noGuards = Object.fromEntries(guards.map(([key]) => [key, null])) as Record<GuardKey, null>
 
 /** What a guard is told of the configuration; null when it is off. */
-export function settingsOf(key: keyof GuardStates, config: GuardrailsConfig): object | null {
+export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): object | null {
   switch (key) {
     case 'duplicates':
       return config.progress?.duplicates ?? null
@@ -69,7 +69,7 @@ export function settingsOf(key: keyof GuardStates, config: GuardrailsConfig): ob
 }
 
 /** What a guard gets to hear of a fact. Where the failing guard is on, failures are its business alone. */
-export function heardBy(key: keyof GuardStates, fact: Fact, config: GuardrailsConfig): Fact {
+export function filterFact(key: keyof GuardStates, fact: Fact, config: GuardrailsConfig): Fact {
   if (key !== 'progress' || config.failing === null || fact.type !== 'results') return fact
   return { ...fact, results: fact.results.filter((result) => result.ok || result.refused) }
 }

@@ -1,9 +1,17 @@
 import type { ProgressConfig } from './progress-config.js'
-import { batchFingerprint } from './lib/fingerprint.js'
+import { fingerprintBatch } from './lib/fingerprint.js'
 import { countLikeness, isLikeness, type Likeness, noLikeness } from './likeness.js'
-import { isAmount, isPair, keyOf, mostPairs, type Pair, pairOf, remember } from './news.js'
+import { isAmount, isPair, getPairKey, mostPairs, type Pair, formatPair, rememberPairs } from './news.js'
 import { isListOf, isRecord, isText, isTextOrNull } from './lib/stored.js'
-import { plus, plusUpTo, saysUnderWay, type ProgressRule, reaches, type Tally, weightOf } from './tally.js'
+import {
+  addPart,
+  addPartUpTo,
+  saysUnderWay,
+  type ProgressRule,
+  hasReached,
+  type Tally,
+  weighResult,
+} from './tally.js'
 import { countTour, isTour, keepLandmarks, noTour, type Tour } from './tour.js'
 import type { CallFact, ResultFact } from './types.js'
 
@@ -60,21 +68,21 @@ export function countStaleness(
 ): [Staleness, Tally[]] {
   // What fails in passing says nothing about the call.
   const lasting = results.filter((result) => result.errorKind !== 'transient')
-  const [telling, copies] = once(lasting)
+  const [telling, copies] = groupIdentical(lasting)
   if (telling.size === 0) return [before, []]
   const known = new Map<string, Pair>()
   for (const pair of before.pairs) if (telling.has(pair[0])) known.set(pair[0], pair)
-  const seen: Seen[] = []
+  const seen: ObservedResult[] = []
   for (const [id, result] of telling) {
     const isOwn = result.refusedBy === 'progress'
-    const pair = isOwn ? ofKey(before.pairs, result) : (known.get(id) ?? null)
-    seen.push({ id, result, pair, isOwn, part: partOf(result, config) })
+    const pair = isOwn ? findPairOfCall(before.pairs, result) : (known.get(id) ?? null)
+    seen.push({ id, result, pair, isOwn, part: weighAskedResult(result, config) })
   }
   const again = seen.map(({ pair }) => pair).filter((pair) => pair !== null)
   const isStale = again.length === seen.length
-  const changedAt = changedAtOf(before, results, at)
-  const fresh = seen.map((one) => rememberedAs(one, { before, isStale, changedAt, refusing, at }, config))
-  const [pairs, forgotten] = remember(before.pairs, again, fresh, config.memory)
+  const changedAt = findLastChange(before, results, at)
+  const fresh = seen.map((one) => updatePair(one, { before, isStale, changedAt, refusing, at }, config))
+  const [pairs, forgotten] = rememberPairs(before.pairs, again, fresh, config.memory)
   const tallies = countRecurring(seen, fresh, config)
   const calls = seen.map(({ result }) => result)
   const weight = Math.max(copies, ...seen.map((one) => one.part))
@@ -86,7 +94,7 @@ export function countStaleness(
   const wider = { similar: alike, likes, landmarks, every, tour, changedAt }
   if (!isStale) {
     const beside = countBeside(before.beside, seen, config, tallies)
-    const recent = keep(`${before.recent}0`, config)
+    const recent = cutRecent(`${before.recent}0`, config)
     return [{ pairs, stale: 0, batch: null, waits: false, recent, beside, newsAt: at, ...wider }, tallies]
   }
   const part = Math.max(
@@ -96,50 +104,60 @@ export function countStaleness(
   // That something goes on is heard at once; that the call waits keeps it from being refused, and puts the halt off.
   const isUnheard = weight < 1 && before.stale < (config.stale?.nudgeAt ?? 0)
   const says = isUnheard && calls.some((call) => saysUnderWay(call, config))
-  const stale = plus(before.stale, says ? 1 : part)
-  const id = batchId(calls)
+  const stale = addPart(before.stale, says ? 1 : part)
+  const id = formatBatchId(calls)
   const batch = before.stale === 0 || before.batch === id ? id : null
   // What was refused cost no call; only the counts in a row go on with it.
   const counted = seen.some(({ isOwn }) => !isOwn)
   const recent = counted
-    ? keep(`${before.recent}${part < 1 ? Math.round(part * 3) : 3}`, config)
+    ? cutRecent(`${before.recent}${part < 1 ? Math.round(part * 3) : 3}`, config)
     : before.recent
   const row = { before: before.stale, after: stale, calls }
   tallies.push(
     batch === null
       ? { rule: 'mixed', steps: config.mixed, ...row }
       : { rule: 'stale', steps: config.stale, ...row },
-    { rule: 'mostly', before: sum(before.recent), after: sum(recent), steps: config.mostly, calls },
+    {
+      rule: 'mostly',
+      before: sumRecent(before.recent),
+      after: sumRecent(recent),
+      steps: config.mostly,
+      calls,
+    },
   )
   const { beside, newsAt } = before
   return [{ pairs, stale, batch, waits: weight < 1, recent, beside, newsAt, ...wider }, tallies]
 }
 
 /** A batch of polls alone is time passing: what follows may well be asked again. */
-export function afterWaiting(state: Staleness): Staleness {
+export function resetAfterWait(state: Staleness): Staleness {
   return { ...state, stale: 0, batch: null, waits: false, beside: [] }
 }
 
 /** The calls of a batch that bring nothing new, as far as can be told before they run: null is all of them. */
-export function foreseen(
+export function findStaleCalls(
   state: Staleness,
   calls: readonly CallFact[],
   config: ProgressConfig,
 ): { rule: 'stale' | 'mixed' | 'recurring' | 'beside'; count: number; keys: string[] | null } | null {
   if (state.waits || calls.length === 0) return null
   const { stale, mixed, recurring, beside } = config
-  if (state.batch !== null && reaches(state.stale, stale?.blockAt) && state.batch === batchId(calls)) {
+  if (
+    state.batch !== null &&
+    hasReached(state.stale, stale?.blockAt) &&
+    state.batch === formatBatchId(calls)
+  ) {
     return { rule: 'stale', count: state.stale, keys: null }
   }
-  if (reaches(state.stale, mixed?.blockAt)) {
-    const known = new Set(state.pairs.map(([pair]) => keyOf(pair)))
+  if (hasReached(state.stale, mixed?.blockAt)) {
+    const known = new Set(state.pairs.map(([pair]) => getPairKey(pair)))
     if (calls.every(({ key }) => known.has(key))) return { rule: 'mixed', count: state.stale, keys: null }
   }
-  const often = state.pairs.filter(([, times]) => reaches(times, recurring?.blockAt))
-  const oftenBeside = state.beside.filter(({ times }) => reaches(times, beside?.blockAt))
+  const often = state.pairs.filter(([, times]) => hasReached(times, recurring?.blockAt))
+  const oftenBeside = state.beside.filter(({ times }) => hasReached(times, beside?.blockAt))
   return (
-    amongThose(often, 'recurring', calls) ??
-    amongThose(
+    findDueCalls(often, 'recurring', calls) ??
+    findDueCalls(
       oftenBeside.map(({ pair, times }) => [pair, times]),
       'beside',
       calls,
@@ -147,13 +165,13 @@ export function foreseen(
   )
 }
 
-function amongThose<Rule extends ProgressRule>(
+function findDueCalls<Rule extends ProgressRule>(
   often: readonly (readonly [pair: string, times: number, at?: number])[],
   rule: Rule,
   calls: readonly CallFact[],
 ): { rule: Rule; count: number; keys: string[] } | null {
-  const due = often.filter(([pair]) => calls.some(({ key }) => key === keyOf(pair)))
-  return due[0] === undefined ? null : { rule, count: due[0][1], keys: due.map(([pair]) => keyOf(pair)) }
+  const due = often.filter(([pair]) => calls.some(({ key }) => key === getPairKey(pair)))
+  return due[0] === undefined ? null : { rule, count: due[0][1], keys: due.map(([pair]) => getPairKey(pair)) }
 }
 
 export function isStaleness(value: Record<string, unknown>): boolean {
@@ -174,7 +192,7 @@ export function isStaleness(value: Record<string, unknown>): boolean {
 
 const longestWindow = 64
 
-interface Seen {
+interface ObservedResult {
   /** What it is remembered by. */
   id: string
   result: ResultFact
@@ -186,15 +204,17 @@ interface Seen {
   part: number
 }
 
-function ofKey(pairs: readonly Pair[], { key }: CallFact): Pair {
-  return pairs.findLast(([pair]) => keyOf(pair) === key) ?? [`${key}!`, 0, 0]
+function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
+  return pairs.findLast(([pair]) => getPairKey(pair) === key) ?? [`${key}!`, 0, 0]
 }
 
 /**
  * The results by what they are remembered by: identical calls of one batch that came to the same are one, and those
  * that were too many are none. Where there were too many, all that ran count: how many.
  */
-function once(results: readonly ResultFact[]): [results: ReadonlyMap<string, ResultFact>, copies: number] {
+function groupIdentical(
+  results: readonly ResultFact[],
+): [results: ReadonlyMap<string, ResultFact>, copies: number] {
   const ran = new Map<string, number>()
   if (results.some(({ refusedBy }) => refusedBy === 'progress')) {
     for (const { key, refusedBy } of results) {
@@ -205,46 +225,49 @@ function once(results: readonly ResultFact[]): [results: ReadonlyMap<string, Res
   const different = new Map<string, ResultFact>()
   for (const result of results) {
     const alike = result.refusedBy === 'progress' ? ran.get(result.key) : undefined
-    if (alike === undefined) different.set(pairOf(result), result)
+    if (alike === undefined) different.set(formatPair(result), result)
     else copies = Math.max(copies, alike)
   }
   return [different, copies]
 }
 
-function batchId(calls: readonly CallFact[]): string {
-  return batchFingerprint([...new Set(calls.map((call) => call.key))]).slice(0, 12)
+function formatBatchId(calls: readonly CallFact[]): string {
+  return fingerprintBatch([...new Set(calls.map((call) => call.key))]).slice(0, 12)
 }
 
 /** Asking again for what somebody refused counts double. */
-function partOf(result: ResultFact, config: ProgressConfig): number {
-  return result.refusedBy === 'other' ? 2 : weightOf(result, config)
+function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
+  return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }
 
 /** Something new has come since, or beside it: what is asked again may matter again. */
 const afterNews = 1 / 3
 
 /** Where the last news was that may have changed something, this batch counted. */
-export function changedAtOf(before: Staleness, results: readonly ResultFact[], at: number): number {
+export function findLastChange(before: Staleness, results: readonly ResultFact[], at: number): number {
   const known = new Set(before.pairs.map(([id]) => id))
-  const changes = results.some((result) => result.ok && !result.readOnly && !known.has(pairOf(result)))
+  const changes = results.some((result) => result.ok && !result.readOnly && !known.has(formatPair(result)))
   return changes ? at : before.changedAt
 }
 
 /** Something may have been changed since the call was carried out last: then it is how the change is looked at. */
-function isLookAtChange({ pair, result }: Pick<Seen, 'pair' | 'result'>, changedAt: number): boolean {
+function isLookAtChange(
+  { pair, result }: Pick<ObservedResult, 'pair' | 'result'>,
+  changedAt: number,
+): boolean {
   return pair !== null && !result.refused && result.errorKind !== 'policy_denied' && pair[2] < changedAt
 }
 
 /** Which results of a batch are looks at changes: where the last change was, and those that came of the same before it. */
-export function looksAtChanges(
+export function findLooksAtChanges(
   before: Staleness,
   results: readonly ResultFact[],
   at: number,
 ): LooksAtChanges {
-  const changedAt = changedAtOf(before, results, at)
+  const changedAt = findLastChange(before, results, at)
   const pairs = new Map(before.pairs.map((pair) => [pair[0], pair]))
   const looks = results.filter((result) => {
-    const pair = pairs.get(pairOf(result)) ?? null
+    const pair = pairs.get(formatPair(result)) ?? null
     return isLookAtChange({ pair, result }, changedAt)
   })
   return { at, changedAt, looks: new Set(looks) }
@@ -256,8 +279,8 @@ export interface LooksAtChanges {
   looks: ReadonlySet<ResultFact>
 }
 
-function rememberedAs(
-  one: Seen,
+function updatePair(
+  one: ObservedResult,
   {
     before,
     isStale,
@@ -273,17 +296,23 @@ function rememberedAs(
   // Refused for another reason, it has not come back.
   if (isOwn && refusing !== 'recurring') return [id, times, at]
   const isAgain = isOwn || result.errorKind === 'policy_denied' || (isStale && before.newsAt <= lastAt)
-  if (isAgain) return [id, plus(times, Math.min(part, 1)), at]
+  if (isAgain) return [id, addPart(times, Math.min(part, 1)), at]
   // However often a change is looked at: that alone leads to no more than a nudge.
   const isLook = isLookAtChange(one, changedAt)
   return [
     id,
-    isLook ? plusUpTo(times, part * afterNews, config.recurring?.nudgeAt) : plus(times, part * afterNews),
+    isLook
+      ? addPartUpTo(times, part * afterNews, config.recurring?.nudgeAt)
+      : addPart(times, part * afterNews),
     at,
   ]
 }
 
-function countRecurring(seen: readonly Seen[], fresh: readonly Pair[], config: ProgressConfig): Tally[] {
+function countRecurring(
+  seen: readonly ObservedResult[],
+  fresh: readonly Pair[],
+  config: ProgressConfig,
+): Tally[] {
   return seen.flatMap(({ result, pair }, index): Tally[] => {
     const isDenied = result.errorKind === 'policy_denied'
     if (pair === null && !isDenied) return []
@@ -298,7 +327,7 @@ const besideWrites = 1 / 6
 
 function countBeside(
   before: readonly Beside[],
-  seen: readonly Seen[],
+  seen: readonly ObservedResult[],
   config: ProgressConfig,
   tallies: Tally[],
 ): Beside[] {
@@ -312,19 +341,19 @@ function countBeside(
     const isTest = looks && (!result.ok || result.says === 'failing')
     // A test that still fails after each change leads to no more than a nudge.
     const times = isTest
-      ? plusUpTo(count, part * afterNews, config.beside?.nudgeAt)
-      : plus(count, Math.min(part, 1) * (looks ? besideWrites : 1))
+      ? addPartUpTo(count, part * afterNews, config.beside?.nudgeAt)
+      : addPart(count, Math.min(part, 1) * (looks ? besideWrites : 1))
     tallies.push({ rule: 'beside', before: count, after: times, steps: config.beside, calls: [result] })
     return { pair: id, times }
   })
   return beside.sort((a, b) => b.times - a.times).slice(0, mostBeside)
 }
 
-function keep(recent: string, { mostly }: ProgressConfig): string {
+function cutRecent(recent: string, { mostly }: ProgressConfig): string {
   return mostly === null ? '' : recent.slice(-Math.min(mostly.of, longestWindow))
 }
 
-function sum(recent: string): number {
+function sumRecent(recent: string): number {
   let thirds = 0
   for (const one of recent) thirds += Number(one)
   return thirds / 3

@@ -6,9 +6,9 @@ import {
   type GuardName,
   type GuardrailsConfig,
   type GuardStates,
-  heardBy,
+  filterFact,
   rules,
-  settingsOf,
+  findSettings,
 } from './roster.js'
 import type { Fact, Finding } from './types.js'
 import { restoreUserStates, type UserStates } from './user-state.js'
@@ -26,31 +26,31 @@ export interface GuardrailsState extends GuardStates {
 }
 
 /** One for all: who has learned something makes another. */
-export function initialGuardrails(): GuardrailsState {
+export function getInitialGuardrails(): GuardrailsState {
   return initial
 }
 
 /** Whether any guard watches the calls; without one, nothing about them need be hashed or remembered. */
 export function isWatching(config: GuardrailsConfig): boolean {
-  return rules.some(([key]) => settingsOf(key, config) !== null)
+  return rules.some(([key]) => findSettings(key, config) !== null)
 }
 
 /** Tells every guard that is on. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
-  const next = each((key, guard) => {
+  const next = mapRules((key, guard) => {
     // A log of an older version has no state of a guard that it did not know.
     const before: object | undefined = state[key]
-    const settings = settingsOf(key, config)
+    const settings = findSettings(key, config)
     if (settings === null) return before ?? guard.initial
-    return guard.observe(before ?? guard.initial, heardBy(key, fact, config), settings)
+    return guard.observe(before ?? guard.initial, filterFact(key, fact, config), settings)
   })
   return { version, ...next, user: state.user }
 }
 
 /** Requests leave out the messages from `head` up to `from`: what was learned from them may be asked for again. */
-export function dropped(state: GuardrailsState, head: number, from: number): GuardrailsState {
+export function forgetDroppedMessages(state: GuardrailsState, head: number, from: number): GuardrailsState {
   let isSame = true
-  const after = each((key, guard) => {
+  const after = mapRules((key, guard) => {
     const before: object | undefined = state[key]
     const next = before && guard.forget ? guard.forget(before, head, from) : before
     isSame &&= next === before
@@ -60,16 +60,16 @@ export function dropped(state: GuardrailsState, head: number, from: number): Gua
 }
 
 /** A finding, and what its guard does when it halts. */
-export type StandingFinding = Finding<GuardName> & { onHalt: OnHalt }
+export type GuardrailFinding = Finding<GuardName> & { onHalt: OnHalt }
 
 /**
  * What the guards say after the last fact, the weightiest first: halts before blocks before nudges, and among equals
  * the guard that knows most about the cause.
  */
-export function findings(state: GuardrailsState, config: GuardrailsConfig): StandingFinding[] {
-  const all: StandingFinding[] = []
+export function collectFindings(state: GuardrailsState, config: GuardrailsConfig): GuardrailFinding[] {
+  const all: GuardrailFinding[] = []
   for (const [key, guard] of rules) {
-    const settings: { onHalt?: OnHalt; lastWords?: boolean } | null = settingsOf(key, config)
+    const settings: { onHalt?: OnHalt; lastWords?: boolean } | null = findSettings(key, config)
     const verdict = settings && guard.verdict(state[key], settings)
     if (!verdict || verdict.action === 'ok') continue
     const isHalt = verdict.action === 'halt'
@@ -86,7 +86,7 @@ export function findings(state: GuardrailsState, config: GuardrailsConfig): Stan
  */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {
-    return { ...state, user: without(state.user, userGuard) }
+    return { ...state, user: withoutUserState(state.user, userGuard) }
   }
   const halted = rules.filter(([, { reasons }]) => reasons.some((reason) => reason === name))
   if (halted.length === 0) return state
@@ -94,8 +94,8 @@ export function resetGuard(state: GuardrailsState, name: string, userGuard?: str
 }
 
 /** A new user message: every streak is the run's and starts anew. */
-export function newTurn(_state: GuardrailsState): GuardrailsState {
-  return initialGuardrails()
+export function startTurn(_state: GuardrailsState): GuardrailsState {
+  return getInitialGuardrails()
 }
 
 /** `note`: what could not be used and starts anew. */
@@ -107,8 +107,8 @@ export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { e
  * knows would switch guards off in silence.
  */
 export function restoreGuardrails(stored: unknown): RestoredGuardrails {
-  if (stored === undefined || stored === null) return { state: initialGuardrails() }
-  if (!isRecord(stored)) return { state: initialGuardrails(), note: damaged(['all of it']) }
+  if (stored === undefined || stored === null) return { state: getInitialGuardrails() }
+  if (!isRecord(stored)) return { state: getInitialGuardrails(), note: formatDamaged(['all of it']) }
   if (typeof stored['version'] === 'number' && stored['version'] > version) {
     return {
       error:
@@ -123,29 +123,29 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
     if (state === null) lost.push(name)
     return state ?? initial
   }
-  const states = each((key, guard) => restored(key, (of) => guard.restore(of), guard.initial))
+  const states = mapRules((key, guard) => restored(key, (of) => guard.restore(of), guard.initial))
   const state = { version, ...states, user: restored('user', restoreUserStates, {}) } as const
-  return lost.length > 0 ? { state, note: damaged(lost) } : { state }
+  return lost.length > 0 ? { state, note: formatDamaged(lost) } : { state }
 }
 
 /** Something for each guard, under its key. */
-function each(of: (key: keyof GuardStates, guard: AnyRule) => object): GuardStates {
+function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): GuardStates {
   const made: Partial<Record<keyof GuardStates, object>> = {}
   for (const [key, guard] of rules) made[key] = of(key, guard)
   return made as GuardStates
 }
 
-function damaged(what: readonly string[]): string {
+function formatDamaged(what: readonly string[]): string {
   return `The stored guard state of this session could not be read (${what.join(', ')}); these guards start anew.`
 }
 
-function without(states: UserStates, name: string): UserStates {
+function withoutUserState(states: UserStates, name: string): UserStates {
   return Object.fromEntries(Object.entries(states).filter(([one]) => one !== name))
 }
 
 const initial: GuardrailsState = Object.freeze({
   version,
-  ...each((_, guard) => guard.initial),
+  ...mapRules((_, guard) => guard.initial),
   user: Object.freeze({}),
 })
 

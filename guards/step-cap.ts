@@ -4,7 +4,7 @@ export function isAtStepCap(steps: number, maxSteps: number | null): boolean {
 }
 
 /** What the user reads. */
-export function stepCapMessage(maxSteps: number): string {
+export function formatStepCapMessage(maxSteps: number): string {
   const used = maxSteps === 1 ? 'The one step of this run is' : `All ${maxSteps} steps of this run are`
   return `${used} used. Raise limits.maxSteps to let it go on for longer.`
 }

@@ -3,7 +3,7 @@ import { isAmount } from './news.js'
 import type { LooksAtChanges } from './staleness.js'
 import { sha256 } from './lib/sha256.js'
 import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
-import { failurePart, plus, plusUpTo, type Tally, weightOf } from './tally.js'
+import { weighFailure, addPart, addPartUpTo, type Tally, weighResult } from './tally.js'
 import type { ResultFact } from './types.js'
 
 /** Batches in a row that came to nothing, and what each tool has come to. */
@@ -54,9 +54,9 @@ export function countStreaks(
   )
   const own = results.every((result) => result.refusedBy === 'progress')
   const counts = {
-    failing: isOk ? 0 : plus(before.failing, failingPart(lasting)),
-    unknownTools: nextOf(before.unknownTools, some('unknown_tool').length > 0, isOk),
-    transient: nextOf(before.transient, some('transient').length > 0 && !isOk, isOk),
+    failing: isOk ? 0 : addPart(before.failing, weighFailures(lasting)),
+    unknownTools: advanceStreak(before.unknownTools, some('unknown_tool').length > 0, isOk),
+    transient: advanceStreak(before.transient, some('transient').length > 0 && !isOk, isOk),
     refused: own ? before.refused : othersRefused.length === results.length ? before.refused + 1 : 0,
   }
   const tallies: Tally[] = []
@@ -78,16 +78,16 @@ export function countStreaks(
 }
 
 /** The failure of a batch that counts most. */
-function failingPart(failures: readonly ResultFact[]): number {
-  return failures.reduce((most, failure) => Math.max(most, failurePart(failure, false)), 0)
+function weighFailures(failures: readonly ResultFact[]): number {
+  return failures.reduce((most, failure) => Math.max(most, weighFailure(failure, false)), 0)
 }
 
-function nextOf(count: number, happens: boolean, isOver: boolean): number {
+function advanceStreak(count: number, happens: boolean, isOver: boolean): number {
   if (happens) return count + 1
   return isOver ? 0 : count
 }
 
-interface Told {
+interface StreakScope {
   config: ProgressConfig
   changes: LooksAtChanges
 }
@@ -95,11 +95,11 @@ interface Told {
 function countTools(
   before: readonly ToolStreaks[],
   ran: readonly ResultFact[],
-  told: Told,
+  told: StreakScope,
   tallies: Tally[],
 ): ToolStreaks[] {
   let tools = [...before]
-  for (const [name, results] of byTool(ran)) {
+  for (const [name, results] of groupByTool(ran)) {
     const tool = name.length <= 24 ? name : sha256(name).slice(0, 24)
     const known = before.find((one) => one.tool === tool) ?? { ...noToolStreaks, tool }
     const [next, said] = countTool(known, results, told)
@@ -120,7 +120,11 @@ const noToolStreaks = {
   errors: 0,
 }
 
-function countTool(before: ToolStreaks, results: readonly ResultFact[], told: Told): [ToolStreaks, Tally[]] {
+function countTool(
+  before: ToolStreaks,
+  results: readonly ResultFact[],
+  told: StreakScope,
+): [ToolStreaks, Tally[]] {
   const { config } = told
   const oks = results.filter((result) => result.ok)
   const failures = results.filter((result) => !result.ok && result.errorKind !== 'transient')
@@ -131,26 +135,26 @@ function countTool(before: ToolStreaks, results: readonly ResultFact[], told: To
   const { tool } = before
   const { outcome: output, key } = last
   if (!isSame) return [{ ...noToolStreaks, tool, output, outputs: 1, key }, []]
-  const shape = shapeOf(last)
+  const shape = digestShape(last)
   const isOther = oks.some((result) => result.key !== before.key)
   const isCounting = shape !== '' && shape === before.shape
-  const part = isOther ? weightOf(last, config) * (isCounting ? 1 : variedWeight(last, config)) : 0
+  const part = isOther ? weighResult(last, config) * (isCounting ? 1 : weighVaried(last, config)) : 0
   const outputs =
     isLong(last, config) && !(isCounting && last.readOnly)
-      ? plusUpTo(before.outputs, part, config.sameOutput?.long.nudgeAt)
-      : plus(before.outputs, part)
+      ? addPartUpTo(before.outputs, part, config.sameOutput?.long.nudgeAt)
+      : addPart(before.outputs, part)
   const count = { before: before.outputs, after: outputs, calls: oks }
   const next = { ...noToolStreaks, tool, output, outputs, key, shape }
-  return [next, [{ rule: 'sameOutput', ...stepsFor(last, config), ...count }]]
+  return [next, [{ rule: 'sameOutput', ...findSteps(last, config), ...count }]]
 }
 
 /** Arguments that differ in numbers alone have one shape. Those without a number, or too long to be shown, have none. */
-function shapeOf({ shown }: ResultFact): string {
+function digestShape({ shown }: ResultFact): string {
   return shown.endsWith('…') || !/\d/.test(shown) ? '' : sha256(shown.replaceAll(/\d+/g, '0')).slice(0, 6)
 }
 
 /** Many a tool that changes something says no more than `ok`: other words in its arguments are other work. */
-function variedWeight(result: ResultFact, config: ProgressConfig): number {
+function weighVaried(result: ResultFact, config: ProgressConfig): number {
   const { sameOutput } = config
   return sameOutput !== null && !result.readOnly && !isLong(result, config) ? sameOutput.varied : 1
 }
@@ -162,7 +166,7 @@ function isLong({ size }: ResultFact, { sameOutput }: ProgressConfig): boolean {
 function countFailure(
   before: ToolStreaks,
   failure: ResultFact,
-  { config, changes: { at, changedAt, looks } }: Told,
+  { config, changes: { at, changedAt, looks } }: StreakScope,
   calls: readonly ResultFact[],
 ): [ToolStreaks, Tally[]] {
   const { outcome: error, key } = failure
@@ -171,9 +175,9 @@ function countFailure(
   // A test that fails after each change is how the changes are made: that alone leads to no more than a nudge.
   const isTest = looks.has(failure) || changedAt > (before.at ?? at)
   const add = (count: number, part: number, steps: Steps | null) =>
-    isTest ? plusUpTo(count, part, steps?.nudgeAt) : plus(count, part)
-  const errors = isSame ? add(before.errors, isOther ? failurePart(failure, true) : 0, config.sameError) : 1
-  const failed = add(before.failed, isOther ? failurePart(failure, false) : 1, config.failingTool)
+    isTest ? addPartUpTo(count, part, steps?.nudgeAt) : addPart(count, part)
+  const errors = isSame ? add(before.errors, isOther ? weighFailure(failure, true) : 0, config.sameError) : 1
+  const failed = add(before.failed, isOther ? weighFailure(failure, false) : 1, config.failingTool)
   return [
     { ...before, output: '', outputs: 0, key, failed, error, errors, at },
     [
@@ -189,14 +193,14 @@ function countFailure(
   ]
 }
 
-function stepsFor(result: ResultFact, config: ProgressConfig): Pick<Tally, 'steps' | 'setting'> {
+function findSteps(result: ResultFact, config: ProgressConfig): Pick<Tally, 'steps' | 'setting'> {
   const { sameOutput } = config
   if (sameOutput === null) return { steps: null }
   const kind = isLong(result, config) ? 'long' : result.readOnly ? 'short' : 'shortWrites'
   return { steps: sameOutput[kind], setting: `sameOutput.${kind}` }
 }
 
-function byTool(results: readonly ResultFact[]): Map<string, ResultFact[]> {
+function groupByTool(results: readonly ResultFact[]): Map<string, ResultFact[]> {
   const groups = new Map<string, ResultFact[]>()
   for (const result of results) {
     const group = groups.get(result.name)

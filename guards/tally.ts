@@ -32,23 +32,23 @@ export interface Tally {
 }
 
 /** What a tally leads to: the halt stands from its count on, the nudge is said as its count is reached. */
-export function actionOf({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
+export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
-  if (reaches(after, steps.haltAt)) return 'halt'
-  return reaches(after, steps.nudgeAt) && !reaches(before, steps.nudgeAt) ? 'nudge' : null
+  if (hasReached(after, steps.haltAt)) return 'halt'
+  return hasReached(after, steps.nudgeAt) && !hasReached(before, steps.nudgeAt) ? 'nudge' : null
 }
 
 /** Null where the configuration of an older log knows no such detector. */
-export function stepsOf(steps: Steps | null | undefined): Steps | null {
+export function toSteps(steps: Steps | null | undefined): Steps | null {
   return steps ?? null
 }
 
-export function reaches(count: number, at: number | null | undefined): boolean {
+export function hasReached(count: number, at: number | null | undefined): boolean {
   return at != null && count >= at - precision
 }
 
 /** A sum of parts, kept short: it is stored. */
-export function plus(count: number, part: number): number {
+export function addPart(count: number, part: number): number {
   return Math.round((count + part) * 1e6) / 1e6
 }
 
@@ -56,15 +56,15 @@ export function plus(count: number, part: number): number {
 const precision = 0.001
 
 /** A count that has gone on by a part, but no further than `most` by it: what such parts can never bring about. */
-export function plusUpTo(count: number, part: number, most: number | null | undefined): number {
-  return Math.max(count, Math.min(plus(count, part), most ?? count))
+export function addPartUpTo(count: number, part: number, most: number | null | undefined): number {
+  return Math.max(count, Math.min(addPart(count, part), most ?? count))
 }
 
 /** A wait of so many times `waiting.ms` was meant as one. */
 const longWait = 10
 
 /** How much a result counts: less when its call waited for something, or asked about something that goes on. */
-export function weightOf(
+export function weighResult(
   result: Pick<ResultFact, 'ok' | 'durationMs' | 'size' | 'says'>,
   config: ProgressConfig,
 ): number {
@@ -91,7 +91,7 @@ const absentPart = 1 / 16
 const absentNamedPart = 1 / 3
 
 /** How much a failure counts among other failures. With the same error as the one before, a named word is the fault. */
-export function failurePart({ says }: Pick<ResultFact, 'says'>, isSameError: boolean): number {
+export function weighFailure({ says }: Pick<ResultFact, 'says'>, isSameError: boolean): number {
   if (says === 'absent') return absentPart
   return says === 'absent_named' && !isSameError ? absentNamedPart : 1
 }

@@ -1,5 +1,5 @@
-import { cutLine } from './lib/cut.js'
-import { evidence } from './lib/evidence.js'
+import { truncateLine } from './lib/cut.js'
+import { toEvidence } from './lib/evidence.js'
 import { isRecord, isText } from './lib/stored.js'
 import { lastWordsAsked } from './lib/words.js'
 import { type OnHalt, onHalt } from './lib/settings.js'
@@ -44,8 +44,8 @@ export const terminalDelegation: Guard<
     if (fact.type === 'results') {
       for (const { name, child } of fact.results) {
         if (!isTerminalChild(child)) continue
-        const message = cutLine(evidence(child.message), 240)
-        return { due: { tool: cutLine(name, 64), code: child.code, message } }
+        const message = truncateLine(toEvidence(child.message), 240)
+        return { due: { tool: truncateLine(name, 64), code: child.code, message } }
       }
     }
     return state.due ? { due: null } : state
@@ -56,7 +56,7 @@ export const terminalDelegation: Guard<
     return {
       action: 'halt',
       guard: 'terminal_delegation',
-      evidence: evidence(
+      evidence: toEvidence(
         `${due.tool} ended in ERROR with ${due.code}${due.message ? `: ${due.message}` : ''}`,
       ),
       message:

@@ -1,7 +1,7 @@
 import { isAmount, type Pair } from './news.js'
 import { isCount, isListOf } from './lib/stored.js'
 import type { ProgressConfig } from './progress-config.js'
-import { plus, stepsOf, type Tally } from './tally.js'
+import { addPart, toSteps, type Tally } from './tally.js'
 import type { ResultFact } from './types.js'
 
 /**
@@ -28,7 +28,7 @@ export function keepLandmarks(before: Tour, forgotten: readonly Pair[]): Tour {
   const { tour } = before
   if (forgotten.length === 0) return { landmarks: before.landmarks, every: before.every, tour }
   const places = new Map(before.landmarks)
-  for (const [id, , at] of forgotten) places.set(placeOf(id), at)
+  for (const [id, , at] of forgotten) places.set(hashPlace(id), at)
   let { every } = before
   let landmarks = [...places].filter(([place]) => place % every === 0)
   while (landmarks.length > mostLandmarks) {
@@ -53,17 +53,17 @@ export function countTour(
   config: ProgressConfig,
 ): [tour: number, tallies: Tally[]] {
   const { landmarks, every, pairs } = before
-  const passed = seen.filter(({ pair, id }) => pair === null && placeOf(id) % every === 0)
+  const passed = seen.filter(({ pair, id }) => pair === null && hashPlace(id) % every === 0)
   if (passed.length === 0) return [before.tour, []]
   const known = new Set(landmarks.map(([place]) => place))
-  if (!passed.every(({ id }) => known.has(placeOf(id)))) return [0, []]
-  for (const [id] of pairs) if (placeOf(id) % every === 0) known.add(placeOf(id))
-  const tour = plus(before.tour, passed.length / known.size)
+  if (!passed.every(({ id }) => known.has(hashPlace(id)))) return [0, []]
+  for (const [id] of pairs) if (hashPlace(id) % every === 0) known.add(hashPlace(id))
+  const tour = addPart(before.tour, passed.length / known.size)
   const calls = passed.map(({ result }) => result)
-  return [tour, [{ rule: 'tour', before: before.tour, after: tour, steps: stepsOf(config.tour), calls }]]
+  return [tour, [{ rule: 'tour', before: before.tour, after: tour, steps: toSteps(config.tour), calls }]]
 }
 
-function placeOf(id: string): number {
+function hashPlace(id: string): number {
   let hash = 0
   for (let at = 0; at < id.length; at += 1) hash = Math.imul(hash ^ id.charCodeAt(at), 16_777_619)
   return ((hash ^ (hash >>> 15)) >>> 0) % 0x10_0000

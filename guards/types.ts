@@ -1,13 +1,13 @@
-import type { Saying } from './lib/answers.js'
+import type { AnswerMeaning } from './lib/answers.js'
 import type { OnHalt, Settings } from './lib/settings.js'
 import type { ProgressConfig } from './progress-config.js'
 
-/** A call that the model asks for, as the guards see it. Made by `callFact`. */
+/** A call that the model asks for, as the guards see it. Made by `createCallFact`. */
 export interface CallFact {
   name: string
   /** See fingerprint.ts: equal exactly when name and arguments mean the same. */
   fingerprint: string
-  /** Short, and equal also for calls that differ in blanks at the ends of texts and lines. See `identify`. */
+  /** Short, and equal also for calls that differ in blanks at the ends of texts and lines. See `identifyCall`. */
   key: string
   /** The same, and equal also for calls whose lists hold the same in another order. */
   alike: string
@@ -46,7 +46,7 @@ export interface ResultFact extends CallFact {
   words?: string
   numbers?: string
   /** What the words of the result say about the call: see `readAnswer`. */
-  says?: Saying
+  says?: AnswerMeaning
   /** Characters that came back. */
   size: number
   /** How long it ran, in milliseconds; 0 where nobody knows. */
@@ -55,7 +55,7 @@ export interface ResultFact extends CallFact {
   child?: ChildOutcome
 }
 
-/** What happens in a run that guards care about. Made by `callsFact` and `resultsFact`, so that each is hashed once. */
+/** What happens in a run that guards care about. Made by `createCallsFact` and `createResultsFact`, so that each is hashed once. */
 export type Fact =
   /**
    * The model asked for this batch; nothing of it has run. `batch` is the batch's fingerprint; empty when no guard that

@@ -43,7 +43,7 @@ export function restoreUserStates(stored: unknown): UserStates | null {
 }
 
 /** What a guard remembers, or what it begins with. */
-export function userStateOf(states: UserStates, name: string, initial: Json): Json {
+export function getUserState(states: UserStates, name: string, initial: Json): Json {
   const state = Object.hasOwn(states, name) ? states[name] : undefined
   return state === undefined ? initial : state
 }

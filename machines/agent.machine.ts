@@ -5,9 +5,9 @@ import * as conditions from './agent/conditions.js'
 import { type AgentContext, createContext } from './agent/context.js'
 import type { AgentInput } from './agent/context.js'
 import type { EmittedEvent } from './agent/announcements.js'
-import type { AgentMachineEvent } from './agent/events.js'
-import type { RunResult } from './agent/outcome.js'
-import { resultOf } from './agent/result-of.js'
+import type { AgentMachineEvent } from './agent/machine-events.js'
+import type { RunResult } from './agent/run-result.js'
+import { toRunResult } from './agent/to-result.js'
 
 /**
  * The agent loop. Each top-level state is an `AgentState` that users see; the finals are how a run can end.
@@ -36,7 +36,7 @@ export const agentMachine = setup({
   id: 'agent',
   description: 'One run of an agent: from a user message to a final state.',
   context: ({ input }) => createContext(input),
-  output: ({ context }) => resultOf(context),
+  output: ({ context }) => toRunResult(context),
   entry: 'startDeadline',
   initial: 'RUNNING',
   on: {

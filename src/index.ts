@@ -15,7 +15,7 @@ export type {
 export type { AgentConfig, AgentConfigInput, PresetName } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { UserGuardsOutput } from '../machines/agent/consultation.js'
-export type { AgentMachineEvent, ControlEvent } from '../machines/agent/events.js'
+export type { AgentMachineEvent, ControlEvent } from '../machines/agent/machine-events.js'
 export type { CompactionOutput } from '../machines/agent/fit.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
@@ -47,10 +47,15 @@ export type {
   StoppedResult,
   StoreErrorResult,
   WaitingResult,
-} from '../machines/agent/outcome.js'
-export type { FailureKind, ModelFailure, ModelOutput, ModelResponse } from '../machines/agent/response.js'
+} from '../machines/agent/run-result.js'
+export type {
+  FailureKind,
+  ModelFailure,
+  ModelOutput,
+  ModelResponse,
+} from '../machines/agent/model-response.js'
 export type { CallScreening, InputScreening, OutputScreening } from '../machines/agent/screening.js'
-export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/results.js'
+export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/batch-calls.js'
 export { getCacheHitRate, type TokenUsage, type Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './core/config/schema.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
@@ -96,7 +101,7 @@ export type { HistoryMessage, RunInput } from './core/sessions/history.js'
 export type { UserInput, UserInputMessage } from './core/sessions/input.js'
 export type { RunAttachment } from './core/run/with-attachments.js'
 export { type Journal, type JournalEntry, memoryJournal } from './core/sessions/journal.js'
-export type { AgentMachine } from './core/live/journaled.js'
+export type { AgentMachine } from './core/live/journaled-machine.js'
 export {
   BlockedError,
   BudgetExceededError,
@@ -110,15 +115,15 @@ export {
   ProviderError,
   RunError,
   TimedOutError,
-} from './core/run/or-throw.js'
+} from './core/run/run-errors.js'
 export type { AnswerOptions, CallReference } from './core/run/awaited-call.js'
 export type { Run } from './core/run/run.js'
-export type { WatchedEvent, WatchOptions } from './core/run/watch.js'
+export type { WatchedEvent, WatchOptions } from './core/run/watch-session.js'
 export { restoreSession } from './core/sessions/restore-session.js'
 export { createSession, Session, type SessionMetadata, type StoredSession } from './core/sessions/session.js'
-export type { Tokenizer } from './core/context/tokenizer.js'
+export type { Tokenizer } from './core/context/default-tokenizer.js'
 export type { Retriever, RetrievedSnippet } from './core/memory/retriever.js'
-export { formatSnippets } from './core/memory/as-data.js'
+export { formatSnippets } from './core/memory/retrieved-text.js'
 export {
   defineShield,
   llamaGuard,

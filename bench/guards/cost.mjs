@@ -6,10 +6,10 @@
 import { build } from 'esbuild'
 
 const entry = `
-export { callsFact, resultsFact } from './guards/facts.js'
+export { createCallsFact, createResultsFact } from './guards/facts.js'
 export { outcomeDigest } from './guards/lib/outcome-digest.js'
-export { findings, initialGuardrails, observeAll } from './guards/state.js'
-export { callFactOf, resultFactOf } from './machines/agent/call-facts.js'
+export { collectFindings, getInitialGuardrails, observeAll } from './guards/state.js'
+export { toCallFact, toResultFact } from './machines/agent/call-facts.js'
 export { defaultConfig, guardsWhenOn } from './src/core/config/defaults.js'`
 
 // The package does not export them; they are bundled as it is.
@@ -24,8 +24,15 @@ const { outputFiles } = await build({
 const parts = await import(
   `data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`
 )
-const { callsFact, resultsFact, outcomeDigest, findings, initialGuardrails, observeAll } = parts
-const { callFactOf, resultFactOf, defaultConfig, guardsWhenOn } = parts
+const {
+  createCallsFact,
+  createResultsFact,
+  outcomeDigest,
+  collectFindings,
+  getInitialGuardrails,
+  observeAll,
+} = parts
+const { toCallFact, toResultFact, defaultConfig, guardsWhenOn } = parts
 
 const tools = { read: { readOnly: true, polling: false } }
 const words = 'The report of line 12 says that 3 of 40 files were read at 10:05:07 by the tool. '
@@ -47,14 +54,14 @@ const steps = Array.from({ length: stepsMade }, (_, n) =>
 
 function step(config, state, n) {
   const batch = steps[n % stepsMade]
-  const facts = batch.map(({ call }) => callFactOf(tools, call))
-  const asked = observeAll(state, callsFact(facts, config), config)
-  findings(asked, config)
+  const facts = batch.map(({ call }) => toCallFact(tools, call))
+  const asked = observeAll(state, createCallsFact(facts, config), config)
+  collectFindings(asked, config)
   const results = batch.map(({ call, result }, i) =>
-    resultFactOf(tools, { ...call, fact: facts[i] }, result, config),
+    toResultFact(tools, { ...call, fact: facts[i] }, result, config),
   )
-  const next = observeAll(asked, resultsFact(results, config, n), config)
-  findings(next, config)
+  const next = observeAll(asked, createResultsFact(results, config, n), config)
+  collectFindings(next, config)
   return next
 }
 
@@ -77,7 +84,7 @@ for (const [name, config] of Object.entries({
   'the default policy': guardrails,
   'the named guards': named,
 })) {
-  let state = initialGuardrails()
+  let state = getInitialGuardrails()
   const cost = least((n) => (state = step(config, state, n)), stepsMade)
   console.log(`${name}: ${cost.toFixed(1)} µs a step`)
 }

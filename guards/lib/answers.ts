@@ -13,7 +13,7 @@ interface AnsweredCall {
  * - `absent`: it failed, and the error is the answer: there is no such page, no such name
  * - `absent_named`: the same, but the error names a word of the arguments, which may be what is wrong with all of them
  */
-export type Saying = 'under_way' | 'failing' | 'absent' | 'absent_named' | null
+export type AnswerMeaning = 'under_way' | 'failing' | 'absent' | 'absent_named' | null
 
 /** Beyond this an output is more than an answer. */
 const longest = 300
@@ -22,13 +22,13 @@ const longest = 300
 export function readAnswer(
   call: AnsweredCall,
   result: { ok: boolean; errorKind: string | null; content: string },
-): Saying {
+): AnswerMeaning {
   const { ok, errorKind, content } = result
   if (ok) return content.length <= longest ? readSuccess(call, content) : null
   return errorKind === 'failed' ? readFailure(call, content.slice(0, longest)) : null
 }
 
-function readSuccess({ name, readOnly }: Omit<AnsweredCall, 'shown'>, content: string): Saying {
+function readSuccess({ name, readOnly }: Omit<AnsweredCall, 'shown'>, content: string): AnswerMeaning {
   if (sleeps.test(name)) return 'under_way'
   if (underWay.test(content) && (readOnly || !acts.test(name))) return 'under_way'
   return failed.test(content) ? 'failing' : null
@@ -82,16 +82,16 @@ const needs = /\b(?:command|module|package|library|executable|interpreter|import
 const shell =
   /(?:^|[\s:])(?!(?:error|failed|failure|result|status|lookup)\b)[a-z][\w./+-]*: (?:command )?not found\b/i
 
-function readFailure({ shown }: Pick<AnsweredCall, 'shown'>, content: string): Saying {
+function readFailure({ shown }: Pick<AnsweredCall, 'shown'>, content: string): AnswerMeaning {
   if (statuses.test(content)) return 'absent'
   if (!absent.test(content) || needs.test(content) || shell.test(content)) return null
-  const said = new Set(wordsOf(content))
+  const said = new Set(listWords(content))
   // The names of arguments are the same in every call.
-  const asked = wordsOf(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
+  const asked = listWords(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
   return asked.some((word) => said.has(word)) ? 'absent_named' : 'absent'
 }
 
-function wordsOf(text: string): string[] {
+function listWords(text: string): string[] {
   return (text.toLowerCase().match(/[a-z_]{3,}/g) ?? []).filter((word) => !common.has(word))
 }
 

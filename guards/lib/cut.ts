@@ -2,11 +2,11 @@
  * At most `length` characters (UTF-16 units) of a text, ending in `…` when something is missing. Never half a code
  * point.
  */
-export function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${headOf(text, length)}…`
+export function truncate(text: string, length: number): string {
+  return text.length <= length ? text : `${takeHead(text, length)}…`
 }
 
-function headOf(text: string, length: number): string {
+function takeHead(text: string, length: number): string {
   const head = text.slice(0, length - 1)
   return endsInHalf(head) ? head.slice(0, -1) : head
 }
@@ -17,10 +17,10 @@ function endsInHalf(text: string): boolean {
 }
 
 /** The same on one line: control characters and lone surrogates become spaces. */
-export function cutLine(text: string, length: number): string {
-  return text.length <= length ? lineOf(text) : `${lineOf(headOf(text, length))}…`
+export function truncateLine(text: string, length: number): string {
+  return text.length <= length ? toLine(text) : `${toLine(takeHead(text, length))}…`
 }
 
-function lineOf(text: string): string {
+function toLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ')
 }

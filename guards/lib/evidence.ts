@@ -1,4 +1,4 @@
-import { cut } from './cut.js'
+import { truncate } from './cut.js'
 
 const redacted = '[redacted]'
 
@@ -39,11 +39,11 @@ const secrets: [pattern: RegExp, replacement: string][] = [
 const longest = 8000
 
 /** The text without API keys, bearer tokens, private keys and passwords, as far as they can be told by their form. */
-export function scrub(text: string): string {
+export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }
 
 /** What was seen, fit to be shown and logged: secrets scrubbed, at most 600 characters. */
-export function evidence(text: string): string {
-  return cut(scrub(cut(text, longest)), 600)
+export function toEvidence(text: string): string {
+  return truncate(scrubEvidence(truncate(text, longest)), 600)
 }

@@ -3,6 +3,9 @@
  * has not becomes, in Node 20, an object of a kind of its own each time: ten times slower to make, four times as large,
  * and whatever reads it later is slower, too. So what is made at every step is made by this, or begins with the new keys.
  */
-export function extended<Value extends object, More extends object>(value: Value, more: More): Value & More {
+export function extendObject<Value extends object, More extends object>(
+  value: Value,
+  more: More,
+): Value & More {
   return Object.assign({}, value, more)
 }

@@ -1,5 +1,5 @@
 import { canonicalForms, tidy } from './canonical-json.js'
-import { cutLine } from './cut.js'
+import { truncateLine } from './cut.js'
 import { sha256 } from './sha256.js'
 
 export { sha256 as digest } from './sha256.js'
@@ -9,8 +9,8 @@ export { sha256 as digest } from './sha256.js'
  * arguments, different for all others. Arguments that are not JSON are taken as raw text, and such a text never equals
  * the JSON string of the same letters.
  */
-export function fingerprint(name: string, argumentsText: string): string {
-  return identify(name, argumentsText).fingerprint
+export function fingerprintCall(name: string, argumentsText: string): string {
+  return identifyCall(name, argumentsText).fingerprint
 }
 
 /** What tells a call from others, the most exact first. */
@@ -22,7 +22,7 @@ export interface CallDigests {
   alike: string
 }
 
-export function identify(name: string, argumentsText: string): CallDigests {
+export function identifyCall(name: string, argumentsText: string): CallDigests {
   const forms = canonicalForms(argumentsText)
   // The name is written as JSON, so that nothing in it can pass for the start of the arguments.
   const start = JSON.stringify(name)
@@ -31,7 +31,7 @@ export function identify(name: string, argumentsText: string): CallDigests {
     : ['text', JSON.stringify(argumentsText), JSON.stringify(tidy(argumentsText))]
   const print = sha256(`${start} ${kind} ${exact}`)
   const key = (exact === tidied ? print : sha256(`${start} ${kind} ${tidied}`)).slice(0, keyLength)
-  const alike = forms && tidied.includes(',') ? withoutOrder(tidied) : tidied
+  const alike = forms && tidied.includes(',') ? sortLists(tidied) : tidied
   return {
     fingerprint: print,
     key,
@@ -40,7 +40,7 @@ export function identify(name: string, argumentsText: string): CallDigests {
 }
 
 /** The pieces of a text in brackets, sorted; the text itself where it has none. */
-function withoutOrder(json: string): string {
+function sortLists(json: string): string {
   return json.includes('[')
     ? json
         .split(/[[\],]/)
@@ -53,13 +53,13 @@ function withoutOrder(json: string): string {
 export const keyLength = 10
 
 /** One fingerprint for several, in whatever order they come; how often each comes counts. */
-export function batchFingerprint(fingerprints: readonly string[]): string {
+export function fingerprintBatch(fingerprints: readonly string[]): string {
   const [first] = fingerprints
   if (first !== undefined && fingerprints.length === 1) return first
   return sha256([...fingerprints].sort().join(' '))
 }
 
 /** Arguments as people get to see them: one line of at most 200 characters. */
-export function shown(text: string): string {
-  return cutLine(text, 200)
+export function formatArguments(text: string): string {
+  return truncateLine(text, 200)
 }

@@ -1,4 +1,4 @@
-import { digit, hexLetter, kindOf, temporaryPathEnd, volatileEnd } from './volatile.js'
+import { digit, hexLetter, kindByByte, findTemporaryPathEnd, findVolatileEnd } from './volatile.js'
 
 /** What a call brought back, as it is compared. Short, because many are remembered. */
 export interface OutcomeDigests {
@@ -18,15 +18,15 @@ export interface OutcomeDigests {
  * No cryptographic hashes: forging an equal digest only makes a guard speak up too early.
  */
 export function digestOutcome(text: string): OutcomeDigests {
-  if (text.length <= longest) return digestsOf(text)
+  if (text.length <= longest) return digestText(text)
   const head = text.slice(0, longest / 2)
   const tail = text.slice(-longest / 2)
   // Whole lines, so that a wider clock in one of them does not move the others out.
   const end = head.lastIndexOf('\n')
-  const first = digestsOf(end > 0 ? head.slice(0, end) : head)
-  const last = digestsOf(tail.slice(tail.indexOf('\n') + 1))
+  const first = digestText(end > 0 ? head.slice(0, end) : head)
+  const last = digestText(tail.slice(tail.indexOf('\n') + 1))
   return {
-    digest: digestsOf(first.digest + last.digest).digest,
+    digest: digestText(first.digest + last.digest).digest,
     words: first.words + last.words,
     numbers: first.numbers + last.numbers,
   }
@@ -60,10 +60,10 @@ function nextTurn(): number {
   return turn
 }
 
-function digestsOf(text: string): OutcomeDigests {
+function digestText(text: string): OutcomeDigests {
   // Constants of the function, not of the module: read a thousand times a text, wherever a bundler puts the others.
   const bytes = room
-  const kinds = kindOf
+  const kinds = kindByByte
   const prime = 16_777_619
   // Stands for what is left out; no byte equals it.
   const volatile = 0x1_0001
@@ -80,7 +80,7 @@ function digestsOf(text: string): OutcomeDigests {
     let byte = bytes[at] ?? 0
     let kind = kinds[byte] ?? 0
     if (kind === 0) {
-      const after = byte === 0x2f ? temporaryPathEnd(bytes, at, end) : at
+      const after = byte === 0x2f ? findTemporaryPathEnd(bytes, at, end) : at
       if (after === at) {
         low = Math.imul(low ^ byte, prime)
         // Scripts other than Latin have no words here: their characters count in their order.
@@ -110,7 +110,7 @@ function digestsOf(text: string): OutcomeDigests {
       ((bytes[at - 1] ?? 0) | 32) === 0x64 ||
       (all === hexLetter && at - from === 8)
     ) {
-      const after = volatileEnd(bytes, from, at, end, all)
+      const after = findVolatileEnd(bytes, from, at, end, all)
       if (after > from) {
         low = Math.imul(before ^ volatile, prime)
         at = after
@@ -132,9 +132,9 @@ function digestsOf(text: string): OutcomeDigests {
     high ^= high >>> 13
   }
   return {
-    digest: (base36(low ^ (low >>> 15)) + base36(high)).slice(0, 9),
-    words: base36(Math.imul(words ^ (words >>> 15), 0x85ebca6b) ^ others).slice(-5),
-    numbers: base36(Math.imul(numbers ^ (numbers >>> 15), 0x85ebca6b)).slice(-5),
+    digest: (toBase36(low ^ (low >>> 15)) + toBase36(high)).slice(0, 9),
+    words: toBase36(Math.imul(words ^ (words >>> 15), 0x85ebca6b) ^ others).slice(-5),
+    numbers: toBase36(Math.imul(numbers ^ (numbers >>> 15), 0x85ebca6b)).slice(-5),
   }
 }
 
@@ -166,6 +166,6 @@ function isPartOfReference(bytes: Uint8Array, from: number, to: number): boolean
 const dash = 0x2d
 const capitalZ = 0x5a
 
-function base36(number: number): string {
+function toBase36(number: number): string {
   return (number >>> 0).toString(36)
 }

@@ -6,16 +6,16 @@ export type Refusals = readonly string[]
 export const mostRefusals = 12
 
 /** The beginning of a fingerprint, as guards remember it: a dozen of them are told apart by it. */
-export function short(fingerprint: string): string {
+export function shortenFingerprint(fingerprint: string): string {
   return fingerprint.slice(0, 16)
 }
 
-export function refused(refusals: Refusals, fingerprints: readonly string[]): string[] {
-  const fresh = fingerprints.map(short)
-  const others = refusals.filter((one) => !fresh.includes(short(one)))
+export function addRefusals(refusals: Refusals, fingerprints: readonly string[]): string[] {
+  const fresh = fingerprints.map(shortenFingerprint)
+  const others = refusals.filter((one) => !fresh.includes(shortenFingerprint(one)))
   return [...others, ...fresh].slice(-mostRefusals)
 }
 
 export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
-  return refusals.some((one) => fingerprint.startsWith(short(one)))
+  return refusals.some((one) => fingerprint.startsWith(shortenFingerprint(one)))
 }

@@ -1,4 +1,4 @@
-import type { Named } from './words.js'
+import type { NamedCalls } from './words.js'
 
 /** Checks on state that comes back from a store, where anything may have happened to it. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -26,6 +26,6 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
-export function isNamed(value: unknown): value is Named {
+export function isNamedCalls(value: unknown): value is NamedCalls {
   return isRecord(value) && isText(value['tools']) && isText(value['calls']) && isCount(value['number'])
 }

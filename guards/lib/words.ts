@@ -1,9 +1,9 @@
-import { cutLine } from './cut.js'
-import { evidence } from './evidence.js'
+import { truncateLine } from './cut.js'
+import { toEvidence } from './evidence.js'
 import type { CallFact } from '../types.js'
 
 /** The calls that a verdict is about, for people and the model. Short, because it is part of a guard's state. */
-export interface Named {
+export interface NamedCalls {
   /** The tools: `read_file`, or `read_file, grep and 3 more`. */
   tools: string
   /** The calls with their arguments, secrets scrubbed. */
@@ -14,14 +14,14 @@ export interface Named {
 
 const shownCalls = 3
 
-export function named(calls: readonly CallFact[]): Named {
+export function nameCalls(calls: readonly CallFact[]): NamedCalls {
   return {
-    tools: toolsOf(calls),
-    calls: cutLine(
-      evidence(
+    tools: formatTools(calls),
+    calls: truncateLine(
+      toEvidence(
         calls
           .slice(0, shownCalls)
-          .map((call) => `${cutLine(call.name, 64)}(${call.shown})`)
+          .map((call) => `${truncateLine(call.name, 64)}(${call.shown})`)
           .join('; '),
       ),
       240,
@@ -30,17 +30,17 @@ export function named(calls: readonly CallFact[]): Named {
   }
 }
 
-export function toolsOf(calls: readonly CallFact[]): string {
+export function formatTools(calls: readonly CallFact[]): string {
   const names = [...new Set(calls.map((call) => call.name))]
   const first = names
     .slice(0, shownCalls)
-    .map((name) => cutLine(name, 64))
+    .map((name) => truncateLine(name, 64))
     .join(', ')
   const more = names.length - shownCalls
-  return cutLine(more > 0 ? `${first} and ${more} more` : first, 96)
+  return truncateLine(more > 0 ? `${first} and ${more} more` : first, 96)
 }
 
-export function times(count: number): string {
+export function formatTimes(count: number): string {
   if (count === 1) return 'once'
   return count === 2 ? 'twice' : `${count} times`
 }

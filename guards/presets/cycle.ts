@@ -1,12 +1,12 @@
-import { cutLine } from '../lib/cut.js'
-import { evidence } from '../lib/evidence.js'
+import { truncateLine } from '../lib/cut.js'
+import { toEvidence } from '../lib/evidence.js'
 import { digest } from '../lib/fingerprint.js'
 import { isPolling } from '../lib/polling.js'
-import { short } from '../lib/refusals.js'
+import { shortenFingerprint } from '../lib/refusals.js'
 import { isCount, isListOf, isRecord, isText } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
-import { toolsOf } from '../lib/words.js'
+import { formatTools } from '../lib/words.js'
 
 /** Batches in a period of 2 to `maxPeriod` with stable results. */
 export interface CycleConfig {
@@ -49,8 +49,8 @@ const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 const longestPeriod = 8
 
 /** The outcome of one result is no fingerprint: what tells two apart may stand at its end. */
-function shortOf(outcome: string): string {
-  return short(digest(outcome))
+function shortenOutcome(outcome: string): string {
+  return shortenFingerprint(digest(outcome))
 }
 
 /**
@@ -69,13 +69,14 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     if (fact.type !== 'results') return state.due ? { ...state, due: null } : state
     if (fact.results.every((result) => result.refused)) return { ...state, due: null }
     if (isPolling(fact.results)) return initial
-    const isStranger = stands(state) && state.rounds.every((round) => round.batch !== short(fact.batch))
-    if (!isStranger) return extend(state, fact, config)
+    const isStranger =
+      hasCycle(state) && state.rounds.every((round) => round.batch !== shortenFingerprint(fact.batch))
+    if (!isStranger) return appendRound(state, fact, config)
     const changesNothing = fact.results.every((result) => result.refused || !result.ok || result.readOnly)
     if (changesNothing && state.strangers < state.rounds.length) {
       return { ...state, strangers: state.strangers + 1, due: null }
     }
-    return extend(initial, fact, config)
+    return appendRound(initial, fact, config)
   },
 
   verdict({ due, rounds }, config) {
@@ -86,7 +87,9 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     return {
       action,
       guard: 'cycle',
-      evidence: evidence(`${path}: a cycle of ${period} rounds, seen ${periods} times with the same results`),
+      evidence: toEvidence(
+        `${path}: a cycle of ${period} rounds, seen ${periods} times with the same results`,
+      ),
       message:
         action === 'nudge'
           ? `You are going round in circles (${path}): the same calls brought the same results ${periods} times. ` +
@@ -104,21 +107,24 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     // Version 1 kept them whole.
     const remembered = rounds.map((round) => ({
       ...round,
-      batch: short(round.batch),
-      outcome: round.outcome.length === short(round.outcome).length ? round.outcome : shortOf(round.outcome),
+      batch: shortenFingerprint(round.batch),
+      outcome:
+        round.outcome.length === shortenFingerprint(round.outcome).length
+          ? round.outcome
+          : shortenOutcome(round.outcome),
     }))
     return { rounds: remembered, matches, strangers, due }
   },
 }
 
-function extend(
+function appendRound(
   state: CycleState,
   fact: Extract<Fact, { type: 'results' }>,
   config: CycleConfig,
 ): CycleState {
   const { results } = fact
-  const batch = short(fact.batch)
-  const outcome = shortOf(fact.outcome)
+  const batch = shortenFingerprint(fact.batch)
+  const outcome = shortenOutcome(fact.outcome)
   const maxPeriod = Math.min(config.maxPeriod, longestPeriod)
   const matches: number[] = []
   for (let period = 2; period <= maxPeriod; period += 1) {
@@ -126,11 +132,17 @@ function extend(
     const equal = before?.batch === batch && before.outcome === outcome
     matches.push(equal ? (state.matches[period - 2] ?? 0) + 1 : 0)
   }
-  const rounds = [...state.rounds, { batch, outcome, tools: cutLine(toolsOf(results), 48) }].slice(-maxPeriod)
-  return { rounds, matches, strangers: 0, due: judge(rounds, matches, config) }
+  const rounds = [...state.rounds, { batch, outcome, tools: truncateLine(formatTools(results), 48) }].slice(
+    -maxPeriod,
+  )
+  return { rounds, matches, strangers: 0, due: findDue(rounds, matches, config) }
 }
 
-function judge(rounds: readonly Round[], matches: readonly number[], config: CycleConfig): CycleState['due'] {
+function findDue(
+  rounds: readonly Round[],
+  matches: readonly number[],
+  config: CycleConfig,
+): CycleState['due'] {
   let due: CycleState['due'] = null
   for (const [index, matched] of matches.entries()) {
     const period = index + 2
@@ -143,7 +155,7 @@ function judge(rounds: readonly Round[], matches: readonly number[], config: Cyc
 }
 
 /** Two whole periods make a cycle that can be left and taken up again. */
-function stands({ rounds, matches }: CycleState): boolean {
+function hasCycle({ rounds, matches }: CycleState): boolean {
   return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
 }
 

@@ -1,9 +1,9 @@
-import { mostRefusals, refused, short, wasRefused } from '../lib/refusals.js'
-import { isCount, isListOf, isNamed, isRecord, isText } from '../lib/stored.js'
+import { mostRefusals, addRefusals, shortenFingerprint, wasRefused } from '../lib/refusals.js'
+import { isCount, isListOf, isNamedCalls, isRecord, isText } from '../lib/stored.js'
 import { onHalt, onRepeat, type OnHalt, type OnRepeat } from '../lib/settings.js'
 import { type CallFact, type Guard, ok, type ResultFact } from '../types.js'
-import { named, type Named, times } from '../lib/words.js'
-import { evidence } from '../lib/evidence.js'
+import { nameCalls, type NamedCalls, formatTimes } from '../lib/words.js'
+import { toEvidence } from '../lib/evidence.js'
 import { isPolling } from '../lib/polling.js'
 
 /**
@@ -59,7 +59,7 @@ export interface Failures {
 export const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
 
 /** How far a batch has brought one of the counts. */
-export interface Tally {
+export interface FailureTally {
   rule: FailureRule
   count: number
   calls: CallFact[]
@@ -87,14 +87,14 @@ const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
  * Counts the results of a batch. A success ends every streak, except that of a call which did not succeed in the same
  * batch: a success beside it is no excuse. Transient failures of a polling batch do not count.
  */
-export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, Tally[]] {
+export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
   if (results.every((result) => result.ok)) return [noFailures, []]
   const success = results.some((result) => result.ok)
-  const after = success ? forgive(before, results) : { ...before }
-  const tallies: Tally[] = []
-  for (const { kind, calls } of failuresOf(results)) {
+  const after = success ? forgiveSuccesses(before, results) : { ...before }
+  const tallies: FailureTally[] = []
+  for (const { kind, calls } of groupFailures(results)) {
     for (const call of calls) {
-      const fingerprint = short(call.fingerprint)
+      const fingerprint = shortenFingerprint(call.fingerprint)
       const isSame = (one: Failure) => one.fingerprint === fingerprint && one.kind === kind
       const count = (after.identical.find(isSame)?.count ?? 0) + 1
       const others = after.identical.filter((one) => !isSame(one))
@@ -104,7 +104,7 @@ export function countFailures(before: Failures, results: readonly ResultFact[]):
   }
   if (success) return [after, tallies]
   for (const rule of ['any', 'transientAny'] as const) {
-    const calls = failuresOf(results).flatMap((group) => (anyRule[group.kind] === rule ? group.calls : []))
+    const calls = groupFailures(results).flatMap((group) => (anyRule[group.kind] === rule ? group.calls : []))
     if (calls.length === 0) continue
     after[rule] += 1
     tallies.push({ rule, count: after[rule], calls })
@@ -112,15 +112,15 @@ export function countFailures(before: Failures, results: readonly ResultFact[]):
   return [after, tallies]
 }
 
-function forgive(before: Failures, results: readonly ResultFact[]): Failures {
+function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Failures {
   const unsuccessful = new Set(
-    results.filter((result) => !result.ok).map((result) => short(result.fingerprint)),
+    results.filter((result) => !result.ok).map((result) => shortenFingerprint(result.fingerprint)),
   )
   return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
 }
 
 /** The failures that count, by kind, each call once. */
-function failuresOf(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
+function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds
     .filter((kind) => kind !== excused)
@@ -134,20 +134,20 @@ interface FailingDue {
   action: 'nudge' | 'block' | 'halt'
   rule: FailureRule
   count: number
-  named: Named
+  named: NamedCalls
   /** The calls to refuse. */
   fingerprints: string[]
 }
 
 const advice: Record<FailureRule, (tools: string, count: number) => string> = {
   identical: (tools, count) =>
-    `${tools} has failed ${times(count)} with the same arguments. ` +
+    `${tools} has failed ${formatTimes(count)} with the same arguments. ` +
     'Read the error, then change the arguments or try another way.',
   any: (_, count) =>
     `Your last ${count} rounds of calls have failed. Find out what goes wrong before you call another tool, ` +
     'or tell the user what you cannot do.',
   transientIdentical: (tools, count) =>
-    `${tools} has failed ${times(count)} with a temporary error. ` +
+    `${tools} has failed ${formatTimes(count)} with a temporary error. ` +
     'Do without it, or tell the user that it is not available.',
   transientAny: (_, count) =>
     `Your last ${count} rounds of calls have failed with temporary errors. ` +
@@ -159,37 +159,37 @@ const advice: Record<FailureRule, (tools: string, count: number) => string> = {
 
 const cause: Record<FailureRule, (tools: string, count: number, refused: string) => string> = {
   identical: (tools, count, refused) =>
-    `${tools} failed ${times(count)} with the same arguments${refused}. ` +
+    `${tools} failed ${formatTimes(count)} with the same arguments${refused}. ` +
     'Look at its error: the tool or its arguments need mending.',
   any: (tools, count) =>
     `The last ${count} rounds of calls failed, the last of them ${tools}. Look at the errors of the tools.`,
   transientIdentical: (tools, count, refused) =>
-    `${tools} failed ${times(count)} with a temporary error${refused}. ` +
+    `${tools} failed ${formatTimes(count)} with a temporary error${refused}. ` +
     'Check that what it connects to is up, then run again.',
   transientAny: (tools, count) =>
     `The last ${count} rounds of calls failed with temporary errors, the last of them ${tools}. ` +
     'Check that what they connect to is up, then run again.',
   policyDenied: (tools, count, refused) =>
-    `${tools} was denied by policy ${times(count)} with the same arguments${refused}. ` +
+    `${tools} was denied by policy ${formatTimes(count)} with the same arguments${refused}. ` +
     'Permit the call in the tool, or tell the agent in its instructions not to make it.',
 }
 
 /** What the model reads one failure before the end. */
-function nudgeMessage({ rule, count, named }: FailingDue): string {
+function formatNudge({ rule, count, named }: FailingDue): string {
   return advice[rule](named.tools, count)
 }
 
 /** What the model reads as the result of a call that was refused. */
-function refusalMessage({ rule, count, named }: FailingDue): string {
+function formatRefusal({ rule, count, named }: FailingDue): string {
   const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'
   return (
-    `Not executed. ${named.tools} ${what} ${times(count)} with the same arguments. ` +
+    `Not executed. ${named.tools} ${what} ${formatTimes(count)} with the same arguments. ` +
     'Change the arguments or try another way. If you ask for it again, the run stops.'
   )
 }
 
 /** What the user reads. */
-function haltMessage({ rule, count, named, fingerprints }: FailingDue, config: FailingConfig): string {
+function formatHalt({ rule, count, named, fingerprints }: FailingDue, config: FailingConfig): string {
   const refused = fingerprints.length > 0 ? ', was refused and asked for again' : ''
   return (
     `${cause[rule](named.tools, count, refused)} ` +
@@ -197,12 +197,12 @@ function haltMessage({ rule, count, named, fingerprints }: FailingDue, config: F
   )
 }
 
-function failingEvidence({ rule, count, named }: FailingDue): string {
+function formatEvidence({ rule, count, named }: FailingDue): string {
   const isStreak = rule === 'any' || rule === 'transientAny'
-  return evidence(
+  return toEvidence(
     isStreak
       ? `${count} failed rounds in a row, last ${named.calls}`
-      : `${named.calls} failed ${times(count)}`,
+      : `${named.calls} failed ${formatTimes(count)}`,
   )
 }
 
@@ -246,13 +246,13 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     if (fact.type === 'results') {
       const [failures, tallies] = countFailures(state, fact.results)
       const dues = tallies.flatMap(({ rule, count, calls }) => {
-        const action = actionAt(rule, count, config)
-        return action ? [{ action, rule, count, named: named(calls), fingerprints: [] }] : []
+        const action = decideAction(rule, count, config)
+        return action ? [{ action, rule, count, named: nameCalls(calls), fingerprints: [] }] : []
       })
       const due = dues.find(({ action }) => action === 'halt') ?? dues[0] ?? null
       return { ...failures, refused: state.refused, due }
     }
-    if (fact.type === 'calls' && config.onRepeat === 'block') return refuse(state, fact.calls, config)
+    if (fact.type === 'calls' && config.onRepeat === 'block') return refuseCalls(state, fact.calls, config)
     return state.due ? { ...state, due: null } : state
   },
 
@@ -260,13 +260,13 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     if (!due) return ok
     const { action, rule, fingerprints } = due
     const guard = rule === 'policyDenied' ? 'policy_denied' : 'repeated_failure'
-    const evidence = failingEvidence(due)
-    if (action === 'block') return { action, guard, evidence, message: refusalMessage(due), fingerprints }
+    const evidence = formatEvidence(due)
+    if (action === 'block') return { action, guard, evidence, message: formatRefusal(due), fingerprints }
     return {
       action,
       guard,
       evidence,
-      message: action === 'nudge' ? nudgeMessage(due) : haltMessage(due, config),
+      message: action === 'nudge' ? formatNudge(due) : formatHalt(due, config),
     }
   },
 
@@ -276,19 +276,19 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     if (!isListOf(identical, isFailure, mostFailures) || !isCount(any) || !isCount(transientAny)) return null
     if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
     // Version 1 kept fingerprints whole.
-    const remembered = identical.map((one) => ({ ...one, fingerprint: short(one.fingerprint) }))
+    const remembered = identical.map((one) => ({ ...one, fingerprint: shortenFingerprint(one.fingerprint) }))
     return { identical: remembered, any, transientAny, refused: refusals, due }
   },
 }
 
-function actionAt(rule: FailureRule, count: number, config: FailingConfig): 'nudge' | 'halt' | null {
+function decideAction(rule: FailureRule, count: number, config: FailingConfig): 'nudge' | 'halt' | null {
   if (count === config[rule] - 1) return 'nudge'
   const waitsForRefusal = config.onRepeat === 'block' && rule !== 'any' && rule !== 'transientAny'
   return count >= config[rule] && !waitsForRefusal ? 'halt' : null
 }
 
-function refuse(state: FailingState, calls: readonly CallFact[], config: FailingConfig): FailingState {
-  const asked = new Map(calls.map((call) => [short(call.fingerprint), call]))
+function refuseCalls(state: FailingState, calls: readonly CallFact[], config: FailingConfig): FailingState {
+  const asked = new Map(calls.map((call) => [shortenFingerprint(call.fingerprint), call]))
   const spent = state.identical.filter(
     ({ fingerprint, kind, count }) => count >= config[identicalRule[kind]] && asked.has(fingerprint),
   )
@@ -299,12 +299,12 @@ function refuse(state: FailingState, calls: readonly CallFact[], config: Failing
   const fingerprints = meant.flatMap((fingerprint) => asked.get(fingerprint)?.fingerprint ?? [])
   return {
     ...state,
-    refused: refused(state.refused, fingerprints),
+    refused: addRefusals(state.refused, fingerprints),
     due: {
       action: again ? 'halt' : 'block',
       rule: identicalRule[one.kind],
       count: one.count,
-      named: named([asked.get(one.fingerprint)].filter((call) => call !== undefined)),
+      named: nameCalls([asked.get(one.fingerprint)].filter((call) => call !== undefined)),
       fingerprints,
     },
   }
@@ -327,5 +327,5 @@ function isDue(value: unknown): value is FailingState['due'] {
   if (value === null) return true
   if (!isRecord(value) || !actions.includes(value['action']) || !rules.includes(value['rule'])) return false
   const { count, named: called, fingerprints } = value
-  return isCount(count) && isNamed(called) && isListOf(fingerprints, isText, mostFailures)
+  return isCount(count) && isNamedCalls(called) && isListOf(fingerprints, isText, mostFailures)
 }

@@ -1,10 +1,10 @@
-import { evidence } from '../lib/evidence.js'
+import { toEvidence } from '../lib/evidence.js'
 import { isPolling } from '../lib/polling.js'
-import { mostRefusals, refused, wasRefused } from '../lib/refusals.js'
-import { isCount, isListOf, isNamed, isRecord, isText, isTextOrNull } from '../lib/stored.js'
+import { mostRefusals, addRefusals, wasRefused } from '../lib/refusals.js'
+import { isCount, isListOf, isNamedCalls, isRecord, isText, isTextOrNull } from '../lib/stored.js'
 import { type OnHalt, onHalt, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type Fact, type Guard, ok, type Verdict } from '../types.js'
-import { type Named, named, times } from '../lib/words.js'
+import { type NamedCalls, nameCalls, formatTimes } from '../lib/words.js'
 
 /** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
 export interface RepeatedCallConfig {
@@ -39,7 +39,7 @@ export interface RepeatedCallState {
   /** Batches that were refused in this run. */
   refused: string[]
   /** What the last fact led to. */
-  due: { action: 'nudge' | 'block' | 'halt'; asked: boolean; named: Named } | null
+  due: { action: 'nudge' | 'block' | 'halt'; asked: boolean; named: NamedCalls } | null
 }
 
 export type RepeatedCallLimits = RepeatedCallConfig & {
@@ -77,7 +77,9 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
 
     verdict(state, config) {
       if (!state.due) return ok
-      return state.due.action === 'nudge' ? nudge(state.due.named, state.count, config) : stop(state, config)
+      return state.due.action === 'nudge'
+        ? createNudge(state.due.named, state.count, config)
+        : createRefusal(state, config)
     },
 
     restore(stored) {
@@ -99,8 +101,8 @@ function observeCalls(
   const blocks = config.onRepeat === 'block' && !wasRefused(state.refused, fact.batch)
   return {
     ...state,
-    refused: blocks ? refused(state.refused, [fact.batch]) : state.refused,
-    due: { action: blocks ? 'block' : 'halt', asked: true, named: named(fact.calls) },
+    refused: blocks ? addRefusals(state.refused, [fact.batch]) : state.refused,
+    due: { action: blocks ? 'block' : 'halt', asked: true, named: nameCalls(fact.calls) },
   }
 }
 
@@ -122,20 +124,24 @@ function observeResults(
     ...streak,
     outcome,
     count,
-    due: reached ? { action: halts ? 'halt' : 'nudge', asked: false, named: named(results) } : null,
+    due: reached ? { action: halts ? 'halt' : 'nudge', asked: false, named: nameCalls(results) } : null,
   }
 }
 
-function nudge(called: Named, count: number, config: RepeatedCallLimits): Verdict<'repeated_call'> {
+function createNudge(
+  called: NamedCalls,
+  count: number,
+  config: RepeatedCallLimits,
+): Verdict<'repeated_call'> {
   return {
     action: 'nudge',
     guard: 'repeated_call',
-    evidence: seen(called, count),
-    message: `${whatModelDid(called, count, config)} ${advice(called, config)}`,
+    evidence: formatSeen(called, count),
+    message: `${formatWhatModelDid(called, count, config)} ${formatAdvice(called, config)}`,
   }
 }
 
-function stop(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'repeated_call'> {
+function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'repeated_call'> {
   if (!state.due) return ok
   const { action, asked, named: called } = state.due
   const { count } = state
@@ -143,9 +149,9 @@ function stop(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'re
     return {
       action,
       guard: 'repeated_call',
-      evidence: seen(called, count),
+      evidence: formatSeen(called, count),
       message:
-        `Not executed. ${whatModelDid(called, count, config)} ${advice(called, config)} ` +
+        `Not executed. ${formatWhatModelDid(called, count, config)} ${formatAdvice(called, config)} ` +
         'If you ask for it again, the run stops.',
       fingerprints: null,
     }
@@ -158,32 +164,32 @@ function stop(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'re
   return {
     action: 'halt',
     guard: 'repeated_call',
-    evidence: seen(called, count),
+    evidence: formatSeen(called, count),
     message:
-      `The model ${what}${same}${results} ${times(count)} in a row${again}. ` +
+      `The model ${what}${same}${results} ${formatTimes(count)} in a row${again}. ` +
       `To allow more, raise guardrails.maxRepeatedToolSteps (now ${config.maxRepeatedToolSteps}); ` +
       'a tool that waits for something should be marked polling.',
   }
 }
 
-function whatModelDid(called: Named, count: number, config: RepeatedCallLimits): string {
+function formatWhatModelDid(called: NamedCalls, count: number, config: RepeatedCallLimits): string {
   const results = config.counts === 'all' ? '' : ` and got the same result${called.number === 1 ? '' : 's'}`
   return called.number === 1
-    ? `You have called ${called.tools} with the same arguments ${times(count)}${results}.`
-    : `You have made the same ${called.number} calls (${called.tools}) ${times(count)}${results}.`
+    ? `You have called ${called.tools} with the same arguments ${formatTimes(count)}${results}.`
+    : `You have made the same ${called.number} calls (${called.tools}) ${formatTimes(count)}${results}.`
 }
 
-function advice(called: Named, config: RepeatedCallLimits): string {
+function formatAdvice(called: NamedCalls, config: RepeatedCallLimits): string {
   if (config.counts === 'all') return 'Use what you have or try something else.'
   return `Use ${called.number === 1 ? 'that result' : 'those results'} or try something else.`
 }
 
-function seen(called: Named, count: number): string {
-  return evidence(`${called.calls}, ${times(count)} in a row`)
+function formatSeen(called: NamedCalls, count: number): string {
+  return toEvidence(`${called.calls}, ${formatTimes(count)} in a row`)
 }
 
 function isDue(value: unknown): value is RepeatedCallState['due'] {
   if (value === null) return true
-  if (!isRecord(value) || typeof value['asked'] !== 'boolean' || !isNamed(value['named'])) return false
+  if (!isRecord(value) || typeof value['asked'] !== 'boolean' || !isNamedCalls(value['named'])) return false
   return value['action'] === 'nudge' || value['action'] === 'block' || value['action'] === 'halt'
 }

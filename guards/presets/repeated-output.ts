@@ -1,10 +1,10 @@
-import { evidence } from '../lib/evidence.js'
-import { batchFingerprint } from '../lib/fingerprint.js'
+import { toEvidence } from '../lib/evidence.js'
+import { fingerprintBatch } from '../lib/fingerprint.js'
 import { isPolling } from '../lib/polling.js'
-import { isCount, isNamed, isRecord, isTextOrNull } from '../lib/stored.js'
+import { isCount, isNamedCalls, isRecord, isTextOrNull } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Guard, ok, type ResultFact } from '../types.js'
-import { type Named, named, times } from '../lib/words.js'
+import { type NamedCalls, nameCalls, formatTimes } from '../lib/words.js'
 
 /** Consecutive rounds of successful calls with the same results, whatever the arguments. */
 export interface RepeatedOutputConfig {
@@ -27,7 +27,7 @@ export interface RepeatedOutputState {
   /** How many rounds in a row brought it. */
   rounds: number
   /** What the last fact led to. */
-  due: { action: 'nudge' | 'halt'; named: Named } | null
+  due: { action: 'nudge' | 'halt'; named: NamedCalls } | null
 }
 
 const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
@@ -50,14 +50,14 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
     const results = fact.results.filter((result) => !result.refused)
     if (results.length === 0) return { ...state, due: null }
     if (isPolling(fact.results) || !results.every((result) => result.ok)) return initial
-    const output = outputOf(results)
+    const output = fingerprintOutput(results)
     const rounds = output === state.output ? state.rounds + 1 : 1
     const halts = config.strict || results.every((result) => result.readOnly)
     const reached = halts ? rounds >= config.rounds : rounds % config.rounds === 0
     return {
       output,
       rounds,
-      due: reached ? { action: halts ? 'halt' : 'nudge', named: named(results) } : null,
+      due: reached ? { action: halts ? 'halt' : 'nudge', named: nameCalls(results) } : null,
     }
   },
 
@@ -67,7 +67,7 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
     return {
       action,
       guard: 'repeated_output',
-      evidence: evidence(`the same results ${times(rounds)} in a row, last from ${called.calls}`),
+      evidence: toEvidence(`the same results ${formatTimes(rounds)} in a row, last from ${called.calls}`),
       message:
         action === 'nudge'
           ? `The last ${rounds} rounds of calls (${called.tools}) brought the same results. ` +
@@ -87,13 +87,15 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
 }
 
 /** The tools and what they said, each once: three searches that find nothing are no other news than one. */
-function outputOf(results: readonly ResultFact[]): string {
-  return batchFingerprint([...new Set(results.map((result) => `${result.digest} ${result.name}`))])
+function fingerprintOutput(results: readonly ResultFact[]): string {
+  return fingerprintBatch([...new Set(results.map((result) => `${result.digest} ${result.name}`))])
 }
 
 function isDue(value: unknown): value is RepeatedOutputState['due'] {
   if (value === null) return true
   return (
-    isRecord(value) && isNamed(value['named']) && (value['action'] === 'nudge' || value['action'] === 'halt')
+    isRecord(value) &&
+    isNamedCalls(value['named']) &&
+    (value['action'] === 'nudge' || value['action'] === 'halt')
   )
 }

@@ -10,20 +10,27 @@ export {
   recordResult,
   reject,
   settleBatch,
-} from './actions/calls.js'
-export { addChildUsage, noteChildRest, resumeChildren } from './actions/children.js'
-export { heedUserGuards } from './actions/consulting.js'
+} from './actions/call-results.js'
+export { addChildUsage, noteChildRest, resumeChildren } from './actions/sub-agent-usage.js'
+export { heedUserGuards } from './actions/user-guards.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'
-export { because, becauseOfAnswer, becauseOfBudget, becauseOfPause, enter, finish } from './actions/ending.js'
+export {
+  because,
+  becauseOfAnswer,
+  becauseOfBudget,
+  becauseOfPause,
+  enter,
+  finish,
+} from './actions/state-entry.js'
 export {
   becauseOfFailure,
   keepPartial,
   noteFailure,
   scheduleRetry,
   warnOfConclusion,
-} from './actions/failure.js'
-export { applyFit } from './actions/fitting.js'
-export { announceHalt, forgetHalt } from './actions/halting.js'
+} from './actions/request-failure.js'
+export { applyFit } from './actions/apply-fit.js'
+export { announceHalt, forgetHalt } from './actions/guard-halt.js'
 export {
   deliverSteering,
   notePause,
@@ -31,11 +38,11 @@ export {
   takeInput,
   takeReply,
   withdrawPause,
-} from './actions/input.js'
-export { judgeCalls, judgeResults } from './actions/judging.js'
-export { askAgain, askForRepair, continueAnswer, reprompt } from './actions/recovery.js'
-export { recordResponse } from './actions/response.js'
-export { noteRetrieved } from './actions/retrieving.js'
+} from './actions/user-input.js'
+export { judgeCalls, judgeResults } from './actions/judge-batch.js'
+export { askAgain, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
+export { recordResponse } from './actions/record-response.js'
+export { noteRetrieved } from './actions/note-retrieved.js'
 export {
   heedCallShields,
   heedInputShields,
@@ -43,5 +50,5 @@ export {
   keepShieldMessage,
   releaseAnswer,
   tellOutputFindings,
-} from './actions/shields.js'
-export { noteLeaving, noteStoreFailure } from './actions/storing.js'
+} from './actions/apply-screening.js'
+export { noteLeaving, noteStoreFailure } from './actions/storage-events.js'

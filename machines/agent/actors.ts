@@ -1,8 +1,8 @@
 import { fromCallback, fromPromise } from 'xstate'
 import type { UserGuardsOutput } from './consultation.js'
-import type { AgentMachineEvent } from './events.js'
+import type { AgentMachineEvent } from './machine-events.js'
 import type { CompactionOutput } from './fit.js'
-import { modelFailure, type ModelOutput } from './response.js'
+import { createModelFailure, type ModelOutput } from './model-response.js'
 import type { RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
@@ -10,17 +10,19 @@ import type { CallScreening, InputScreening, OutputScreening } from './screening
  * Everything that waits, as the chart names it. The bare machine brings none of it to life: `agent.machine` does, or
  * `agentMachine.provide({ actors })`. An actor that is missing ends the run in ERROR instead of hanging it.
  */
-export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(missing('requestModel'))
-export const backOff = fromPromise<void, { until: number }>(missing('backOff'))
-export const screenInput = fromPromise<InputScreening[]>(missing('screenInput'))
-export const retrieve = fromPromise<RetrievedSnippet[]>(missing('retrieve'))
-export const fitContext = fromPromise<CompactionOutput>(missing('fitContext'))
-export const screenCalls = fromPromise<CallScreening[]>(missing('screenCalls'))
-export const screenResults = fromPromise<CallScreening[]>(missing('screenResults'))
-export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(
-  missing('consultGuards'),
+export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(
+  createMissingActor('requestModel'),
 )
-export const screenOutput = fromPromise<OutputScreening>(missing('screenOutput'))
+export const backOff = fromPromise<void, { until: number }>(createMissingActor('backOff'))
+export const screenInput = fromPromise<InputScreening[]>(createMissingActor('screenInput'))
+export const retrieve = fromPromise<RetrievedSnippet[]>(createMissingActor('retrieve'))
+export const fitContext = fromPromise<CompactionOutput>(createMissingActor('fitContext'))
+export const screenCalls = fromPromise<CallScreening[]>(createMissingActor('screenCalls'))
+export const screenResults = fromPromise<CallScreening[]>(createMissingActor('screenResults'))
+export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(
+  createMissingActor('consultGuards'),
+)
+export const screenOutput = fromPromise<OutputScreening>(createMissingActor('screenOutput'))
 
 /** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
@@ -30,10 +32,10 @@ export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
 /** Sends DEADLINE at the absolute time `at`. Spawned, so that it outlives the substates. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => undefined)
 
-function missing(name: string): () => Promise<never> {
+function createMissingActor(name: string): () => Promise<never> {
   return () =>
     Promise.reject(
-      modelFailure({
+      createModelFailure({
         kind: 'fatal',
         code: 'internal',
         message: `The actor '${name}' is not provided. Use agent.machine, or agentMachine.provide({ actors: { ${name} } }).`,

@@ -1,8 +1,8 @@
 import type { ContextStrategy } from './fit.js'
 import type { Json } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
-import type { AgentState, AnyTools, UnansweredCall, Reason } from './outcome.js'
-import type { ResultStatus, ToolErrorKind } from './results.js'
+import type { AgentState, AnyTools, UnansweredCall, Reason } from './run-result.js'
+import type { ResultStatus, ToolErrorKind } from './batch-calls.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
 

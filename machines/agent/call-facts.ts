@@ -1,50 +1,55 @@
 import type { GuardrailsConfig } from '../../guards/roster.js'
-import { callFact, resultFact } from '../../guards/facts.js'
+import { createCallFact, createResultFact } from '../../guards/facts.js'
 import type { CallFact, ResultFact } from '../../guards/types.js'
-import type { BatchCall, ToolResult, ToolTraits } from './results.js'
+import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 import { withheldArguments, withheldName } from './screening.js'
 
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
-type Asked = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
+type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
 
 /** A call as the guards see it. What they say of it shows its arguments, but for those that no shield has seen. */
-export function callFactOf(tools: Tools, { name, arguments: text, unchecked }: Asked): CallFact {
+export function toCallFact(tools: Tools, { name, arguments: text, unchecked }: ObservedCall): CallFact {
   const known = Object.hasOwn(tools, name) ? tools[name] : undefined
   const { polling = false, readOnly = false } = known ?? {}
-  const fact = callFact(name, text, { polling, readOnly })
+  const fact = createCallFact(name, text, { polling, readOnly })
   return unchecked ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
 /** The result of a call as the guards that are on see it. */
-export function resultFactOf(
+export function toResultFact(
   tools: Tools,
-  call: Asked,
+  call: ObservedCall,
   result: ToolResult,
   config: GuardrailsConfig,
 ): ResultFact {
   const { status, content, durationMs, child } = result
   // A call that a log of an older version has left open lacks what this version compares.
-  const fact = call.fact !== undefined && 'alike' in call.fact ? call.fact : callFactOf(tools, call)
+  const fact = call.fact !== undefined && 'alike' in call.fact ? call.fact : toCallFact(tools, call)
   const ending = {
     ok: status === 'ok',
-    errorKind: errorKindOf(result),
-    refused: unexecuted.has(status),
-    refusedBy: refusedBy(result),
+    errorKind: toGuardErrorKind(result),
+    refused: unexecutedStatuses.has(status),
+    refusedBy: findRefuser(result),
     content,
     durationMs,
     ...(child && { child }),
   }
-  return resultFact(fact, ending, config)
+  return createResultFact(fact, ending, config)
 }
 
-const unexecuted: ReadonlySet<string> = new Set(['rejected', 'blocked', 'not_executed', 'interrupted'])
+const unexecutedStatuses: ReadonlySet<string> = new Set([
+  'rejected',
+  'blocked',
+  'not_executed',
+  'interrupted',
+])
 
-function refusedBy({ status, refusedBy: guard }: ToolResult): ResultFact['refusedBy'] {
+function findRefuser({ status, refusedBy: guard }: ToolResult): ResultFact['refusedBy'] {
   if (status !== 'rejected' && status !== 'blocked') return null
   return guard === 'no_progress' ? 'progress' : 'other'
 }
 
-function errorKindOf({ status, errorKind }: ToolResult): ResultFact['errorKind'] {
+function toGuardErrorKind({ status, errorKind }: ToolResult): ResultFact['errorKind'] {
   switch (status) {
     case 'timeout':
       return 'transient'

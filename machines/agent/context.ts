@@ -3,9 +3,9 @@ import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Message, RetrievedSnippet, UserMessage } from './messages.js'
-import type { AgentState, Reason, RunFailure } from './outcome.js'
-import type { BatchCall, ToolTraits } from './results.js'
-import type { HeldAnswer, SpokenPieces } from './screening.js'
+import type { AgentState, Reason, RunFailure } from './run-result.js'
+import type { BatchCall, ToolTraits } from './batch-calls.js'
+import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
 
 /** Which optional substates this agent uses; the others are bypassed by guards on their incoming edges. */
@@ -52,7 +52,7 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
 }
 
 /** What a guard has to say; the chart decides where it leads. */
-export interface StandingVerdict {
+export interface GuardrailVerdict {
   guard: Reason
   /** Which of the user's own it is, when `guard` is `user_guard`. */
   userGuard?: string
@@ -112,7 +112,7 @@ export interface AgentContext {
   /** Text of an answer that was cut off and is being continued. */
   pieces: string
   /** The same as the model said it, where shields look at answers: they see what is joined, not piece after piece. */
-  spoken: SpokenPieces | null
+  spoken: ContinuedAnswer | null
   output: string
   /** Continuations, re-prompts, retries and repairs used since the last user message. */
   recoveries: number
@@ -123,7 +123,7 @@ export interface AgentContext {
   outputProblem: string | null
 
   /** The answer that waits for the shields; null otherwise. */
-  held: HeldAnswer | null
+  held: UnclearedAnswer | null
   /** The step of an answer that nobody has been told of, because shields look at it or at its calls; null otherwise. */
   untold: string | null
 
@@ -138,7 +138,7 @@ export interface AgentContext {
   guardrails: GuardrailsState
   /** Rides on the next request only. */
   nudges: string[]
-  verdict: StandingVerdict | null
+  verdict: GuardrailVerdict | null
 }
 
 export function createContext(input: AgentInput): AgentContext {
@@ -180,7 +180,7 @@ export function createContext(input: AgentInput): AgentContext {
  * The context with something changed. It is copied key by key, because that is what engines are good at: a spread of so
  * many keys takes ten times as long, and six times the memory.
  */
-export function changed(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
+export function patchContext(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
   const copy: AgentContext = {
     runId: context.runId,
     sessionId: context.sessionId,
@@ -238,7 +238,7 @@ export const freshCounters = {
   outputRepairs: 0,
   outputProblem: null as string | null,
   pieces: '',
-  spoken: null as SpokenPieces | null,
+  spoken: null as ContinuedAnswer | null,
   output: '',
   lastBatchFailed: false,
   nudges: [] as string[],

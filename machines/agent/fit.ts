@@ -42,6 +42,6 @@ export interface CompactionOutput {
 }
 
 /** How many messages a gap leaves out. */
-export function droppedBy(gap: Gap | null): number {
+export function countDropped(gap: Gap | null): number {
   return gap === null ? 0 : gap.from - gap.head - (gap.kept?.length ?? 0)
 }

@@ -1,6 +1,6 @@
 import type { AgentContext } from './context.js'
-import type { AgentMachineEvent } from './events.js'
-import type { BatchCall, ToolTraits } from './results.js'
+import type { AgentMachineEvent } from './machine-events.js'
+import type { BatchCall, ToolTraits } from './batch-calls.js'
 
 type Tools = Record<string, ToolTraits>
 
@@ -12,7 +12,7 @@ export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools =
   if (!isUnderWay(call)) return false
   // What did not exist had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
-  return !mayRunTwice(tools, call.name) || !mayRunTwice(now, call.name)
+  return !canRunTwice(tools, call.name) || !canRunTwice(now, call.name)
 }
 
 export function isUnderWay({ started, result }: BatchCall): boolean {
@@ -20,11 +20,11 @@ export function isUnderWay({ started, result }: BatchCall): boolean {
 }
 
 /** The tools that an event brings along: those of the program that goes on with the run. */
-export function toolsIn(event: AgentMachineEvent): Tools | undefined {
+export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }
 
-function mayRunTwice(tools: Tools, name: string): boolean {
+function canRunTwice(tools: Tools, name: string): boolean {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
   return traits?.readOnly === true || traits?.idempotent === true || traits?.delegate === true
 }

@@ -114,7 +114,7 @@ export interface ToolMessage extends MessageBase {
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 /** The text of what the user said last: what memory is searched for. */
-export function lastWords(messages: readonly Message[]): string {
+export function getLastUserText(messages: readonly Message[]): string {
   const last = messages.findLast((message) => message.role === 'user' && !message.internal)
   if (last?.role !== 'user') return ''
   const { content } = last

@@ -1,5 +1,5 @@
 import type { AssistantMessage } from './messages.js'
-import type { ToolResult } from './results.js'
+import type { ToolResult } from './batch-calls.js'
 
 /** Where content is screened: what the user says, what a tool is given, what it returns, what the model answers. */
 export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
@@ -47,7 +47,7 @@ export interface CallScreening extends Screening {
 }
 
 /** An answer that no shield has cleared yet; it is in the transcript as a message that holds nothing of it. */
-export interface HeldAnswer {
+export interface UnclearedAnswer {
   stepId: string
   text: string
   /** The text is a refusal. */
@@ -70,7 +70,7 @@ export interface OutputScreening extends Screening {
 }
 
 /** The pieces of an answer that was cut off, as far as the shields have cleared them. */
-export interface SpokenPieces {
+export interface ContinuedAnswer {
   /** As the model said it. */
   text: string
   /** The messages that they are in. */
@@ -90,15 +90,18 @@ export const withheldName = 'withheld'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
 /** What an actor resolved with, as a list whatever it was: actions never throw. */
-export function listed(output: unknown): readonly unknown[] {
+export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }
 
 /** What the model reads of a call that a person has refused, before the reason. */
-export const rejectedBecause = 'Rejected by the user: '
+export const rejectionPrefix = 'Rejected by the user: '
 
 /** Why a person has refused a call, in that person's words; null for any other result. */
-export function reasonOf({ status, content }: Pick<ToolResult, 'status' | 'content'>): string | null {
-  const isReason = status === 'rejected' && content.startsWith(rejectedBecause)
-  return isReason ? content.slice(rejectedBecause.length) : null
+export function findRejectionReason({
+  status,
+  content,
+}: Pick<ToolResult, 'status' | 'content'>): string | null {
+  const isReason = status === 'rejected' && content.startsWith(rejectionPrefix)
+  return isReason ? content.slice(rejectionPrefix.length) : null
 }

@@ -1,28 +1,28 @@
 import type { AgentContext } from './context.js'
 
 /** The step that is under way, or comes next: unique within a session's transcript. */
-export function stepIdOf(context: Pick<AgentContext, 'runId' | 'steps' | 'numbered'>): string {
+export function getStepId(context: Pick<AgentContext, 'runId' | 'steps' | 'numbered'>): string {
   return `${context.runId}.${context.numbered}.${context.steps + 1}`
 }
 
 /** Which step of its run has this id; null where it has none of ours. */
-export function numberOfStep(stepId: string): number | null {
+export function parseStepNumber(stepId: string): number | null {
   const [, number] = /\.(\d+)$/.exec(stepId) ?? []
   return number === undefined ? null : Number(number)
 }
 
 /** Messages of a session are counted from one. */
-export function messageId(number: number): string {
+export function formatMessageId(number: number): string {
   return `m${number}`
 }
 
 /** The message that a step of this id becomes, when it becomes one: known while it is still being written. */
-export function messageIdOf(stepId: string): string {
-  return messageId(Number(stepId.split('.').at(-2)) + 1)
+export function getMessageIdOfStep(stepId: string): string {
+  return formatMessageId(Number(stepId.split('.').at(-2)) + 1)
 }
 
 /** A message's number; null for one that came with an id of its own. */
-export function numberOfMessage(id: string): number | null {
+export function parseMessageNumber(id: string): number | null {
   const [, number] = /^m(\d+)$/.exec(id) ?? []
   return number === undefined ? null : Number(number)
 }

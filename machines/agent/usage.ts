@@ -79,7 +79,7 @@ function withCacheWrites(usage: Usage, tokens: number): Usage {
 }
 
 /** What has been used between two totals of one run; null when it is nothing. */
-export function usageSince(before: Usage, now: Usage): Usage | null {
+export function subtractUsage(before: Usage, now: Usage): Usage | null {
   const more = (key: keyof Omit<TokenUsage, 'providerCost'>): number =>
     Math.max(0, (now[key] ?? 0) - (before[key] ?? 0))
   const since: Usage = {

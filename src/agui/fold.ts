@@ -8,7 +8,7 @@ import {
   type RunResult,
   isRestState,
   isWorkState,
-} from '../../machines/agent/outcome.js'
+} from '../../machines/agent/run-result.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/to-json.js'
 import { approvalInterrupt, interruptId, pauseId, pauseInterrupt } from './interrupts.js'

@@ -1,4 +1,4 @@
-import type { PendingCall } from '../../machines/agent/outcome.js'
+import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
 import type { Conversation } from '../web/chats.js'
 import { callNamesOf } from './messages.js'

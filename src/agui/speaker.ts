@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage } from '../../machines/agent/messages.js'
-import { messageIdOf, numberOfMessage } from '../../machines/agent/step-id.js'
+import { getMessageIdOfStep, parseMessageNumber } from '../../machines/agent/step-id.js'
 import { toJson } from '../core/base/to-json.js'
 import { type CallNames, reasoningId, withMedia } from './messages.js'
 import type { Mark, Page } from './page.js'
@@ -112,7 +112,7 @@ export class Speaker {
   }
 
   #chunk({ stepId, text, reasoning = '', reset, finished, at }: EventOf<'stream_chunk'>): void {
-    const [id, mark] = [this.#idOf(messageIdOf(stepId)), this.#mark(at)]
+    const [id, mark] = [this.#idOf(getMessageIdOfStep(stepId)), this.#mark(at)]
     if (reset) {
       this.#page.close(id, mark)
       this.#page.close(reasoningId(id), mark)
@@ -159,14 +159,14 @@ export class Speaker {
 
   /** A call's result stands in the transcript right after the message, in the order of the calls. */
   #expectResults({ id, tool_calls: calls = [] }: AssistantMessage): void {
-    const number = numberOfMessage(id)
+    const number = parseMessageNumber(id)
     for (const [i, call] of calls.entries()) {
       this.#results.set(call.id, number === null ? `${id}.${i}` : `m${number + 1 + i}`)
     }
   }
 
   #call({ stepId, call, at }: EventOf<'tool_call'>): void {
-    const messageId = messageIdOf(stepId)
+    const messageId = getMessageIdOfStep(stepId)
     this.#names.name(call.id, messageId)
     const name = this.nameOf(call.id)
     this.#open.set(call.id, name)

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import { isRestState } from '../../machines/agent/outcome.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import { CallNames } from './messages.js'
 import type { Page } from './page.js'
 import { Speaker } from './speaker.js'

@@ -2,7 +2,7 @@ import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argu
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { shownMessages } from '../../machines/agent/unscreened.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { Run } from '../core/run/run.js'
@@ -61,7 +61,7 @@ async function* tell(
   try {
     if (!joined) await run.started
     const context = joined ?? contextOf(run)
-    const history: readonly Message[] = context ? shownMessages(context) : []
+    const history: readonly Message[] = context ? maskMessages(context) : []
     fold = new Fold({
       threadId,
       runId,

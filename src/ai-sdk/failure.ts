@@ -1,4 +1,4 @@
-import type { ModelFailure } from '../../machines/agent/response.js'
+import type { ModelFailure } from '../../machines/agent/model-response.js'
 import { peek } from '../core/base/to-json.js'
 import { bodyFailure, fatalAdvice, toModelFailure } from '../core/models/failures.js'
 import { ModelError } from '../core/models/provider.js'

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { Annotation, MediaPart, ToolCall } from '../../machines/agent/messages.js'
-import type { ModelResponse } from '../../machines/agent/response.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 import { refuseTooLarge } from '../core/models/openai/limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'

@@ -1,4 +1,4 @@
-import type { ModelResponse } from '../../machines/agent/response.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { abortable } from '../core/base/abort.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 import { closingMs } from '../core/models/openai/limits.js'

@@ -1,4 +1,4 @@
-import type { PendingCall, RunInProgress, RunResult } from '../../machines/agent/outcome.js'
+import type { PendingCall, RunInProgress, RunResult } from '../../machines/agent/run-result.js'
 import { badUsage } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'

@@ -1,4 +1,4 @@
-import type { RunResult } from '../../machines/agent/outcome.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './ask.js'
 import type { Answer } from './conversation.js'
 import { callPath, shownArguments, wholeArguments } from '../core/format/call-words.js'

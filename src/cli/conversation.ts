@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { RunResult } from '../../machines/agent/outcome.js'
-import { standingOf } from '../../machines/agent/result-of.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
+import { toCurrentResult } from '../../machines/agent/to-result.js'
 import type { Run } from '../core/run/run.js'
 
 /** Something that a person says to a run that rests. */
@@ -57,7 +57,7 @@ export class Conversation {
 
   #standing(): string {
     const context = this.#context()
-    const { state, pending = [] } = standingOf(context)
+    const { state, pending = [] } = toCurrentResult(context)
     return [
       state,
       context.messages.length,

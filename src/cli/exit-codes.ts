@@ -1,5 +1,5 @@
-import type { RunResult } from '../../machines/agent/outcome.js'
-import { GuardrailError, orThrow } from '../core/run/or-throw.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
+import { GuardrailError, orThrow } from '../core/run/run-errors.js'
 
 /** What the command line answers with. 130 is what shells give a command that Ctrl-C ended. */
 export const exitCodes = {

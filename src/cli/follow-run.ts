@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../../machines/agent/config.js'
-import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
+import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
 import type { LocalInspector } from '../studio/index.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'

@@ -4,7 +4,7 @@ import {
   type RunInProgress,
   type RunResult,
   isWorkState,
-} from '../../machines/agent/outcome.js'
+} from '../../machines/agent/run-result.js'
 import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
 import { questionWord } from './question-word.js'
 import { shellWord } from './shell-words.js'

@@ -1,5 +1,5 @@
-import { isWorkState } from '../../machines/agent/outcome.js'
-import { handOver } from '../core/live/hand-over.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
+import { releaseRun } from '../core/live/release-run.js'
 import type { Run } from '../core/run/run.js'
 import type { CliIO } from './command.js'
 
@@ -57,7 +57,7 @@ export class Leaving {
     clearTimeout(this.#timer)
     const run = this.#run
     this.#run = undefined
-    if (this.hasBegun && run) await handOver(run)
+    if (this.hasBegun && run) await releaseRun(run)
   }
 
   #end(): void {
@@ -79,7 +79,7 @@ export class Leaving {
   async #leave(run: Run): Promise<void> {
     await run.started
     this.#run = undefined
-    await handOver(run)
+    await releaseRun(run)
     throw new LeftRun(run.sessionId)
   }
 }

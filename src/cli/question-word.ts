@@ -1,4 +1,4 @@
-import type { PendingCall } from '../../machines/agent/outcome.js'
+import type { PendingCall } from '../../machines/agent/run-result.js'
 
 /** How much of a fingerprint is written: nobody finds other arguments with the same beginning. */
 const written = 16

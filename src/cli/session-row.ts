@@ -1,4 +1,4 @@
-import { type AgentState, type Reason, isWorkState } from '../../machines/agent/outcome.js'
+import { type AgentState, type Reason, isWorkState } from '../../machines/agent/run-result.js'
 import { standingAt } from '../core/sessions/replay.js'
 import { summaryOf } from '../core/sessions/summary.js'
 import { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'

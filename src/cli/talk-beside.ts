@@ -1,4 +1,4 @@
-import { isRestState, type RunResult } from '../../machines/agent/outcome.js'
+import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
 import { onceAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { printable } from '../core/format/words.js'

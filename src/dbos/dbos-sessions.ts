@@ -1,6 +1,6 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
-import { isRestState } from '../../machines/agent/outcome.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/answers.js'

@@ -1,4 +1,4 @@
-import { isRestState } from '../../machines/agent/outcome.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { definitionIn, openSessions } from '../core/drive/stranded.js'
 import type { UnreadInbox } from '../core/sessions/store/inbox.js'

@@ -1,5 +1,5 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
-import { cut } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { withholding } from './withheld.js'
 
@@ -58,7 +58,7 @@ export function redactEvent<Event extends object>(event: Event, options: RedactO
     switch (typeof value) {
       case 'string':
         if (secretKey.test(key) && value !== '') return '[redacted]'
-        return cut(scrubSecrets(cut(value, longestScrubbed)), maxText)
+        return truncate(scrubSecrets(truncate(value, longestScrubbed)), maxText)
       case 'bigint':
       case 'symbol':
         return String(value)

@@ -1,6 +1,6 @@
 import type { AgentContext, Features } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/events.js'
-import { holdsUncleared, shownContext } from '../../machines/agent/uncleared.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { hasUnclearedContent, maskContext } from '../../machines/agent/mask-uncleared.js'
 
 interface Inspected {
   rootId?: unknown
@@ -62,7 +62,7 @@ function shownSnapshot(snapshot: unknown, agent: AgentContext | null, isHidden: 
     children: _children,
     ...rest
   } = (snapshot ?? {}) as Record<string, unknown>
-  if (agent !== null && !isHidden) return { ...rest, context: shownContext(agent) }
+  if (agent !== null && !isHidden) return { ...rest, context: maskContext(agent) }
   return {
     ...rest,
     ...(output !== undefined && { output: withheld }),
@@ -73,7 +73,7 @@ function shownSnapshot(snapshot: unknown, agent: AgentContext | null, isHidden: 
 function shownEvent(happened: unknown, features: Features, isHidden: boolean): unknown {
   const event = happened as AgentMachineEvent
   // `xstate.promise.…`: what an actor has come to, before its agent hears of it.
-  const isRaw = /^xstate\.(init|promise\.)/.test(event.type) || holdsUncleared(event, features)
+  const isRaw = /^xstate\.(init|promise\.)/.test(event.type) || hasUnclearedContent(event, features)
   if (!isHidden && !isRaw) return happened
   return { type: event.type, ...('callId' in event && { callId: event.callId }), withheld }
 }

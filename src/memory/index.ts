@@ -1,5 +1,5 @@
 /** Memory and attachments: documents that can be searched, and files and URLs that become text. Node only. */
-export { formatSnippets, type FormatSnippetsOptions } from '../core/memory/as-data.js'
+export { formatSnippets, type FormatSnippetsOptions } from '../core/memory/retrieved-text.js'
 export { AttachmentError, type AttachmentErrorCode } from './attachments/attachment-error.js'
 export type {
   Attachment,

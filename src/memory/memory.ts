@@ -1,9 +1,9 @@
 import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
 import * as z from 'zod'
-import { cut } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'
-import { formatSnippets } from '../core/memory/as-data.js'
+import { formatSnippets } from '../core/memory/retrieved-text.js'
 import { type MemoryDocument, readDocuments, type StoredDocument } from './documents.js'
 import { Library } from './library.js'
 import { resolveSearchOptions, type SearchOptions } from './options.js'
@@ -110,7 +110,7 @@ function memoryOf(
 
   const self: Memory = {
     async retrieve(query, { signal = new AbortController().signal, limit = topK } = {}) {
-      const text = cut(query.trim(), maxQueryChars)
+      const text = truncate(query.trim(), maxQueryChars)
       if (text === '' || library.size === 0) return []
       const found = await library.search(text, limit, signal)
       return fitting(
@@ -154,7 +154,7 @@ function fitting(snippets: readonly Required<RetrievedSnippet>[], maxChars: numb
   let left = maxChars
   for (const snippet of snippets) {
     if (left <= 0) break
-    kept.push({ ...snippet, text: cut(snippet.text, left) })
+    kept.push({ ...snippet, text: truncate(snippet.text, left) })
     left -= snippet.text.length
   }
   return kept

@@ -9,7 +9,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
-import { isRestState } from '../../machines/agent/outcome.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import type { TelemetryRunInfo, TelemetryStepInfo, RunTelemetry } from '../core/telemetry/telemetry.js'
 import { each, type Kit, moment, type Place } from './kit.js'
 import { linkFrom, linkTo } from './link.js'

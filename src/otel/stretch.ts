@@ -1,9 +1,9 @@
 import type { Attributes } from '@opentelemetry/api'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
-import { tokensOf } from '../../guards/budget.js'
+import { countBudgetTokens } from '../../guards/budget.js'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { budgetLimits, budgetTotals } from '../../machines/agent/totals.js'
+import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { TelemetryRunInfo } from '../core/telemetry/telemetry.js'
 
 /** Ends that are failures to whoever looks at spans. */
@@ -40,7 +40,7 @@ export function endOf(context: AgentContext, state: string | null, reason: strin
   const { steps, config } = context
   const { run: usage } = context.usage
   const { maxSteps, tokenBudget, outputTokens, costLimit } = config.limits
-  const totals = budgetTotals(context)
+  const totals = getBudgetTotals(context)
   const attributes: Attributes = {
     'statewright.steps': steps,
     'statewright.usage.input_tokens': usage.inputTokens,
@@ -58,7 +58,7 @@ export function endOf(context: AgentContext, state: string | null, reason: strin
     attributes[`statewright.budget.${name}.used`] = used
   }
   budget('steps', maxSteps, steps)
-  budget('tokens', tokenBudget, tokensOf(totals, budgetLimits(config)))
+  budget('tokens', tokenBudget, countBudgetTokens(totals, toBudgetLimits(config)))
   budget('output_tokens', outputTokens, totals.outputTokens)
   budget('cost_usd', costLimit, totals.cost)
   return attributes

@@ -10,7 +10,7 @@ import type { SessionResult } from '../core/drive/rest.js'
 import { storeOf } from '../core/drive/store-of.js'
 import { tellSession } from '../core/drive/tell-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
-import { isRestState } from '../../machines/agent/outcome.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
 /** How sessions are driven by Restate. */

@@ -7,10 +7,10 @@ import { acceptsDefinition, type AgentLabel } from '../core/sessions/definition.
 import { stranded } from '../core/sessions/refusals.js'
 import type { Standing } from '../core/sessions/standing.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
-import { awaitedCall } from '../core/run/awaited-call.js'
+import { getAwaitedCall } from '../core/run/awaited-call.js'
 import type { SessionMessage } from '../core/sessions/inbox/message.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
-import { editedArguments } from '../core/run/edited-arguments.js'
+import { parseEditedArguments } from '../core/run/edited-arguments.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
 import type { AnyRun, AttachedRuns } from './attached.js'
 import type { Library } from './library.js'
@@ -124,7 +124,9 @@ export class Actions {
       case 'reject':
       case 'tool_output': {
         const { callId, fingerprint } = answer
-        awaitedCall(context, callId, answer.type === 'tool_output' ? 'client' : 'approval', { fingerprint })
+        getAwaitedCall(context, callId, answer.type === 'tool_output' ? 'client' : 'approval', {
+          fingerprint,
+        })
         return
       }
       case 'reply':
@@ -145,9 +147,9 @@ export class Actions {
   async #checkEdit(context: AgentContext | undefined, answer: Answer): Promise<void> {
     const { tools } = this
     if (answer.type !== 'approve' || answer.arguments === undefined || !tools) return
-    const call = awaitedCall(context, answer.callId, 'approval', answer)
+    const call = getAwaitedCall(context, answer.callId, 'approval', answer)
     checkGaps(answer.arguments, call.arguments, call.callId)
-    const problem = await editedArguments(answer.arguments, call, tools).problem
+    const problem = await parseEditedArguments(answer.arguments, call, tools).problem
     if (problem) throw problem
   }
 

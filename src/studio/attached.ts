@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import { isWorkState } from '../../machines/agent/outcome.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
 import type { Run } from '../core/run/run.js'
 import type { LiveMessage } from './protocol.js'
 import { shownText } from './shown.js'

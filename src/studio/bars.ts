@@ -1,6 +1,6 @@
-import { isWorkState } from '../../machines/agent/outcome.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { BatchCall } from '../../machines/agent/results.js'
+import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import { shorten } from '../core/format/words.js'
 import { childSessionId } from '../core/sessions/child-session.js'
 import { pathsOf, type Step } from './step.js'

@@ -1,12 +1,12 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import { budgetLimits, budgetTotals } from '../../machines/agent/totals.js'
+import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import type { GaugeView } from './protocol.js'
 
 /** What a run may use, and what it has used; `at`: when that was. */
 export function gaugesOf(context: AgentContext, children: Usage, at: number): GaugeView[] {
-  const totals = budgetTotals(context)
-  const { tokenBudget, outputTokens, costLimit, countCached } = budgetLimits(context.config)
+  const totals = getBudgetTotals(context)
+  const { tokenBudget, outputTokens, costLimit, countCached } = toBudgetLimits(context.config)
   const counted = (usage: Usage): number =>
     usage.inputTokens + usage.outputTokens - (countCached ? 0 : usage.cachedInputTokens)
   const { maxSteps, timeoutMs } = context.config.limits

@@ -1,6 +1,6 @@
 import type { ProgressState } from '../../guards/progress.js'
 import type { ProgressConfig, StepsWithBlock } from '../../guards/progress-config.js'
-import { findings } from '../../guards/state.js'
+import { collectFindings } from '../../guards/state.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { GuardView } from './protocol.js'
 import { shownText } from './shown.js'
@@ -8,7 +8,7 @@ import { shownText } from './shown.js'
 /** Every guard of a run: what it counts, where it acts, what it has seen last, and what comes next. */
 export function guardViews(context: AgentContext): GuardView[] {
   const { guardrails: state, config, verdict } = context
-  const spoken = findings(state, config.guardrails)
+  const spoken = collectFindings(state, config.guardrails)
   const said = (guard: string, rule?: string): string => {
     const standing = verdict?.guard === guard && verdict.rule === rule ? verdict : undefined
     const found = standing ?? spoken.find((one) => one.guard === guard && one.rule === rule)

@@ -1,5 +1,5 @@
-import type { AgentState } from '../../machines/agent/outcome.js'
-import { shownMessages } from '../../machines/agent/unscreened.js'
+import type { AgentState } from '../../machines/agent/run-result.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { messageText } from '../core/format/message-text.js'
 import { shorten } from '../core/format/words.js'
 import { describeError } from '../core/base/describe-error.js'
@@ -233,7 +233,7 @@ const nothing = (): void => undefined
 /** A row as its log tells it. */
 function fromLog(standing: Readonly<Standing>, origin: Origin): FromLog {
   const context = standing.run?.context ?? null
-  const messages = context ? shownMessages(context) : standing.state.messages
+  const messages = context ? maskMessages(context) : standing.state.messages
   const said = messages.findLast((message) => message.role === 'user' && !message.internal)
   const usage = context?.usage.session ?? standing.state.usage
   return {

@@ -1,7 +1,7 @@
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { shownContext } from '../../machines/agent/uncleared.js'
-import { toolOf } from '../core/run/edited-arguments.js'
+import { maskContext } from '../../machines/agent/mask-uncleared.js'
+import { findTool } from '../core/run/edited-arguments.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { WrittenEdit } from '../core/sessions/fork-edit.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
@@ -46,7 +46,7 @@ const leftOut = ['messages', 'config', 'tools', 'features'] as const
 const settled = new WeakMap<object, unknown>()
 
 function contextView(context: AgentContext): unknown {
-  const { messages, config, tools, features, ...rest } = shownContext(context)
+  const { messages, config, tools, features, ...rest } = maskContext(context)
   return {
     ...(shownValue(rest) as object),
     messages: `${messages.length} messages`,
@@ -117,12 +117,12 @@ function isSame(a: unknown, b: unknown): boolean {
 }
 
 function pendingViews(context: AgentContext, tools: ToolSet | undefined): PendingView[] {
-  return answerableCalls(context).map((call) => ({
+  return listAnswerableCalls(context).map((call) => ({
     callId: call.callId,
     name: call.name,
     needs: call.needs,
     arguments: shownText(call.arguments),
     fingerprint: call.fingerprint,
-    schema: (tools && toolOf(call, tools))?.parameters ?? null,
+    schema: (tools && findTool(call, tools))?.parameters ?? null,
   }))
 }

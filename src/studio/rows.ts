@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/events.js'
-import { isRestState } from '../../machines/agent/outcome.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import { describeEventType } from '../core/chart/labels.js'
 import { messageText } from '../core/format/message-text.js'
 import { shorten } from '../core/format/words.js'

@@ -1,10 +1,10 @@
-import { cut } from '../../guards/lib/cut.js'
+import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { BatchCall } from '../../machines/agent/results.js'
+import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import { withheldResult } from '../../machines/agent/screening.js'
-import { shownMessages } from '../../machines/agent/unscreened.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { messageText } from '../core/format/message-text.js'
 import type { WrittenEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
@@ -16,7 +16,7 @@ const longestText = 20_000
 
 /** A text as it may be shown: without secrets, and cut. */
 export function shownText(text: string, length = longestText): string {
-  return scrubSecrets(cut(text, length))
+  return scrubSecrets(truncate(text, length))
 }
 
 /**
@@ -51,7 +51,7 @@ export function transcriptOf(
   durations: ReadonlyMap<string, number>,
 ): ShownMessage[] {
   const context = standing.run?.context ?? null
-  const messages = context ? shownMessages(context) : standing.state.messages
+  const messages = context ? maskMessages(context) : standing.state.messages
   const shown: ShownMessage[] = []
   for (const [i, message] of messages.entries()) {
     const asked = shown.at(-1)

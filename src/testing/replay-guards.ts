@@ -1,13 +1,19 @@
 import { anyOptions, expectArgument, listOf } from '../core/base/expect-argument.js'
-import { callsFact, resultsFact } from '../../guards/facts.js'
-import { findings, type GuardrailsState, initialGuardrails, newTurn, observeAll } from '../../guards/state.js'
+import { createCallsFact, createResultsFact } from '../../guards/facts.js'
+import {
+  collectFindings,
+  type GuardrailsState,
+  getInitialGuardrails,
+  startTurn,
+  observeAll,
+} from '../../guards/state.js'
 import type { GuardName } from '../../guards/roster.js'
 import type { Fact, Finding } from '../../guards/types.js'
-import { refusing } from '../../machines/agent/actions/judging.js'
-import { callFactOf, resultFactOf } from '../../machines/agent/call-facts.js'
+import { createRefusalTest } from '../../machines/agent/actions/judge-batch.js'
+import { toCallFact, toResultFact } from '../../machines/agent/call-facts.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/agent/results.js'
+import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/agent/batch-calls.js'
 import { resolveConfig } from '../core/config/schema.js'
 
 /** A call as it was recorded. */
@@ -115,11 +121,11 @@ export function replaySteps(
     ]),
   )
   const replay: GuardReplay = { findings: [], steps: 0, calls: { executed: 0, refused: 0 }, halt: null }
-  let state: GuardrailsState = initialGuardrails()
+  let state: GuardrailsState = getInitialGuardrails()
   let isOver = false
   const tell = (fact: Fact, step: number, when: ReplayedFinding['when']): Finding<GuardName>[] => {
     state = observeAll(state, fact, guardrails)
-    const said = findings(state, guardrails)
+    const said = collectFindings(state, guardrails)
     for (const { action, guard, rule, message, evidence } of said) {
       const finding = { step, when, action, guard, ...(rule !== undefined && { rule }), message, evidence }
       if (action === 'halt' && isOver) continue
@@ -133,7 +139,7 @@ export function replaySteps(
 
   for (const [index, { user = false, calls }] of steps.entries()) {
     if (user) {
-      state = newTurn(state)
+      state = startTurn(state)
       isOver = false
     }
     if (calls.length === 0) {
@@ -142,10 +148,10 @@ export function replaySteps(
     }
     replay.steps += 1
     if (isOver) continue
-    const facts = calls.map((call) => callFactOf(traits, call))
-    const refusals = tell(callsFact(facts, guardrails), index, 'before').map((finding) => ({
+    const facts = calls.map((call) => toCallFact(traits, call))
+    const refusals = tell(createCallsFact(facts, guardrails), index, 'before').map((finding) => ({
       guard: finding.guard,
-      refuses: refusing(finding),
+      refuses: createRefusalTest(finding),
     }))
     // A halt before its calls: none of them runs.
     if (isOver) continue
@@ -159,9 +165,9 @@ export function replaySteps(
       const result = by
         ? { status: 'blocked' as const, content: '', durationMs: 0, refusedBy: by }
         : { status, content: call.result, durationMs, ...(errorKind && { errorKind }) }
-      return resultFactOf(traits, asked, result, guardrails)
+      return toResultFact(traits, asked, result, guardrails)
     })
-    tell(resultsFact(results, guardrails, index), index, 'after')
+    tell(createResultsFact(results, guardrails, index), index, 'after')
   }
   return replay
 }

@@ -1,4 +1,4 @@
-import { isWorkState } from '../../machines/agent/outcome.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
 import { ConfigError } from '../core/base/errors.js'
 import { sessionIdOf } from '../web/authorize.js'
 import type { PageChats } from '../web/page-chats.js'

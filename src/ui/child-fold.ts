@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { UnansweredCall } from '../../machines/agent/outcome.js'
+import type { UnansweredCall } from '../../machines/agent/run-result.js'
 import type { UIMessageChunk } from './chunks.js'
 import { endingOf, inputOf, outputOf } from './parts.js'
 

@@ -1,8 +1,8 @@
 import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/outcome.js'
-import type { ResultStatus } from '../../machines/agent/results.js'
+import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 
 /**
  * What a page shows of a run: plain JSON, and never changed in place.

@@ -1,6 +1,6 @@
 import type { Annotation, ContentPart, MediaPart } from '../../machines/agent/messages.js'
-import type { AgentState, Reason } from '../../machines/agent/outcome.js'
-import type { ResultStatus } from '../../machines/agent/results.js'
+import type { AgentState, Reason } from '../../machines/agent/run-result.js'
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { FinishReason, Protocol } from './chunks.js'
 
 /** The arguments that a model gave, as an object; or as the text that they are, where that is no JSON. */

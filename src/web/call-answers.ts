@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
-import { awaitedCall } from '../core/run/awaited-call.js'
-import { outputOf } from '../core/run/client-output.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { getAwaitedCall } from '../core/run/awaited-call.js'
+import { toOutputValue } from '../core/run/tool-output-event.js'
 import type { AnyRun } from './live-runs.js'
 
 /** What somebody says to one call that waits. */
@@ -21,14 +21,14 @@ export function checkAnswers(
   context: AgentContext | undefined,
   answers: readonly CallAnswer[],
 ): readonly CallAnswer[] {
-  const open = new Set((context ? answerableCalls(context) : []).map(({ callId }) => callId))
+  const open = new Set((context ? listAnswerableCalls(context) : []).map(({ callId }) => callId))
   const isNew = (answer: CallAnswer): boolean => open.has(answer.callId)
   const wasThere = (answer: CallAnswer): boolean =>
     context?.calls.some(({ id }) => id === answer.callId || answer.callId.startsWith(`${id}/`)) ?? false
   const hasNews = answers.some(isNew)
   const given = answers.filter((answer) => isNew(answer) || !hasNews || !wasThere(answer))
   for (const { callId, fingerprint, type } of given)
-    awaitedCall(context, callId, type === 'toolOutput' ? 'client' : 'approval', { fingerprint })
+    getAwaitedCall(context, callId, type === 'toolOutput' ? 'client' : 'approval', { fingerprint })
   return given
 }
 
@@ -39,6 +39,6 @@ export function answerAll(run: AnyRun, answers: readonly CallAnswer[]): void {
     const options = { fingerprint }
     if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, options)
     else if (answer.type === 'reject') run.reject(callId, answer.why, options)
-    else run.addToolOutput(callId, outputOf(answer), options)
+    else run.addToolOutput(callId, toOutputValue(answer), options)
   }
 }

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import { type AgentState, type PendingCall, isWorkState } from '../../machines/agent/outcome.js'
+import { type AgentState, type PendingCall, isWorkState } from '../../machines/agent/run-result.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { madeOf } from '../core/agent/made-of.js'
 import type { Clock } from '../core/base/clock.js'
@@ -198,7 +198,7 @@ export class Chats {
       case 'WAITING_FOR_TOOL':
         throw inProgress(sessionId)
       case 'WAITING_FOR_INPUT':
-        if (stood.reason !== 'message') throw waitsForAnswers(answerableCalls(stood))
+        if (stood.reason !== 'message') throw waitsForAnswers(listAnswerableCalls(stood))
         return this.#continue(sessionId, caller, said, (run) => {
           run.reply([messageOf(said)])
         })

@@ -1,8 +1,8 @@
 import { guards } from '../../guards/roster.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { Reason, RunFailure } from '../../machines/agent/outcome.js'
-import type { ResultStatus } from '../../machines/agent/results.js'
+import type { Reason, RunFailure } from '../../machines/agent/run-result.js'
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import { EventFailures, type Failure } from './failures.js'
 

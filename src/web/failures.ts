@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { ResultStatus } from '../../machines/agent/results.js'
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { StatewrightError } from '../core/base/errors.js'
 
 /** A failure that events tell of: `error` is what was thrown, where it was thrown in this process. */

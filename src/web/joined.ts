@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { approvalIdOf } from './approval-id.js'
 import type { LiveRun } from './live-runs.js'
 import { type EventReader, RunFeed } from './run-feed.js'
@@ -65,6 +65,6 @@ function answeredOf({ run, turn, feed }: LiveRun): ReadonlySet<string> {
     if ('event' in entry && entry.event?.type === 'approval_requested') asked.add(approvalIdOf(entry.event))
   if (asked.size === 0) return none
   const { context } = run.snapshot() as { context: AgentContext }
-  for (const open of answerableCalls(context)) asked.delete(approvalIdOf(open))
+  for (const open of listAnswerableCalls(context)) asked.delete(approvalIdOf(open))
   return asked
 }

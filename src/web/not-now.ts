@@ -1,4 +1,4 @@
-import type { PendingCall } from '../../machines/agent/outcome.js'
+import type { PendingCall } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 
 /** Why a message is not said. */

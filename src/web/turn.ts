@@ -1,9 +1,9 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/outcome.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
-import type { ResultStatus } from '../../machines/agent/results.js'
-import { shownMessages } from '../../machines/agent/unscreened.js'
+import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
 
 /** The result of a call that is in no message yet: others of its batch still run, or wait. */
 export interface Settled {
@@ -35,7 +35,7 @@ export interface Turn {
 
 /** The present turn of a run. */
 export function turnOf(context: AgentContext): Turn {
-  const all = shownMessages(context)
+  const all = maskMessages(context)
   const at = all.findLastIndex(opensTurn)
   const opening = all[at]
   const messages = all.slice(at + 1)
@@ -45,7 +45,7 @@ export function turnOf(context: AgentContext): Turn {
     before: all.slice(0, at + 1),
     messages,
     settled: settledOf(context, messages),
-    pending: answerableCalls(context),
+    pending: listAnswerableCalls(context),
     state: context.state ?? 'RUNNING',
     reason: context.reason,
     error: context.error,

@@ -1,9 +1,9 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { isWorkState } from '../../machines/agent/outcome.js'
-import { standingOf } from '../../machines/agent/result-of.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
+import { toCurrentResult } from '../../machines/agent/to-result.js'
 import { unclearedInput, withheldResult } from '../../machines/agent/screening.js'
-import { shownMessages } from '../../machines/agent/unscreened.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { type AGUIMessage, toAGUIMessages } from '../../src/agui/index.js'
 import { Fold, type Standing } from '../../src/agui/fold.js'
 import { agentSpace, generatePaths, type ReplayPath } from '../../src/testing/index.js'
@@ -29,10 +29,10 @@ export async function follow(
     const fold = new Fold({ threadId: 't', runId: `r${ends.length}`, history })
     const events = [...fold.begin(), ...heard.flatMap((event) => fold.hear(event))]
     // A path of the machine may end anywhere; a run of the protocol ends at rests.
-    events.push(...fold.end(standingOf(stands) as Standing))
+    events.push(...fold.end(toCurrentResult(stands) as Standing))
     const last = events.at(-1)
     ends.push(last?.type === 'RUN_FINISHED' ? last.outcome.type : String(last?.type))
-    history = shownMessages(stands)
+    history = maskMessages(stands)
     for (const { id, role, internal, data } of history) {
       if (role === 'user' && !internal && data?.['reason'] !== 'steering') page.say(id, '')
     }
@@ -43,7 +43,7 @@ export async function follow(
 
 /** The transcript, as the page has to show it; and what it shows, as far as shields have spoken. */
 export function bothOf(page: AGUIPage, context: AgentContext): { shown: unknown[]; transcript: unknown[] } {
-  const messages = shownMessages(context)
+  const messages = maskMessages(context)
   const isUnseen = ({ content }: { content: unknown }): boolean =>
     content === unclearedInput || content === withheldResult
   const unseen = new Set(messages.filter(isUnseen).map(({ id }) => id))

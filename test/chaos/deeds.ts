@@ -1,4 +1,4 @@
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent, AgentContext, Run } from '../../src/index.js'
 import type { World } from './world.js'
 
@@ -18,7 +18,7 @@ const half = '\ud83d'
 /** The calls that wait for somebody, and how. */
 function waiting(run: Run, needs: 'approval' | 'client'): string[] {
   const { context } = run.snapshot() as { context: AgentContext }
-  return answerableCalls(context).flatMap((call) => (call.needs === needs ? [call.callId] : []))
+  return listAnswerableCalls(context).flatMap((call) => (call.needs === needs ? [call.callId] : []))
 }
 
 const approve = ({ run }: Hands): void => {
@@ -96,7 +96,7 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
   const { context, value } = run.snapshot() as { context: AgentContext; value: unknown }
   if (JSON.stringify(value).includes('message'))
     return world.below(2) === 0 ? run.reply('And?') : run.cancel()
-  for (const { callId, needs, hosted } of answerableCalls(context)) {
+  for (const { callId, needs, hosted } of listAnswerableCalls(context)) {
     if (needs === 'client') run.addToolOutput(callId, 'from the client')
     else if (manner === 'reject') run.reject(callId, 'No.')
     else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 })

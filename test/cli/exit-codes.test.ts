@@ -1,5 +1,5 @@
 import { exitCodeOf } from '../../src/cli/exit-codes.js'
-import type { Reason, RunResult } from '../../machines/agent/outcome.js'
+import type { Reason, RunResult } from '../../machines/agent/run-result.js'
 import { noUsage } from '../../machines/agent/usage.js'
 
 function result(state: RunResult['state'], reason: Reason): RunResult {

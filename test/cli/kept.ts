@@ -1,4 +1,4 @@
-import { fingerprint } from '../../guards/lib/fingerprint.js'
+import { fingerprintCall } from '../../guards/lib/fingerprint.js'
 import { join } from 'node:path'
 import { createAgent, openaiChat } from '../../src/index.js'
 import type { AgentOptions } from '../../src/core/agent/agent-options.js'
@@ -77,5 +77,5 @@ export const calls = (...names: (readonly [id: string, name: string, args: objec
 
 /** A call as the command line names it: its id, and the fingerprint of what it asks. */
 export function asAsked(id: string, name: string, input: object): string {
-  return `${id}@${fingerprint(name, JSON.stringify(input)).slice(0, 16)}`
+  return `${id}@${fingerprintCall(name, JSON.stringify(input)).slice(0, 16)}`
 }

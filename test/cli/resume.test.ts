@@ -1,6 +1,6 @@
 import { Ending } from '../../src/cli/ending.js'
 import { filter, firstValueFrom } from 'rxjs'
-import type { RunResult } from '../../machines/agent/outcome.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { systemClock } from '../../src/core/base/clock.js'
 import { fork } from '../../src/core/sessions/fork.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { largestExpense } from '../../src/rehearsal/index.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import type { RunResult } from '../../machines/agent/outcome.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
 import { cli, folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)

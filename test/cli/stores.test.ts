@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunResult } from '../../machines/agent/outcome.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
 import { carriedOptions } from '../../src/cli/commands/common-options.js'
 import { says } from './kept.js'
 import { cli, folder, removeFolders } from './support.js'

@@ -1,4 +1,4 @@
-import type { ModelResponse } from '../../machines/agent/response.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
 import {
   type Agent,
   type AgentOptions,

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import {
   type BudgetLimits,
-  budgetMessage,
+  formatBudgetMessage,
   type BudgetTotals,
-  crossed,
-  near,
-  remaining,
+  findCrossedLimit,
+  isNearLimit,
+  getRemaining,
 } from '../../guards/budget.js'
 
 const totals = (changes: Partial<BudgetTotals> = {}): BudgetTotals => ({
@@ -26,36 +26,38 @@ const limits = (changes: Partial<BudgetLimits> = {}): BudgetLimits => ({
 describe('a limit', () => {
   test('trips as soon as it is reached', () => {
     const at = (inputTokens: number) =>
-      crossed(totals({ inputTokens, outputTokens: 10 }), limits({ tokenBudget: 100 }))
+      findCrossedLimit(totals({ inputTokens, outputTokens: 10 }), limits({ tokenBudget: 100 }))
     expect([89, 90, 91].map(at)).toEqual([null, 'token_budget', 'token_budget'])
-    expect(crossed(totals({ outputTokens: 10 }), limits({ outputTokens: 10 }))).toBe('output_tokens')
-    expect(crossed(totals({ cost: 2 }), limits({ costLimit: 2 }))).toBe('cost_limit')
+    expect(findCrossedLimit(totals({ outputTokens: 10 }), limits({ outputTokens: 10 }))).toBe('output_tokens')
+    expect(findCrossedLimit(totals({ cost: 2 }), limits({ costLimit: 2 }))).toBe('cost_limit')
   })
 
   test('is checked in the order tokens, output tokens, cost', () => {
     const all = totals({ inputTokens: 100, outputTokens: 100, cost: 100 })
-    expect(crossed(all, limits({ tokenBudget: 1, outputTokens: 1, costLimit: 1 }))).toBe('token_budget')
-    expect(crossed(all, limits({ outputTokens: 1, costLimit: 1 }))).toBe('output_tokens')
-    expect(crossed(all, limits({ costLimit: 1 }))).toBe('cost_limit')
-    expect(crossed(all, limits())).toBeNull()
+    expect(findCrossedLimit(all, limits({ tokenBudget: 1, outputTokens: 1, costLimit: 1 }))).toBe(
+      'token_budget',
+    )
+    expect(findCrossedLimit(all, limits({ outputTokens: 1, costLimit: 1 }))).toBe('output_tokens')
+    expect(findCrossedLimit(all, limits({ costLimit: 1 }))).toBe('cost_limit')
+    expect(findCrossedLimit(all, limits())).toBeNull()
   })
 
   test('of cost is reached by prices that add up to it, rounding errors or not', () => {
     const cost = Array.from({ length: 10 }, () => 0.1).reduce((sum, price) => sum + price, 0)
     expect(cost).toBeLessThan(1)
-    expect(crossed(totals({ cost }), limits({ costLimit: 1 }))).toBe('cost_limit')
-    expect(crossed(totals({ cost: 0.999_999 }), limits({ costLimit: 1 }))).toBeNull()
+    expect(findCrossedLimit(totals({ cost }), limits({ costLimit: 1 }))).toBe('cost_limit')
+    expect(findCrossedLimit(totals({ cost: 0.999_999 }), limits({ costLimit: 1 }))).toBeNull()
   })
 
   test('of cost never trips on a cost that is not known', () => {
-    expect(crossed(totals({ cost: null }), limits({ costLimit: 1 }))).toBeNull()
+    expect(findCrossedLimit(totals({ cost: null }), limits({ costLimit: 1 }))).toBeNull()
   })
 
   test('counts cached input unless told otherwise', () => {
     const cached = totals({ inputTokens: 100, cachedInputTokens: 80 })
-    expect(crossed(cached, limits({ tokenBudget: 100 }))).toBe('token_budget')
-    expect(crossed(cached, limits({ tokenBudget: 100, countCached: false }))).toBeNull()
-    expect(remaining(cached, limits({ tokenBudget: 100, countCached: false })).tokens).toBe(80)
+    expect(findCrossedLimit(cached, limits({ tokenBudget: 100 }))).toBe('token_budget')
+    expect(findCrossedLimit(cached, limits({ tokenBudget: 100, countCached: false }))).toBeNull()
+    expect(getRemaining(cached, limits({ tokenBudget: 100, countCached: false })).tokens).toBe(80)
   })
 
   test('trips exactly when nothing of it remains', () => {
@@ -72,7 +74,7 @@ describe('a limit', () => {
           const limit = limits({ tokenBudget: budget, costLimit })
           const isOver =
             (budget > 0 && inputTokens + outputTokens >= budget) || (costLimit > 0 && cost >= costLimit)
-          expect(crossed(used, limit) !== null).toBe(isOver)
+          expect(findCrossedLimit(used, limit) !== null).toBe(isOver)
         },
       ),
     )
@@ -84,32 +86,34 @@ describe('the budget is near its end', () => {
 
   test('when no more tokens remain than the reserve', () => {
     const limit = limits({ tokenBudget: 1512 })
-    expect([999, 1000, 5000].map((inputTokens) => near(totals({ inputTokens }), limit, reserve))).toEqual([
+    expect(
+      [999, 1000, 5000].map((inputTokens) => isNearLimit(totals({ inputTokens }), limit, reserve)),
+    ).toEqual([false, true, true])
+  })
+
+  test('when no more of the cost remains than its fraction', () => {
+    const limit = limits({ costLimit: 1 })
+    expect([0.89, 0.9, 2].map((cost) => isNearLimit(totals({ cost }), limit, reserve))).toEqual([
       false,
       true,
       true,
     ])
   })
 
-  test('when no more of the cost remains than its fraction', () => {
-    const limit = limits({ costLimit: 1 })
-    expect([0.89, 0.9, 2].map((cost) => near(totals({ cost }), limit, reserve))).toEqual([false, true, true])
-  })
-
   test('only by limits that are on', () => {
-    expect(near(totals({ inputTokens: 1e9, cost: 1e9 }), limits(), reserve)).toBe(false)
-    expect(near(totals({ cost: null }), limits({ costLimit: 1 }), reserve)).toBe(false)
+    expect(isNearLimit(totals({ inputTokens: 1e9, cost: 1e9 }), limits(), reserve)).toBe(false)
+    expect(isNearLimit(totals({ cost: null }), limits({ costLimit: 1 }), reserve)).toBe(false)
   })
 })
 
 test('what remains is null where there is no limit, and never negative', () => {
-  expect(remaining(totals({ inputTokens: 5, cost: 1 }), limits())).toEqual({
+  expect(getRemaining(totals({ inputTokens: 5, cost: 1 }), limits())).toEqual({
     tokens: null,
     outputTokens: null,
     cost: null,
   })
   const over = totals({ inputTokens: 50, outputTokens: 50, cost: 5 })
-  expect(remaining(over, limits({ tokenBudget: 10, outputTokens: 10, costLimit: 1 }))).toEqual({
+  expect(getRemaining(over, limits({ tokenBudget: 10, outputTokens: 10, costLimit: 1 }))).toEqual({
     tokens: 0,
     outputTokens: 0,
     cost: 0,
@@ -117,13 +121,13 @@ test('what remains is null where there is no limit, and never negative', () => {
 })
 
 test('the message names what is used and the key to raise', () => {
-  expect(budgetMessage('token_budget', totals({ inputTokens: 120 }), limits({ tokenBudget: 100 }))).toBe(
-    'The budget is used up: 120 of 100 tokens. Raise limits.tokenBudget to go on.',
-  )
   expect(
-    budgetMessage('output_tokens', totals({ outputTokens: 10 }), limits({ outputTokens: 10 })),
+    formatBudgetMessage('token_budget', totals({ inputTokens: 120 }), limits({ tokenBudget: 100 })),
+  ).toBe('The budget is used up: 120 of 100 tokens. Raise limits.tokenBudget to go on.')
+  expect(
+    formatBudgetMessage('output_tokens', totals({ outputTokens: 10 }), limits({ outputTokens: 10 })),
   ).toContain('limits.outputTokens')
-  expect(budgetMessage('cost_limit', totals({ cost: 0.1 + 0.2 }), limits({ costLimit: 0.3 }))).toBe(
+  expect(formatBudgetMessage('cost_limit', totals({ cost: 0.1 + 0.2 }), limits({ costLimit: 0.3 }))).toBe(
     'The budget is used up: 0.3 of 0.3 USD. Raise limits.costLimit to go on.',
   )
 })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { evidence, scrub } from '../../guards/lib/evidence.js'
-import { shown } from '../../guards/lib/fingerprint.js'
+import { toEvidence, scrubEvidence } from '../../guards/lib/evidence.js'
+import { formatArguments } from '../../guards/lib/fingerprint.js'
 import { play, repeat } from './facts.js'
 
 // Put together here, so that no scanner takes them for real ones.
@@ -26,13 +26,13 @@ const secrets: [kind: string, text: string, secret: string][] = [
 describe('evidence shows no secrets', () => {
   test.each(secrets)('%s', (_, text, secret) => {
     expect(text).toContain(secret)
-    expect(evidence(text)).not.toContain(secret)
-    expect(evidence(text)).toContain('[redacted]')
+    expect(toEvidence(text)).not.toContain(secret)
+    expect(toEvidence(text)).toContain('[redacted]')
   })
 
   test.each(secrets)('%s, wherever the shown arguments end', (_, text, secret) => {
     for (let start = 200 - text.length; start < 200; start += 1) {
-      const said = evidence(shown(`${'.'.repeat(start - 1)} ${text}${' '.repeat(200)}`))
+      const said = toEvidence(formatArguments(`${'.'.repeat(start - 1)} ${text}${' '.repeat(200)}`))
       // A few letters of what identifies nobody may stay, the secret itself may not.
       expect(said).not.toContain(secret.slice(0, 10))
     }
@@ -52,22 +52,22 @@ describe('evidence keeps what is no secret', () => {
     'mail me@example.com about the secretary',
     'the risk-assessment-of-all-things',
   ])('%s', (text) => {
-    expect(scrub(text)).toBe(text)
+    expect(scrubEvidence(text)).toBe(text)
   })
 })
 
 test('evidence is at most 600 characters', () => {
-  expect(evidence('x'.repeat(600))).toHaveLength(600)
-  expect(evidence('x'.repeat(601))).toHaveLength(600)
+  expect(toEvidence('x'.repeat(600))).toHaveLength(600)
+  expect(toEvidence('x'.repeat(601))).toHaveLength(600)
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => {
-      expect(evidence(text).length).toBeLessThanOrEqual(600)
+      expect(toEvidence(text).length).toBeLessThanOrEqual(600)
     }),
   )
 })
 
 test('a private key that begins before and ends behind what is looked at stays hidden', () => {
-  const said = evidence(`see -----BEGIN PRIVATE KEY-----${'MIIE'.repeat(5000)}-----END PRIVATE KEY-----`)
+  const said = toEvidence(`see -----BEGIN PRIVATE KEY-----${'MIIE'.repeat(5000)}-----END PRIVATE KEY-----`)
   expect(said).toBe('see [redacted]')
 })
 
@@ -95,5 +95,5 @@ test.each([
 ])('scrubbing ends soon on many times %j', (piece) => {
   // A pattern that looks back over the text from each position would need minutes for this.
   const text = piece.repeat(Math.ceil(300_000 / piece.length))
-  expect(typeof scrub(text)).toBe('string')
+  expect(typeof scrubEvidence(text)).toBe('string')
 })

@@ -1,8 +1,13 @@
 import { type GuardrailsConfig, noGuards } from '../../guards/roster.js'
-import { callFact, callsFact, resultFact, resultsFact } from '../../guards/facts.js'
-import { findings, type GuardrailsState, initialGuardrails, observeAll } from '../../guards/state.js'
+import { createCallFact, createCallsFact, createResultFact, createResultsFact } from '../../guards/facts.js'
+import {
+  collectFindings,
+  type GuardrailsState,
+  getInitialGuardrails,
+  observeAll,
+} from '../../guards/state.js'
 import type { CallFact, Fact, ResultFact } from '../../guards/types.js'
-import { refusing } from '../../machines/agent/actions/judging.js'
+import { createRefusalTest } from '../../machines/agent/actions/judge-batch.js'
 import { guardsWhenOn } from '../../src/core/config/defaults.js'
 import { defaultConfig } from '../../src/core/config/schema.js'
 
@@ -31,7 +36,7 @@ export interface Step extends Ending {
 }
 
 export function call({ name = 'read', args = {}, polling = false, readOnly = true }: Step): CallFact {
-  return callFact(name, JSON.stringify(args), { polling, readOnly })
+  return createCallFact(name, JSON.stringify(args), { polling, readOnly })
 }
 
 export function result(step: Step, config: GuardrailsConfig = watching): ResultFact {
@@ -45,7 +50,7 @@ export function result(step: Step, config: GuardrailsConfig = watching): ResultF
     child,
   } = step
   const ending = { ok, errorKind, refused, refusedBy, durationMs, content, ...(child && { child }) }
-  return resultFact(call(step), ending, config)
+  return createResultFact(call(step), ending, config)
 }
 
 /** Every guard looks at the results. */
@@ -77,11 +82,11 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
     said: [],
     messages: [],
     evidence: [],
-    state: initialGuardrails(),
+    state: getInitialGuardrails(),
   }
   const tell = (fact: Fact, where: string) => {
     played.state = observeAll(played.state, fact, config)
-    const all = findings(played.state, config)
+    const all = collectFindings(played.state, config)
     for (const { guard, action, message, evidence } of all) {
       played.said.push(`${where}: ${guard} ${action}`)
       played.messages.push(message)
@@ -95,9 +100,9 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
       continue
     }
     const steps = Array.isArray(batch) ? batch : [batch]
-    const before = tell(callsFact(steps.map(call), config), `${index + 1} asked`)
+    const before = tell(createCallsFact(steps.map(call), config), `${index + 1} asked`)
     if (before.some(({ action }) => action === 'halt')) break
-    const refusals = before.map((finding) => ({ finding, isRefused: refusing(finding) }))
+    const refusals = before.map((finding) => ({ finding, isRefused: createRefusalTest(finding) }))
     const results = steps.map((step) => {
       const refusal = refusals.find((one) => one.isRefused({ fact: call(step) }))
       if (!refusal) return result(step)
@@ -106,7 +111,9 @@ export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConf
     })
     played.calls += results.filter((one) => !one.refused).length
     if (results.some((one) => !one.refused)) played.executed += 1
-    if (tell(resultsFact(results, config, index), `${index + 1}`).some(({ action }) => action === 'halt'))
+    if (
+      tell(createResultsFact(results, config, index), `${index + 1}`).some(({ action }) => action === 'halt')
+    )
       break
   }
   return played

@@ -1,8 +1,14 @@
 import * as fc from 'fast-check'
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
-import { batchFingerprint, digest, fingerprint, identify, shown } from '../../guards/lib/fingerprint.js'
+import {
+  fingerprintBatch,
+  digest,
+  fingerprintCall,
+  identifyCall,
+  formatArguments,
+} from '../../guards/lib/fingerprint.js'
 
-const same = (a: string, b: string) => fingerprint('read', a) === fingerprint('read', b)
+const same = (a: string, b: string) => fingerprintCall('read', a) === fingerprintCall('read', b)
 
 /** The same value with its keys in another order at every depth. */
 function permuted(value: unknown): unknown {
@@ -40,7 +46,7 @@ function sorted(value: unknown): unknown {
 
 describe('a fingerprint', () => {
   test('is 64 hexadecimal digits of SHA-256', () => {
-    expect(fingerprint('read', '{}')).toMatch(/^[0-9a-f]{64}$/)
+    expect(fingerprintCall('read', '{}')).toMatch(/^[0-9a-f]{64}$/)
     expect(digest('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
   })
 
@@ -107,11 +113,12 @@ describe('a fingerprint', () => {
   })
 
   test('includes the name, which nothing in the arguments can imitate', () => {
-    expect(fingerprint('a', '{}')).not.toBe(fingerprint('b', '{}'))
-    expect(fingerprint('a" json 1', '2')).not.toBe(fingerprint('a', '1" json 2'))
+    expect(fingerprintCall('a', '{}')).not.toBe(fingerprintCall('b', '{}'))
+    expect(fingerprintCall('a" json 1', '2')).not.toBe(fingerprintCall('a', '1" json 2'))
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (name, args, otherName, otherArgs) => {
-        if (name !== otherName) expect(fingerprint(name, args)).not.toBe(fingerprint(otherName, otherArgs))
+        if (name !== otherName)
+          expect(fingerprintCall(name, args)).not.toBe(fingerprintCall(otherName, otherArgs))
       }),
     )
   })
@@ -137,7 +144,7 @@ describe('a fingerprint', () => {
     ['{"10":1,"9":2,"x":"é\\u0007"}', 'a3955cc9e564b90b61cd2790316f6bb9', 'a3955cc9e5'],
     ['not json', 'b010fe9e3916b5599a090e1a2d175762', 'b010fe9e39'],
   ])('of %s stays what it was', (text, start, key) => {
-    const known = identify('read', text)
+    const known = identifyCall('read', text)
     expect(known.fingerprint.slice(0, 32)).toBe(start)
     expect(known.key).toBe(key)
   })
@@ -145,49 +152,49 @@ describe('a fingerprint', () => {
   test('takes any text for arguments', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(fingerprint(text, text)).toMatch(/^[0-9a-f]{64}$/)
+        expect(fingerprintCall(text, text)).toMatch(/^[0-9a-f]{64}$/)
       }),
     )
   })
 })
 
 describe('the fingerprint of a batch', () => {
-  const [a, b] = [fingerprint('a', '{}'), fingerprint('b', '{}')]
+  const [a, b] = [fingerprintCall('a', '{}'), fingerprintCall('b', '{}')]
 
   test('ignores the order of calls but not how often each comes', () => {
-    expect(batchFingerprint([a, b])).toBe(batchFingerprint([b, a]))
-    expect(batchFingerprint([a, b, a])).toBe(batchFingerprint([a, a, b]))
-    expect(new Set([[], [a], [a, a], [a, b], [a, a, b], [a, b, b]].map(batchFingerprint)).size).toBe(6)
+    expect(fingerprintBatch([a, b])).toBe(fingerprintBatch([b, a]))
+    expect(fingerprintBatch([a, b, a])).toBe(fingerprintBatch([a, a, b]))
+    expect(new Set([[], [a], [a, a], [a, b], [a, a, b], [a, b, b]].map(fingerprintBatch)).size).toBe(6)
   })
 
   test('leaves its argument as it was', () => {
     const calls = Object.freeze([b, a])
-    batchFingerprint(calls)
+    fingerprintBatch(calls)
     expect(calls).toEqual([b, a])
   })
 })
 
 describe('shown arguments', () => {
   test('are at most 200 characters, and say when they were cut', () => {
-    expect(shown('short')).toBe('short')
-    expect(shown('x'.repeat(200))).toBe('x'.repeat(200))
-    expect(shown('x'.repeat(201))).toBe(`${'x'.repeat(199)}…`)
+    expect(formatArguments('short')).toBe('short')
+    expect(formatArguments('x'.repeat(200))).toBe('x'.repeat(200))
+    expect(formatArguments('x'.repeat(201))).toBe(`${'x'.repeat(199)}…`)
   })
 
   test('are never cut inside a code point', () => {
     for (const start of ['', 'x']) {
-      const text = shown(start + '😀'.repeat(200))
+      const text = formatArguments(start + '😀'.repeat(200))
       expect(text).toMatch(/^x?(😀)+…$/u)
       expect(text.length).toBeLessThanOrEqual(200)
     }
   })
 
   test('are one line without control characters', () => {
-    expect(shown('a\nb\u0000c\u001b[31m')).toBe('a b c [31m')
+    expect(formatArguments('a\nb\u0000c\u001b[31m')).toBe('a b c [31m')
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => {
-        expect(shown(text)).not.toMatch(/[\p{Cc}\p{Cs}]/u)
-        expect(shown(text).length).toBeLessThanOrEqual(200)
+        expect(formatArguments(text)).not.toMatch(/[\p{Cc}\p{Cs}]/u)
+        expect(formatArguments(text).length).toBeLessThanOrEqual(200)
       }),
     )
   })

@@ -1,10 +1,10 @@
-import { classify, type ResponseKind } from '../../guards/completion.js'
+import { classifyAnswer, type ResponseKind } from '../../guards/completion.js'
 import { recoverEmptyAnswer } from '../../guards/empty-answer.js'
-import { isAtStepCap, stepCapMessage } from '../../guards/step-cap.js'
+import { isAtStepCap, formatStepCapMessage } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 
 const of = (text: string, calls: number, finishReason: string | null, refusal: string | null = null) =>
-  classify({ text, calls, finishReason, refusal })
+  classifyAnswer({ text, calls, finishReason, refusal })
 
 describe('a response is', () => {
   test.each<[ResponseKind, string, number, string | null]>([
@@ -85,7 +85,7 @@ describe('the step cap', () => {
   })
 
   test('names its key', () => {
-    expect(stepCapMessage(50)).toBe(
+    expect(formatStepCapMessage(50)).toBe(
       'All 50 steps of this run are used. Raise limits.maxSteps to let it go on for longer.',
     )
   })

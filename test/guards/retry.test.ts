@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { type FailedAttempt, jitterFrom, mayRetry, retryDelayMs } from '../../guards/retry.js'
+import { type FailedAttempt, toJitter, canRetry, getRetryDelayMs } from '../../guards/retry.js'
 import { defaultConfig } from '../../src/core/config/schema.js'
 
 const { retry } = defaultConfig
@@ -26,33 +26,33 @@ const anyConfig = fc.record({
 
 describe('whether a failed request is made again', () => {
   test.each(['transient', 'incomplete'])('%s: three attempts by default', (kind) => {
-    const tries = [1, 2, 3, 4].map((attempt) => mayRetry({ ...first, kind, attempt }, retry))
+    const tries = [1, 2, 3, 4].map((attempt) => canRetry({ ...first, kind, attempt }, retry))
     expect(tries).toEqual([true, true, false, false])
   })
 
   test('rate limits have six attempts of their own, which take none from the others', () => {
     const tries = [0, 4, 5].map((rateLimits) =>
-      mayRetry({ ...rateLimit, attempt: rateLimits + 1, rateLimits }, retry),
+      canRetry({ ...rateLimit, attempt: rateLimits + 1, rateLimits }, retry),
     )
     expect(tries).toEqual([true, true, false])
-    expect(mayRetry({ ...first, attempt: 7, rateLimits: 5 }, retry)).toBe(true)
-    expect(mayRetry({ ...rateLimit, attempt: 3, rateLimits: 0 }, retry)).toBe(true)
+    expect(canRetry({ ...first, attempt: 7, rateLimits: 5 }, retry)).toBe(true)
+    expect(canRetry({ ...rateLimit, attempt: 3, rateLimits: 0 }, retry)).toBe(true)
   })
 
   test.each(['fatal', 'context_overflow', 'something new'])('%s: never', (kind) => {
-    expect(mayRetry({ ...first, kind }, retry)).toBe(false)
+    expect(canRetry({ ...first, kind }, retry)).toBe(false)
   })
 
   test('a wait that is longer than `maxRetryAfterMs` is not waited out', () => {
-    expect(mayRetry({ ...rateLimit, retryAfterMs: 600_000 }, retry)).toBe(true)
-    expect(mayRetry({ ...rateLimit, retryAfterMs: 600_001 }, retry)).toBe(false)
+    expect(canRetry({ ...rateLimit, retryAfterMs: 600_000 }, retry)).toBe(true)
+    expect(canRetry({ ...rateLimit, retryAfterMs: 600_001 }, retry)).toBe(false)
   })
 
   test('it ends for any configuration: a step has no more attempts than both kinds together', () => {
     fc.assert(
       fc.property(anyFailure, anyConfig, (failed, config) => {
         if (failed.attempt >= config.maxAttempts + config.rateLimitAttempts - 1) {
-          const both = ['transient', 'rate_limit'].every((kind) => mayRetry({ ...failed, kind }, config))
+          const both = ['transient', 'rate_limit'].every((kind) => canRetry({ ...failed, kind }, config))
           expect(both).toBe(false)
         }
       }),
@@ -62,22 +62,22 @@ describe('whether a failed request is made again', () => {
 
 describe('how long is waited before it', () => {
   test('one second, two, four … up to a minute', () => {
-    const delays = [1, 2, 3, 7, 1_000].map((attempt) => retryDelayMs({ ...first, attempt }, retry, 1))
+    const delays = [1, 2, 3, 7, 1_000].map((attempt) => getRetryDelayMs({ ...first, attempt }, retry, 1))
     expect(delays).toEqual([1_000, 2_000, 4_000, 60_000, 60_000])
   })
 
   test('rate limits have a row of their own', () => {
-    expect(retryDelayMs({ ...rateLimit, attempt: 5, rateLimits: 1 }, retry, 1)).toBe(2_000)
-    expect(retryDelayMs({ ...first, attempt: 5, rateLimits: 3 }, retry, 1)).toBe(2_000)
+    expect(getRetryDelayMs({ ...rateLimit, attempt: 5, rateLimits: 1 }, retry, 1)).toBe(2_000)
+    expect(getRetryDelayMs({ ...first, attempt: 5, rateLimits: 3 }, retry, 1)).toBe(2_000)
   })
 
   test('what the provider asked for, to the millisecond, in place of that', () => {
-    expect(retryDelayMs({ ...first, retryAfterMs: 1_234 }, retry, 1.5)).toBe(1_234)
-    expect(retryDelayMs({ ...first, retryAfterMs: 0 }, retry, 1.5)).toBe(0)
+    expect(getRetryDelayMs({ ...first, retryAfterMs: 1_234 }, retry, 1.5)).toBe(1_234)
+    expect(getRetryDelayMs({ ...first, retryAfterMs: 0 }, retry, 1.5)).toBe(0)
   })
 
   test('half to one and a half times that, by chance', () => {
-    expect([0, 0.5, 0.999].map((random) => retryDelayMs(first, retry, jitterFrom(random)))).toEqual([
+    expect([0, 0.5, 0.999].map((random) => getRetryDelayMs(first, retry, toJitter(random)))).toEqual([
       500, 1_000, 1_499,
     ])
   })
@@ -89,7 +89,7 @@ describe('how long is waited before it', () => {
         anyConfig,
         fc.double({ min: 0, max: 1, noNaN: true }),
         (failed, config, random) => {
-          const delay = retryDelayMs(failed, config, jitterFrom(random))
+          const delay = getRetryDelayMs(failed, config, toJitter(random))
           expect(Number.isSafeInteger(delay)).toBe(true)
           expect(delay).toBeGreaterThanOrEqual(0)
           expect(delay).toBeLessThanOrEqual(failed.retryAfterMs ?? Math.ceil(config.maxDelayMs * 1.5))

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import type { GuardrailsConfig } from '../../guards/roster.js'
-import { callsFact, resultsFact } from '../../guards/facts.js'
+import { createCallsFact, createResultsFact } from '../../guards/facts.js'
 import {
-  dropped,
-  findings,
+  forgetDroppedMessages,
+  collectFindings,
   type GuardrailsState,
-  initialGuardrails,
-  newTurn,
+  getInitialGuardrails,
+  startTurn,
   observeAll,
   resetGuard,
   restoreGuardrails,
@@ -62,12 +62,12 @@ const resultOf = fc
   )
 const fact: fc.Arbitrary<Fact> = fc.oneof(
   fc.constant<Fact>({ type: 'text' }),
-  fc.array(step, { maxLength: 3 }).map((steps) => callsFact(steps.map(call), blocking)),
-  fc.array(resultOf, { maxLength: 3 }).map((results) => resultsFact(results, blocking)),
+  fc.array(step, { maxLength: 3 }).map((steps) => createCallsFact(steps.map(call), blocking)),
+  fc.array(resultOf, { maxLength: 3 }).map((results) => createResultsFact(results, blocking)),
 )
 
 function after(facts: readonly Fact[], config: GuardrailsConfig): GuardrailsState {
-  return facts.reduce((state, one) => observeAll(state, one, config), initialGuardrails())
+  return facts.reduce((state, one) => observeAll(state, one, config), getInitialGuardrails())
 }
 
 describe('for any facts', () => {
@@ -78,13 +78,13 @@ describe('for any facts', () => {
   ])('%s guards never throw, and their state is JSON that can be restored', (_, config) => {
     fc.assert(
       fc.property(fc.array(fact, { maxLength: 30 }), (facts) => {
-        let state = initialGuardrails()
+        let state = getInitialGuardrails()
         for (const one of facts) {
           state = observeAll(state, one, config)
           const stored: unknown = JSON.parse(JSON.stringify(state))
           expect(stored).toEqual(state)
           expect(restoreGuardrails(stored)).toEqual({ state })
-          for (const finding of findings(state, config)) {
+          for (const finding of collectFindings(state, config)) {
             expect(finding.evidence.length).toBeLessThanOrEqual(600)
             expect(finding.message).not.toBe('')
           }
@@ -106,9 +106,9 @@ describe('for any facts', () => {
 
   test('a nudge is said once: asking again after the next request says nothing', () => {
     const { state } = play(repeat(3, { name: 'read' }), only('repeatedCall'))
-    const next = observeAll(state, callsFact([call({ name: 'write' })], defaults), only('repeatedCall'))
-    expect(findings(state, only('repeatedCall'))).toHaveLength(1)
-    expect(findings(next, only('repeatedCall'))).toEqual([])
+    const next = observeAll(state, createCallsFact([call({ name: 'write' })], defaults), only('repeatedCall'))
+    expect(collectFindings(state, only('repeatedCall'))).toHaveLength(1)
+    expect(collectFindings(next, only('repeatedCall'))).toEqual([])
   })
 })
 
@@ -118,7 +118,7 @@ test('all state stays under 8 KB after 10,000 facts of the largest kind', () => 
     cycle: { maxPeriod: 1e6, nudgeAt: 2, haltAt: 1e9, onHalt: 'error' },
   }
   const nasty = '"\\\u0000\ud800😀字'.repeat(100)
-  let state = initialGuardrails()
+  let state = getInitialGuardrails()
   let largest = 0
   // Each round is two facts: of calls, and of their results.
   for (let index = 0; index < 5_000; index += 1) {
@@ -141,7 +141,7 @@ test('all state stays under 8 KB after 10,000 facts of the largest kind', () => 
         child: { state: 'ERROR', code: 'provider_quota', message: nasty },
       }),
     )
-    for (const one of [callsFact(results, wide), resultsFact(results, wide)])
+    for (const one of [createCallsFact(results, wide), createResultsFact(results, wide)])
       state = observeAll(state, one, wide)
     largest = Math.max(largest, new TextEncoder().encode(JSON.stringify(state)).length)
   }
@@ -152,14 +152,14 @@ test('all state stays under 8 KB after 10,000 facts of the largest kind', () => 
 describe('restoring', () => {
   test('a new session starts fresh, without a word', () => {
     for (const nothing of [undefined, null])
-      expect(restoreGuardrails(nothing)).toEqual({ state: initialGuardrails() })
+      expect(restoreGuardrails(nothing)).toEqual({ state: getInitialGuardrails() })
   })
 
   test('an older version loads; guards that it did not know start fresh', () => {
     const { state } = play(repeat(2, { name: 'read' }))
     const { repeatedOutput: _, version: __, ...older } = state
     expect(restoreGuardrails({ ...older, version: 0 })).toEqual({
-      state: { ...state, repeatedOutput: initialGuardrails().repeatedOutput },
+      state: { ...state, repeatedOutput: getInitialGuardrails().repeatedOutput },
     })
   })
 
@@ -170,16 +170,16 @@ describe('restoring', () => {
   })
 
   test('a run of an older version goes on: no guard of its log knows of progress', () => {
-    const { progress: _, duplicates: __, ...state } = initialGuardrails()
+    const { progress: _, duplicates: __, ...state } = getInitialGuardrails()
     const { progress: ___, ...config } = { ...defaults }
     const old = { state: state as GuardrailsState, config: config as GuardrailsConfig }
-    const next = observeAll(old.state, callsFact([call({ name: 'read' })], defaults), old.config)
-    expect(findings(next, old.config)).toEqual([])
-    expect(dropped(old.state, 1, 2)).toBe(old.state)
+    const next = observeAll(old.state, createCallsFact([call({ name: 'read' })], defaults), old.config)
+    expect(collectFindings(next, old.config)).toEqual([])
+    expect(forgetDroppedMessages(old.state, 1, 2)).toBe(old.state)
   })
 
   test('a newer version is refused with a sentence', () => {
-    expect(restoreGuardrails({ ...initialGuardrails(), version: 3 })).toEqual({
+    expect(restoreGuardrails({ ...getInitialGuardrails(), version: 3 })).toEqual({
       error: expect.stringContaining('has version 3'),
     })
   })
@@ -187,25 +187,25 @@ describe('restoring', () => {
   test('what is damaged starts fresh with a note, the rest is kept', () => {
     const { state } = play([{ name: 'read', ...fails }])
     expect(restoreGuardrails({ ...state, cycle: { rounds: 'many' } })).toEqual({
-      state: { ...state, cycle: initialGuardrails().cycle },
+      state: { ...state, cycle: getInitialGuardrails().cycle },
       note: expect.stringContaining('cycle'),
     })
     expect(restoreGuardrails('garbage')).toEqual({
-      state: initialGuardrails(),
+      state: getInitialGuardrails(),
       note: expect.any(String),
     })
   })
 
   test('takes anything, and what it makes of it works', () => {
     const damage = fc.record(
-      Object.fromEntries(Object.keys(initialGuardrails()).map((name) => [name, fc.anything()])),
+      Object.fromEntries(Object.keys(getInitialGuardrails()).map((name) => [name, fc.anything()])),
       { requiredKeys: [] },
     )
     fc.assert(
       fc.property(fc.oneof(fc.anything(), damage), fact, (stored, next) => {
         const restored = restoreGuardrails(stored)
         if ('error' in restored) return
-        findings(observeAll(restored.state, next, defaults), defaults)
+        collectFindings(observeAll(restored.state, next, defaults), defaults)
       }),
     )
   })
@@ -214,8 +214,8 @@ describe('restoring', () => {
     const { state } = play(repeat(3, { name: 'read' }))
     const restored = restoreGuardrails(JSON.parse(JSON.stringify(state)))
     if ('error' in restored) throw new Error(restored.error)
-    const next = observeAll(restored.state, callsFact([call({ name: 'read' })], defaults), defaults)
-    expect(findings(next, defaults).map(({ action }) => action)).toEqual(['halt'])
+    const next = observeAll(restored.state, createCallsFact([call({ name: 'read' })], defaults), defaults)
+    expect(collectFindings(next, defaults).map(({ action }) => action)).toEqual(['halt'])
   })
 })
 
@@ -226,7 +226,7 @@ describe('resetting', () => {
     const { state } = play([{ name: 'read' }, { name: 'read' }, denied])
     expect(state.failing.identical).toHaveLength(1)
     const reset = resetGuard(state, 'policy_denied')
-    expect(reset.failing).toEqual(initialGuardrails().failing)
+    expect(reset.failing).toEqual(getInitialGuardrails().failing)
     expect({ ...reset, failing: state.failing }).toEqual(state)
   })
 
@@ -241,8 +241,8 @@ describe('resetting', () => {
     const { state } = play([{ name: 'read' }, [{ name: 'read' }, { ...denied, child }]])
     const other = play([{ name: 'read' }]).state
     const used = { ...state, repeatedCall: other.repeatedCall, repeatedOutput: other.repeatedOutput }
-    expect(used[name]).not.toEqual(initialGuardrails()[name])
-    expect(resetGuard(used, reason)).toEqual({ ...used, [name]: initialGuardrails()[name] })
+    expect(used[name]).not.toEqual(getInitialGuardrails()[name])
+    expect(resetGuard(used, reason)).toEqual({ ...used, [name]: getInitialGuardrails()[name] })
   })
 
   test('a name that is no guard’s changes nothing', () => {
@@ -252,7 +252,7 @@ describe('resetting', () => {
 
   test('a new user message starts every streak anew', () => {
     const { state } = play([denied, { name: 'read' }])
-    expect(newTurn(state)).toEqual(initialGuardrails())
+    expect(startTurn(state)).toEqual(getInitialGuardrails())
   })
 })
 
@@ -263,7 +263,7 @@ test('findings carry what their guard does on a halt, the weightiest first', () 
     failing: defaults.failing && { ...defaults.failing, any: 4, onHalt: 'pause' },
   }
   const { state } = play(repeat(2, { name: 'a', ...fails }, { name: 'b', ...fails }), config)
-  expect(findings(state, config).map(({ guard, action, onHalt }) => [guard, action, onHalt])).toEqual([
+  expect(collectFindings(state, config).map(({ guard, action, onHalt }) => [guard, action, onHalt])).toEqual([
     ['repeated_failure', 'halt', 'pause'],
     ['cycle', 'nudge', 'error'],
   ])
@@ -273,7 +273,7 @@ describe('the progress guard beside the others', () => {
   test('leaves failures to the failing guard, where that is on', () => {
     const config: GuardrailsConfig = { ...only('failing'), progress }
     const { state } = play(repeat(2, { name: 'read', ...fails }), config)
-    expect(state.progress).toEqual({ ...initialGuardrails().progress })
+    expect(state.progress).toEqual({ ...getInitialGuardrails().progress })
   })
 
   test('forgets what requests leave out, and nothing else', () => {
@@ -281,14 +281,14 @@ describe('the progress guard beside the others', () => {
       [1, 2, 3].map((n) => ({ name: 'read', args: { n } })),
       { ...only(), progress },
     )
-    const after = dropped(state, 1, 2)
+    const after = forgetDroppedMessages(state, 1, 2)
     expect(after.progress.pairs).toEqual([state.progress.pairs[0], state.progress.pairs[2]])
-    expect(dropped(state, 3, 9)).toBe(state)
+    expect(forgetDroppedMessages(state, 3, 9)).toBe(state)
   })
 
   test('is reset by its own reason alone', () => {
     const { state } = play(repeat(3, { name: 'read' }), { ...defaults, progress })
-    expect(resetGuard(state, 'no_progress')).toEqual({ ...state, progress: initialGuardrails().progress })
+    expect(resetGuard(state, 'no_progress')).toEqual({ ...state, progress: getInitialGuardrails().progress })
     expect(resetGuard(state, 'repeated_call').progress).toBe(state.progress)
   })
 })

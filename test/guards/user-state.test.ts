@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { initialGuardrails, newTurn, resetGuard, restoreGuardrails } from '../../guards/state.js'
-import { mostUserState, toUserState, userStateOf } from '../../guards/user-state.js'
+import { getInitialGuardrails, startTurn, resetGuard, restoreGuardrails } from '../../guards/state.js'
+import { mostUserState, toUserState, getUserState } from '../../guards/user-state.js'
 
 describe('the state of a user’s guard', () => {
   test('is any JSON of at most 2 KB, copied', () => {
@@ -41,13 +41,13 @@ describe('the state of a user’s guard', () => {
   })
 
   test('a state of null is remembered as null; a name of Object’s own is nobody’s state', () => {
-    expect(userStateOf({ g: null }, 'g', 1)).toBeNull()
-    expect(userStateOf({}, 'constructor', 1)).toBe(1)
+    expect(getUserState({ g: null }, 'g', 1)).toBeNull()
+    expect(getUserState({}, 'constructor', 1)).toBe(1)
   })
 })
 
 describe('with the state of all guards', () => {
-  const state = { ...initialGuardrails(), user: { one: { n: 1 }, two: [2] } }
+  const state = { ...getInitialGuardrails(), user: { one: { n: 1 }, two: [2] } }
 
   test('it is stored and restored; a session that was stored without it loads', () => {
     expect(restoreGuardrails(JSON.parse(JSON.stringify(state)))).toEqual({ state })
@@ -66,6 +66,6 @@ describe('with the state of all guards', () => {
 
   test('one guard is reset alone, all of them by a new user message', () => {
     expect(resetGuard(state, 'user_guard', 'one')).toEqual({ ...state, user: { two: [2] } })
-    expect(newTurn(state).user).toEqual({})
+    expect(startTurn(state).user).toEqual({})
   })
 })

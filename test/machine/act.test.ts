@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { createActor, enqueueActions, setup, transition } from 'xstate'
-import { act, type Update } from '../../machines/agent/act.js'
+import { toAction, type Update } from '../../machines/agent/update-action.js'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { type AgentContext, createContext, noFeatures } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
 import { createSession } from '../../src/index.js'
 
@@ -88,7 +88,7 @@ describe('an action of the chart', () => {
   it("is what XState's own actions would make of it", () => {
     fc.assert(
       fc.property(three, (given) => {
-        const [ours, theirs] = [act(update), asXStateDoes].map((action) => {
+        const [ours, theirs] = [toAction(update), asXStateDoes].map((action) => {
           const machine = machineOf(action as typeof asXStateDoes, given)
           const before = machine.getInitialSnapshot({} as never)
           const [snapshot, actions] = transition(machine, before, { type: 'PAUSE' })
@@ -104,7 +104,7 @@ describe('an action of the chart', () => {
   })
 
   it('tells in order, once the transition has been applied', () => {
-    const machine = machineOf(act(update) as typeof asXStateDoes, [
+    const machine = machineOf(toAction(update) as typeof asXStateDoes, [
       { told: ['a', 'b'], patch: { steps: 1 } },
       { told: ['c'], patch: null },
       { told: ['d'], patch: { steps: 2 } },
@@ -129,7 +129,7 @@ describe('an action of the chart', () => {
 
   it('leaves the context as it is where nothing changes', () => {
     const nothing: Params = { told: ['a'], patch: null }
-    const machine = machineOf(act(update) as typeof asXStateDoes, [nothing, nothing, nothing])
+    const machine = machineOf(toAction(update) as typeof asXStateDoes, [nothing, nothing, nothing])
     const before = machine.getInitialSnapshot({} as never)
     const [after] = transition(machine, before, { type: 'PAUSE' })
     expect(after.context).toBe(before.context)

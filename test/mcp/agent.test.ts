@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { toolSet } from '../../src/core/tools/tool-set.js'
+import { createToolSet } from '../../src/core/tools/tool-set.js'
 import { played, stage, textOf } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 import { odd, open, reference } from './support.js'
@@ -147,7 +147,7 @@ describe('an agent with a server that changes', () => {
 
   it('is refused when two servers have one name', async () => {
     const [one, other] = [await odd('dies'), await odd('dies')]
-    expect(() => toolSet([one, other])).toThrow(
+    expect(() => createToolSet([one, other])).toThrow(
       /Two tools are named 'mortal_die' \(tools\[0\], 'mortal' and tools\[1\], 'mortal'\)/,
     )
   })

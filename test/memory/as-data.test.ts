@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { formatSnippets } from '../../src/core/memory/as-data.js'
+import { formatSnippets } from '../../src/core/memory/retrieved-text.js'
 
 const snippet = fc.record({ source: fc.string(), text: fc.string({ unit: 'grapheme' }) })
 const markIn = (shown: string) => /its mark, ([0-9a-f]{16}), stands again/.exec(shown)?.[1] ?? ''

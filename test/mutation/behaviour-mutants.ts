@@ -1,8 +1,8 @@
 import { agentMachine } from '../../machines/agent.machine.js'
-import { act } from '../../machines/agent/act.js'
+import { toAction } from '../../machines/agent/update-action.js'
 import * as conditions from '../../machines/agent/conditions.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { addUsage } from '../../machines/agent/usage.js'
 import type { Mutant } from './config-mutants.js'
 
@@ -87,13 +87,13 @@ const guards: Record<
 /** Actions that write a little differently. */
 const actions: Record<string, Partial<Record<keyof typeof agentMachine.implementations.actions, unknown>>> = {
   'takes an incomplete answer for a whole one': {
-    noteFailure: act((context, event) =>
+    noteFailure: toAction((context, event) =>
       kindOf(event) === 'incomplete' ? { response: 'answer', steps: context.steps + 1 } : { error: failed },
     ),
   },
-  'does not count what a failed attempt has cost': { noteFailure: act(() => ({ error: failed })) },
+  'does not count what a failed attempt has cost': { noteFailure: toAction(() => ({ error: failed })) },
   'bills a failed attempt twice': {
-    noteFailure: act((context, event) => {
+    noteFailure: toAction((context, event) => {
       const usage = 'error' in event ? event.error.usage : null
       const twice = usage && addUsage(usage, usage)
       return {
@@ -105,15 +105,17 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     }),
   },
   'waits for no time between attempts': {
-    scheduleRetry: act((context) => ({ attempt: context.attempt + 1, backOffUntil: 0 })),
+    scheduleRetry: toAction((context) => ({ attempt: context.attempt + 1, backOffUntil: 0 })),
   },
-  'takes every failure for one of its own': { becauseOfFailure: act(() => ({ reason: 'internal' })) },
-  'takes every failure for one of the model': { becauseOfFailure: act(() => ({ reason: 'provider_error' })) },
-  'takes every end for a whole answer': { becauseOfAnswer: act(() => ({ reason: 'end_turn' })) },
-  'takes every pause for one that somebody wants': { becauseOfPause: act(() => ({ reason: 'paused' })) },
-  'takes every budget for that of tokens': { becauseOfBudget: act(() => ({ reason: 'token_budget' })) },
+  'takes every failure for one of its own': { becauseOfFailure: toAction(() => ({ reason: 'internal' })) },
+  'takes every failure for one of the model': {
+    becauseOfFailure: toAction(() => ({ reason: 'provider_error' })),
+  },
+  'takes every end for a whole answer': { becauseOfAnswer: toAction(() => ({ reason: 'end_turn' })) },
+  'takes every pause for one that somebody wants': { becauseOfPause: toAction(() => ({ reason: 'paused' })) },
+  'takes every budget for that of tokens': { becauseOfBudget: toAction(() => ({ reason: 'token_budget' })) },
   'announces a result twice': {
-    recordResult: act((context, event, tell) => {
+    recordResult: toAction((context, event, tell) => {
       if (event.type !== 'TOOL_RESULT') return undefined
       const { callId, result } = event
       const told = {
@@ -130,7 +132,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     }),
   },
   'replaces results that it has': {
-    closeStartedCalls: act((context) => ({
+    closeStartedCalls: toAction((context) => ({
       calls: context.calls.map((call) => ({
         ...call,
         result: { status: 'interrupted' as const, content: '', durationMs: 0 },
@@ -138,7 +140,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     })),
   },
   'puts results in the order in which they came': {
-    settleBatch: act((context) => {
+    settleBatch: toAction((context) => {
       if (context.calls.length === 0) return undefined
       const results = context.calls.map((call) => ({
         role: 'tool' as const,
@@ -151,20 +153,20 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     }),
   },
   'starts calls that wait for an approval': {
-    markStarted: act((context) => ({
+    markStarted: toAction((context) => ({
       calls: context.calls.map((call) => ({ ...call, started: true as const })),
     })),
   },
   'approves all calls at once': {
-    approve: act((context) => ({
+    approve: toAction((context) => ({
       calls: context.calls.map((call) => ({ ...call, needs: 'nobody' as const })),
     })),
   },
   'writes a Date into the context': {
-    notePause: act(() => ({ pausing: true, pieces: new Date(0) as unknown as string })),
+    notePause: toAction(() => ({ pausing: true, pieces: new Date(0) as unknown as string })),
   },
   'says twice that it ended': {
-    finish: act<{ state: never }>((context, _event, tell, { state }) => {
+    finish: toAction<{ state: never }>((context, _event, tell, { state }) => {
       tell({ type: 'state_changed', from: context.state, to: state, reason: context.reason })
       tell({ type: 'run_ended', state, reason: context.reason ?? 'internal' })
       tell({ type: 'run_ended', state, reason: context.reason ?? 'internal' })
@@ -172,13 +174,15 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     }),
   },
   'resets every guard after a halt': {
-    forgetHalt: act(() => ({ verdict: null, error: null, pausing: false, guardrails: null as never })),
+    forgetHalt: toAction(() => ({ verdict: null, error: null, pausing: false, guardrails: null as never })),
   },
   'takes a reply without new counters': {
-    takeReply: act((_context, event) => (event.type === 'REPLY' ? { inbox: event.messages } : undefined)),
+    takeReply: toAction((_context, event) =>
+      event.type === 'REPLY' ? { inbox: event.messages } : undefined,
+    ),
   },
   throws: {
-    queueSteering: act(() => {
+    queueSteering: toAction(() => {
       throw new TypeError('undefined is not an object')
     }),
   },

@@ -1,4 +1,4 @@
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { type Agent, type AgentContext, type SessionMessage, StatewrightError } from '../../src/index.js'
 import type { Hands, Manner } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'
@@ -46,7 +46,7 @@ export function dueIn({ context, value }: Standing, manner: Manner, world: World
   if (context.state === 'PAUSED') return [{ type: 'resume' }]
   if (JSON.stringify(value).includes('message'))
     return [world.below(2) === 0 ? { type: 'reply', input: 'And?' } : { type: 'cancel' }]
-  return answerableCalls(context).flatMap(({ callId, needs, hosted, fingerprint }): SessionMessage[] => {
+  return listAnswerableCalls(context).flatMap(({ callId, needs, hosted, fingerprint }): SessionMessage[] => {
     if (needs === 'client') return [{ type: 'toolOutput', callId, fingerprint, value: 'from the client' }]
     if (manner === 'reject') return [{ type: 'reject', callId, fingerprint, why: 'No.' }]
     const answer = {

@@ -1,5 +1,5 @@
 import { SimulatedClock } from 'xstate'
-import type { ModelResponse } from '../../machines/agent/response.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
 import {
   type Agent,
   type Agents,

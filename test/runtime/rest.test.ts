@@ -1,9 +1,9 @@
-import { Foresight } from '../../src/core/run/foresight.js'
-import { Rest } from '../../src/core/run/rest.js'
+import { EventForecast } from '../../src/core/run/event-forecast.js'
+import { RestPromise } from '../../src/core/run/rest-promise.js'
 
 describe('a rest', () => {
   test('makes its result when somebody wants it: not for each of a thousand answers', async () => {
-    const rest = new Rest<number>()
+    const rest = new RestPromise<number>()
     let made = 0
     const first = rest.promise
     for (let answer = 1; answer <= 1_000; answer++) {
@@ -21,7 +21,7 @@ describe('a rest', () => {
   })
 
   test('that is reached again without being left has a new result', async () => {
-    const rest = new Rest<string>()
+    const rest = new RestPromise<string>()
     const before = rest.promise
     rest.reach(() => 'two wait')
     rest.reach(() => 'one waits')
@@ -36,12 +36,12 @@ describe('a rest', () => {
   })
 
   test('that is refused rejects for whoever awaits it, before or after', async () => {
-    const rest = new Rest<string>()
+    const rest = new RestPromise<string>()
     const before = rest.promise
     rest.refuse(new Error('busy'))
     await expect(before).rejects.toThrow('busy')
     await expect(rest.promise).rejects.toThrow('busy')
-    const unasked = new Rest<string>()
+    const unasked = new RestPromise<string>()
     unasked.refuse(new Error('busy'))
     await expect(unasked.promise).rejects.toThrow('busy')
     expect(unasked.isReached).toBe(true)
@@ -50,7 +50,7 @@ describe('a rest', () => {
 
 describe('foresight', () => {
   test('takes each waiting event once, while nothing has been heard', () => {
-    const foresight = new Foresight<readonly number[], { n: number }>()
+    const foresight = new EventForecast<readonly number[], { n: number }>()
     let taken = 0
     const take = (state: readonly number[], { n }: { n: number }): readonly number[] => {
       taken += 1
@@ -60,12 +60,12 @@ describe('foresight', () => {
     const waiting: { n: number }[] = []
     for (let n = 1; n <= 1_000; n++) {
       waiting.push({ n })
-      expect(foresight.after(start, waiting, take)).toHaveLength(n + 1)
+      expect(foresight.apply(start, waiting, take)).toHaveLength(n + 1)
     }
     expect(taken).toBe(1_000)
     // Some were heard: from the new state on, the others are taken anew.
-    expect(foresight.after([0, 1, 2], waiting.slice(2), take).at(-1)).toBe(1_000)
-    expect(foresight.after(start, [{ n: 7 }], take)).toEqual([0, 7])
-    expect(foresight.after(start, [], take)).toBe(start)
+    expect(foresight.apply([0, 1, 2], waiting.slice(2), take).at(-1)).toBe(1_000)
+    expect(foresight.apply(start, [{ n: 7 }], take)).toEqual([0, 7])
+    expect(foresight.apply(start, [], take)).toBe(start)
   })
 })

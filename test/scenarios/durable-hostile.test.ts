@@ -1,6 +1,6 @@
 import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
-import type { ModelResponse } from '../../machines/agent/response.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
 import {
   type AgentEvent,
   type AgentOptions,

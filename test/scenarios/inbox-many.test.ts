@@ -1,7 +1,7 @@
 import type { SessionMessage } from '../../src/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
-import { tell } from '../../src/core/run/tell.js'
+import { tellStoredSession } from '../../src/core/run/tell-stored-session.js'
 import { systemClock } from '../../src/core/base/clock.js'
 import { again, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
@@ -55,7 +55,7 @@ describe('many messages', () => {
 
 describe('a message with an idempotency key', () => {
   const told = (store: SessionStore, message: SessionMessage, key: string) =>
-    tell({ store, clock: systemClock }, 's', message, { key })
+    tellStoredSession({ store, clock: systemClock }, 's', message, { key })
 
   it('counts once, before and after it was heard, and after a snapshot', async () => {
     const store = memoryStore()

@@ -1,4 +1,4 @@
-import type { ModelFailure, ModelResponse } from '../../machines/agent/response.js'
+import type { ModelFailure, ModelResponse } from '../../machines/agent/model-response.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../../src/core/models/provider.js'
 
 interface Attempt {

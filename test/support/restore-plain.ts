@@ -6,9 +6,9 @@ import type { CompactionOutput } from '../../machines/agent/fit.js'
 import type { RetrievedSnippet } from '../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from '../../machines/agent/screening.js'
 import { early } from '../../src/testing/agent/at.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { isInDoubt } from '../../machines/agent/in-doubt.js'
-import type { ModelResponse } from '../../machines/agent/response.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { createAgent, defineTool, type ModelProvider, type Tool } from '../../src/index.js'
 import { consultation, fitting } from '../../src/testing/agent/outcomes.js'
 import { findHistoryProblem } from './history.js'
@@ -67,7 +67,7 @@ export async function restoreProblem(snapshot: { context: AgentContext }): Promi
     const { context: now, value } = actor.getSnapshot()
     if (now.state === 'PAUSED') actor.send({ type: 'RESUME' })
     if (now.state === 'WAITING_FOR_INPUT') {
-      for (const { callId } of answerableCalls(now)) {
+      for (const { callId } of listAnswerableCalls(now)) {
         // What may have happened is not done again.
         actor.send({ type: 'REJECT', callId, why: 'No.' })
         actor.send({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' })

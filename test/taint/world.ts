@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { pendingCalls } from '../../machines/agent/result-of.js'
+import { listPendingCalls } from '../../machines/agent/to-result.js'
 import {
   type AgentEvent,
   type AgentOptions,
@@ -295,7 +295,7 @@ class World {
     if (context.state === 'PAUSED') return [{ type: 'resume' }]
     if (context.reason === 'message')
       return replies() ? [{ type: 'reply', input: reply }] : [{ type: 'cancel' }]
-    return pendingCalls(context).map(({ callId, needs, hosted }): SessionMessage => {
+    return listPendingCalls(context).map(({ callId, needs, hosted }): SessionMessage => {
       const isEdited = this.#has('an edit') && hosted !== true
       if (needs === 'approval' && rejection !== '') return { type: 'reject', callId, why: rejection }
       if (needs === 'approval')

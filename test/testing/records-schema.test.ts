@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import type { AgentMachineEvent } from '../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
 import { shownRecords } from '../../src/core/sessions/shown-records.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'

@@ -1,8 +1,8 @@
 import type { UIMessage } from 'ai'
-import { isWorkState } from '../../machines/agent/outcome.js'
-import { shownMessages } from '../../machines/agent/unscreened.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { withheldResult } from '../../machines/agent/screening.js'
-import { answerableCalls } from '../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ReplayPath } from '../../src/testing/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
@@ -35,11 +35,11 @@ async function follow(path: ReplayPath): Promise<void> {
     )
     for (const event of events) fold.take(event)
     fold.end()
-    message = answered(await messageOf(chunks as never, message), answerableCalls(context))
+    message = answered(await messageOf(chunks as never, message), listAnswerableCalls(context))
     turn = turnOf(context)
     const { state, calls } = context
     const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
-    const shown = toUIMessages(shownMessages(context), answerableCalls(context), {
+    const shown = toUIMessages(maskMessages(context), listAnswerableCalls(context), {
       protocol,
       approved,
     }).at(-1)

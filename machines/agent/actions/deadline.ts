@@ -1,7 +1,7 @@
 import { enqueueActions } from 'xstate'
 import type { deadline } from '../actors.js'
 import type { AgentContext } from '../context.js'
-import { type AgentMachineEvent, timeOf } from '../events.js'
+import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 
 type Enqueue = Parameters<
   typeof enqueueActions<
@@ -42,13 +42,13 @@ export const startDeadline = clockAction(({ context, enqueue }) => {
 export const holdDeadline = clockAction(({ context, event, enqueue }) => {
   if (context.deadline === null) return
   enqueue.stopChild('deadline')
-  enqueue.assign({ timeLeft: Math.max(0, context.deadline - timeOf(event)) })
+  enqueue.assign({ timeLeft: Math.max(0, context.deadline - getEventTime(event)) })
 })
 
 /** The run goes on with the time that was left. */
 export const releaseDeadline = clockAction(({ context, event, enqueue }) => {
   if (context.timeLeft === null || event.type === 'CANCEL') return
-  const at = timeOf(event) + context.timeLeft
+  const at = getEventTime(event) + context.timeLeft
   enqueue.assign({ deadline: at, timeLeft: null })
   enqueue.spawnChild('deadline', { id: 'deadline', input: { at } })
 })

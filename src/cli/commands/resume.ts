@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunInProgress, RunResult } from '../../../machines/agent/outcome.js'
+import type { RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
 import { nothingToResume } from '../../core/sessions/refusals.js'
 import { replay } from '../../core/sessions/replay.js'
 import { busy } from '../../core/sessions/store/refusals.js'

@@ -1,7 +1,7 @@
-import type { PendingCall } from '../../../machines/agent/outcome.js'
-import { answerableCalls } from '../../../machines/agent/result-of.js'
+import type { PendingCall } from '../../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { systemClock } from '../../core/base/clock.js'
-import { tell } from '../../core/run/tell.js'
+import { tellStoredSession } from '../../core/run/tell-stored-session.js'
 import type { Receipt, SessionMessage } from '../../core/sessions/inbox/message.js'
 import { standingAt } from '../../core/sessions/replay.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
@@ -52,7 +52,7 @@ export const tellCommand: Command = {
     return withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
       const message = await messageOf(store, id, word, rest)
-      const receipt = await tell({ store, clock: systemClock }, id, message)
+      const receipt = await tellStoredSession({ store, clock: systemClock }, id, message)
       io.stdout.write(`${inWords(receipt, id)}\n`)
       return exitCodes.completed
     })
@@ -109,7 +109,7 @@ async function asked(
   text: string,
 ): Promise<Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }> {
   const { run } = await standingAt(store, id)
-  const named = namedIn(text, run ? answerableCalls(run.context) : [])
+  const named = namedIn(text, run ? listAnswerableCalls(run.context) : [])
   if (named === undefined || named.rest !== undefined) return { callId: text }
   const { callId, fingerprint, messageId } = named.call
   return named.for === 'other'

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 import { createEventFormatter } from '../../core/format/format-events.js'
 import { type Paint, painter } from '../../core/format/paint.js'
 import { summary } from '../../core/format/summary.js'

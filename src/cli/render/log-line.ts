@@ -1,4 +1,4 @@
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import { isoTime } from './ago.js'
 import { callName, shownArguments } from '../../core/format/call-words.js'

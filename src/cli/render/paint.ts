@@ -1,4 +1,4 @@
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Paint } from '../../core/format/paint.js'
 import { printable } from '../../core/format/words.js'
 

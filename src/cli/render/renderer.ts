@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 
 /** From what happens to text for stdout: no I/O, no clock. */
 export interface Renderer {

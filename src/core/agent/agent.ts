@@ -1,24 +1,24 @@
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
-import type { ToolTraits } from '../../../machines/agent/results.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/schema.js'
 import { ConfigError } from '../base/errors.js'
 import { lazily } from '../base/load.js'
 import { refuseJournal, refuseStored } from '../sessions/refusals.js'
-import { checkedMemory } from '../memory/retriever.js'
-import { shieldSet } from '../shields/shield-set.js'
+import { checkMemory } from '../memory/retriever.js'
+import { createShieldSet } from '../shields/shield-set.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkedStore, withTimeLimit } from '../sessions/store/checked-store.js'
-import { type OutputOf, structuredOutput } from '../structured/structured-output.js'
+import { type OutputOf, createStructuredOutput } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
-import { type ToolEntry, toolSet } from '../tools/tool-set.js'
+import { type ToolEntry, createToolSet } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
 import { createPriceBook, type PriceBook } from '../prices/prices.js'
-import { guardSet } from '../user-guards/guard-set.js'
+import { checkGuards } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff, deadline } from '../effects/timers.js'
 import {
@@ -31,26 +31,26 @@ import {
   screenInput,
   screenOutput,
   screenResults,
-} from '../effects/lazy.js'
+} from '../effects/lazy-effects.js'
 import { checkedRunOptions } from './checked-run-options.js'
 import { systemClock } from '../base/clock.js'
-import { abandon } from '../live/abandon.js'
+import { cancelAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
-import { checkedInspector } from '../run/safe-inspector.js'
+import { checkInspector } from '../run/safe-inspector.js'
 import { featuresOf } from './features-of.js'
 import { definitionOf } from './definition-of.js'
 import { inStore } from './in-store.js'
 import { type MadeOf, madeOf, storedOrThrow } from './made-of.js'
 import type * as Stored from './stored-runs.js'
 import { readConversation, withHistory } from '../sessions/history.js'
-import { journaled } from '../live/journaled.js'
-import type { Binding } from '../live/live.js'
+import { createJournaledMachine } from '../live/journaled-machine.js'
+import type { Binding } from '../live/runtime.js'
 import { newId } from '../base/new-id.js'
-import type { AgentParts } from '../live/parts.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
-import { checkedTelemetry } from '../telemetry/safe-telemetry.js'
-import type { Origin, RunParts } from '../run/run-parts.js'
+import { checkTelemetry } from '../telemetry/safe-telemetry.js'
+import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments } from '../run/with-attachments.js'
 
@@ -75,7 +75,7 @@ const optionNames = [
 ]
 
 /** What is looked at before a first request. */
-const loadRefusals = lazily(() => import('../effects/refusals.js'))
+const loadRefusals = lazily(() => import('../effects/check-run-start.js'))
 
 /** Only those who forget a session need it. */
 const loadDeletion = lazily(() => import('../sessions/delete-session.js'))
@@ -129,29 +129,29 @@ export function createAgent(options: AgentOptions): Agent {
       'model',
     )
   }
-  const ofEveryRun = checkedInspector(inspect)
+  const ofEveryRun = checkInspector(inspect)
   if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
     throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
   checkedStore(given)
-  const set = toolSet(tools ?? [])
+  const set = createToolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: AgentParts = {
     model,
     instructions: asked.instructions ?? null,
     tools: set,
-    guards: guardSet(guards ?? []),
-    shields: shieldSet(shields),
-    memory: checkedMemory(memory),
+    guards: checkGuards(guards ?? []),
+    shields: createShieldSet(shields),
+    memory: checkMemory(memory),
     sampling: asked.sampling ?? {},
     toolChoice: asked.toolChoice,
     extraBody: asked.extraBody ?? {},
     prices: createPriceBook(prices),
     config: resolveConfig(rest, undefined, optionNames),
     clock: clock ?? systemClock,
-    telemetry: checkedTelemetry(telemetry),
+    telemetry: checkTelemetry(telemetry),
     ...(tokenizer && { tokenizer }),
-    ...(output !== undefined && { output: structuredOutput(output) }),
+    ...(output !== undefined && { output: createStructuredOutput(output) }),
   }
   const store = given && withTimeLimit(given, parts.config.storeTimeoutMs, parts.clock)
   const sessions = new Map<string, Session>()
@@ -195,7 +195,7 @@ export function createAgent(options: AgentOptions): Agent {
     return bound
   }
 
-  const machine = journaled(
+  const machine = createJournaledMachine(
     agentMachine.provide({
       actors: {
         requestModel: requestModel(parts),
@@ -225,17 +225,17 @@ export function createAgent(options: AgentOptions): Agent {
           binding: {},
         }
       },
-      reopen: (snapshot) => bindings.get(snapshot),
+      findBinding: (snapshot) => bindings.get(snapshot),
       toolsFor,
-      abandon: (live, context, call) => void abandon(live, context, call, set),
+      abandon: (runtime, context, call) => void cancelAbandonedChild(runtime, context, call, set),
     },
   )
 
   /** What has to be known before anything is sent. */
   const ready = async ({ config, usage }: AgentInput, inherited?: PriceBook): Promise<void> => {
-    const { refuseMissingTokenizer, refuseUnknownPrice } = await loadRefusals()
-    await refuseUnknownPrice({ model, prices: inherited ?? parts.prices }, config, usage)
-    await refuseMissingTokenizer(parts, config)
+    const { checkPriceKnown, checkTokenizerInstalled } = await loadRefusals()
+    await checkPriceKnown({ model, prices: inherited ?? parts.prices }, config, usage)
+    await checkTokenizerInstalled(parts, config)
     await parts.output?.ready?.()
   }
 
@@ -253,7 +253,7 @@ export function createAgent(options: AgentOptions): Agent {
     clock: parts.clock,
     tools: set,
     bind,
-    rebind: (snapshot, binding) => void bindings.set(snapshot, binding),
+    bindSnapshot: (snapshot, binding) => void bindings.set(snapshot, binding),
     ready,
     run,
   }
@@ -270,7 +270,7 @@ export function createAgent(options: AgentOptions): Agent {
     }
 
   /** A run of a session in the store begins where its log ends. */
-  const begin = async (...of: Tail<Parameters<typeof Stored.beginRun>>): Promise<Origin> => {
+  const begin = async (...of: Tail<Parameters<typeof Stored.beginRun>>): Promise<RunOrigin> => {
     const { beginRun } = await loadStored()
     return beginRun(storedOrThrow(made), ...of)
   }
@@ -299,7 +299,7 @@ export function createAgent(options: AgentOptions): Agent {
       const options = checkedRunOptions(given)
       model.check?.()
       const { signal, context, journal } = options
-      const inspector = checkedInspector(options.inspect ?? inspect)
+      const inspector = checkInspector(options.inspect ?? inspect)
       const { history, said } = readConversation(input, parts.clock.now())
       const conversation = { history, said: withAttachments(said, options.attachments) }
       const session = sessionOf(options.session)
@@ -324,7 +324,7 @@ export function createAgent(options: AgentOptions): Agent {
       }
     },
     resume: async (sessionId, { signal, context, inspect: own } = {}) => {
-      const inspector = checkedInspector(own ?? inspect)
+      const inspector = checkInspector(own ?? inspect)
       const stored = storedOrThrow(made)
       const id = checkSessionId(sessionId)
       const { resumeRun } = await loadStored()

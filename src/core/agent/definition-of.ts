@@ -1,6 +1,6 @@
 import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
-import type { AgentParts } from '../live/parts.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import type { AgentDefinition, AgentLabel } from '../sessions/definition.js'
 
 /** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */

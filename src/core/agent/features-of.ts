@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Features } from '../../../machines/agent/context.js'
-import type { AgentParts } from '../live/parts.js'
+import type { AgentParts } from '../live/agent-parts.js'
 
 /** Which optional substates an agent uses. */
 export function featuresOf({ guards, shields, memory, output }: AgentParts, config: AgentConfig): Features {

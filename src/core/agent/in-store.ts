@@ -1,9 +1,9 @@
 import { lazily } from '../base/load.js'
-import type { AgentParts } from '../live/parts.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import { storeOrThrow } from '../sessions/refusals.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import type { WatchedEvent, WatchOptions } from '../run/watch.js'
+import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
 import type { Agent } from './agent-options.js'
 
 const loadSessions = lazily(() => import('../sessions/log/index.js'))
@@ -12,8 +12,8 @@ const loadSessions = lazily(() => import('../sessions/log/index.js'))
 const loadEdits = lazily(() => import('../run/edit-fork.js'))
 
 /** Only those who speak to a session from elsewhere need it. */
-const loadTell = lazily(() => import('../run/tell.js'))
-const loadWatch = lazily(() => import('../run/watch.js'))
+const loadTell = lazily(() => import('../run/tell-stored-session.js'))
+const loadWatch = lazily(() => import('../run/watch-session.js'))
 
 /** A watch that begins when its first event is asked for; who leaves it is left alone at once, whatever it waits for. */
 function watched(
@@ -73,8 +73,8 @@ export function inStore(
     watch: (sessionId, options) => watched(storeOrThrow(store), parts, sessionId, options),
     tell: async (sessionId, message) => {
       const kept = storeOrThrow(store)
-      const { tell } = await loadTell()
-      return tell({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
+      const { tellStoredSession } = await loadTell()
+      return tellStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
     },
   }
 }

@@ -1,7 +1,7 @@
 import type { SessionStore } from '../sessions/store/store.js'
 import type { AgentLabel } from '../sessions/definition.js'
 import { noStore } from '../sessions/refusals.js'
-import type { AgentParts } from '../live/parts.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Agent } from './agent-options.js'
 import type { StoredRuns } from './stored-runs.js'

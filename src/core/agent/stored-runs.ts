@@ -1,9 +1,9 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import { refuseMissingTokenizer } from '../effects/refusals.js'
-import type { AgentParts } from '../live/parts.js'
-import { endStored } from '../run/end-stored.js'
+import { checkTokenizerInstalled } from '../effects/check-run-start.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { endStoredRun } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
-import type { Origin, RunParts } from '../run/run-parts.js'
+import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Inspector } from '../run/safe-inspector.js'
 import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/definition.js'
 import { type GivenConversation, sessionNotEmpty, withHistory } from '../sessions/history.js'
@@ -16,7 +16,7 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 
 /** What the runs of an agent in its store are begun and brought back with. */
-export interface StoredRuns extends Pick<ChildHost, 'bind' | 'rebind' | 'ready' | 'run'> {
+export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'ready' | 'run'> {
   parts: AgentParts
   store: SessionStore
   definition: () => AgentDefinition
@@ -45,7 +45,7 @@ export interface RunStart {
 }
 
 /** A run of a session in the store begins where its log ends. */
-export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Origin> {
+export async function beginRun(stored: StoredRuns, start: RunStart): Promise<RunOrigin> {
   const { runId, session } = start
   return beginIn(
     stored,
@@ -59,7 +59,7 @@ export async function beginIn(
   stored: StoredRuns,
   { log, standing }: TakenSession,
   { runId, session, said, config, context }: RunStart,
-): Promise<Origin> {
+): Promise<RunOrigin> {
   try {
     refuseUnfinished(standing, session.id)
     if (standing.head > 0 && said.history.length > 0) throw sessionNotEmpty(session.id)
@@ -95,7 +95,7 @@ export async function reviveIn(
   id: string,
   { signal, context, inspect }: RunRevival,
 ): Promise<Run> {
-  const { parts, store, rebind, run, label } = stored
+  const { parts, store, bindSnapshot, run, label } = stored
   const { log } = taken
   try {
     if (taken.standing.run?.status === 'active' && !acceptsDefinition(label(), taken.standing.definition))
@@ -105,11 +105,11 @@ export async function reviveIn(
     // A run that has ended needs no model any more.
     if (standing.run.status === 'active') {
       parts.model.check?.()
-      await refuseMissingTokenizer(parts, standing.run.context.config)
+      await checkTokenizerInstalled(parts, standing.run.context.config)
     }
     await log.inbox.readFirst()
     const snapshot = machineStateOf(standing.run)
-    rebind(snapshot, { context, journal: log, told: toldBefore(standing), link: standing.link, store })
+    bindSnapshot(snapshot, { context, journal: log, told: toldBefore(standing), link: standing.link, store })
     const session = new Session(id, standing.name)
     session.update(standing.run.context)
     const { runId } = standing.run.context
@@ -130,7 +130,7 @@ function endPoisoned({ parts, store }: StoredRuns, taken: TakenSession): Promise
   const message =
     `The session was taken up ${mostRevivals} times without one new record: whatever it does next ends its process. Look ` +
     `at its last records; agent.fork('${log.sessionId}') goes on from there.`
-  return endStored({ store, clock: parts.clock }, taken, {
+  return endStoredRun({ store, clock: parts.clock }, taken, {
     type: 'STORE_FAILED',
     failure: { code: 'poisoned', message },
   })

@@ -1,6 +1,6 @@
 import { describeError } from './describe-error.js'
 import { keepThrown } from './thrown.js'
-import { type ModelActorError, modelFailure } from '../../../machines/agent/response.js'
+import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
 
 /**
  * Whatever an actor rejected with, as plain data that the machine understands. The request actor rejects with plain
@@ -8,7 +8,7 @@ import { type ModelActorError, modelFailure } from '../../../machines/agent/resp
  */
 export function plainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error
-  const failure = modelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) })
+  const failure = createModelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) })
   return keepThrown({ ...failure, usage: null, jitter: 1 }, error)
 }
 

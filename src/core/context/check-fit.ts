@@ -1,12 +1,12 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { ModelRequest } from '../models/provider.js'
-import { perMessage, type TokenCounter } from './count-tokens.js'
-import { isGapOf } from './gap.js'
-import type { Situation } from './situation.js'
+import { perMessage, type TokenCounter } from './token-counter.js'
+import { isValidGap } from './gap.js'
+import type { FitSituation } from './fit-strategy.js'
 
 /** The next request, were it made with some fit. */
-export type RequestWith = (fit: Fit | null) => ModelRequest
+export type BuildRequest = (fit: Fit | null) => ModelRequest
 
 export interface FitCheck {
   /** The fit that serves; the one that has been outgrown, where there is a situation. */
@@ -14,7 +14,7 @@ export interface FitCheck {
   /** Tokens of the request as it would be now. */
   readonly before: number
   /** Null: the request fits. */
-  readonly situation: Situation | null
+  readonly situation: FitSituation | null
 }
 
 /** A fit is given up only for a transcript that has room to grow without it. */
@@ -24,10 +24,10 @@ const comfortable = 3 / 4
 export function checkFit(
   { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
   counter: TokenCounter,
-  requestWith: RequestWith,
+  requestWith: BuildRequest,
 ): FitCheck {
   const window = config.context.window || Infinity
-  const isOfUse = fit !== null && config.context.strategy !== 'none' && isGapOf(messages, fit)
+  const isOfUse = fit !== null && config.context.strategy !== 'none' && isValidGap(messages, fit)
   const current = isOfUse ? fit : null
   const base = requestWith(null)
   const whole = counter.request(base)

@@ -2,7 +2,7 @@ import type { Gap } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /** Whether a gap, which may come from a stored session, can be cut out of a transcript without breaking it. */
-export function isGapOf(messages: readonly Message[], { head, from, kept = [] }: Gap): boolean {
+export function isValidGap(messages: readonly Message[], { head, from, kept = [] }: Gap): boolean {
   return (
     [head, from].every(Number.isInteger) &&
     head >= 0 &&
@@ -27,6 +27,6 @@ export function isInGap({ head, from, kept = [] }: Gap, index: number): boolean 
 }
 
 /** The messages that a gap leaves out. */
-export function leftOut(messages: readonly Message[], gap: Gap): Message[] {
+export function listLeftOut(messages: readonly Message[], gap: Gap): Message[] {
   return messages.filter((_, index) => isInGap(gap, index))
 }

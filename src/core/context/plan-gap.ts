@@ -1,9 +1,9 @@
 import type { Gap } from '../../../machines/agent/fit.js'
 import { isBoundary, isInGap } from './gap.js'
-import { landmarksOf } from './landmarks.js'
-import type { Situation } from './situation.js'
+import { findLandmarks } from './transcript-landmarks.js'
+import type { FitSituation } from './fit-strategy.js'
 
-export interface Demands {
+export interface GapDemands {
   /** Whether the first user message stays, unless it was left out before. */
   keepFirst: boolean
   /** Tokens for a note in place of the gap; 0: there is none. */
@@ -20,9 +20,9 @@ const fill = 3 / 4
  * stay. What comes after the newest user message is touched only when there is no other way to fit, and then the oldest
  * goes first, a call always with its results. The rest of the request never begins with an answer or a result.
  */
-export function planGap(situation: Situation, { keepFirst, note }: Demands): Gap | null {
+export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands): Gap | null {
   const { messages, sizes, fixed, window, previous } = situation
-  const { lead, first, opening, said, latest } = landmarksOf(messages)
+  const { lead, first, opening, said, latest } = findLandmarks(messages)
   const withFirst = keepFirst && (previous === null || !isInGap(previous, first))
   const head = withFirst && first === lead ? lead + 1 : lead
   const staying = [...new Set(withFirst ? [first, ...said] : said)].filter((index) => index >= head)
@@ -38,22 +38,22 @@ export function planGap(situation: Situation, { keepFirst, note }: Demands): Gap
     const kept = staying.filter((index) => index < from)
     const opensWell = note > 0 || head > lead || kept.length > 0 || messages[from]?.role === 'user'
     if (!opensWell) continue
-    fitting = gapOf(head, from, kept)
+    fitting = toGap(head, from, kept)
     if (size <= window * fill) return fitting
   }
   return fitting
 }
 
 /** Kept messages right after the head belong to it. */
-function gapOf(head: number, from: number, kept: readonly number[]): Gap {
+function toGap(head: number, from: number, kept: readonly number[]): Gap {
   const joining = kept.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? kept.length : joining
   return { head: head + count, from, ...(count < kept.length && { kept: kept.slice(count) }) }
 }
 
 /** What a request has at least, under every strategy that leaves anything out. */
-export function leastSize({ messages, sizes, fixed }: Situation): number {
-  const { lead, said, latest } = landmarksOf(messages)
+export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
+  const { lead, said, latest } = findLandmarks(messages)
   return sizes.reduce(
     (sum, size, index) => (index < lead || index >= latest || said.includes(index) ? sum + size : sum),
     fixed,

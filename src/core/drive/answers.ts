@@ -1,7 +1,7 @@
-import { fingerprint } from '../../../guards/lib/fingerprint.js'
+import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
-import { outputOf } from '../run/client-output.js'
+import { toOutputValue } from '../run/tool-output-event.js'
 import type { Run } from '../run/run.js'
 import { checkedMessage, isAnswer, type SessionMessage } from '../sessions/inbox/message.js'
 
@@ -83,7 +83,7 @@ function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: stri
           ({ id, function: { name, arguments: text } }) =>
             id === callId &&
             name === asked.name &&
-            fingerprint(name, text) === fingerprint(name, asked.arguments),
+            fingerprintCall(name, text) === fingerprintCall(name, asked.arguments),
         ),
     )
 }
@@ -101,6 +101,6 @@ function sayOne(run: Run, answer: SessionAnswer): void {
     case 'reject':
       return run.reject(answer.callId, answer.why, answer)
     default:
-      return run.addToolOutput(answer.callId, outputOf(answer), answer)
+      return run.addToolOutput(answer.callId, toOutputValue(answer), answer)
   }
 }

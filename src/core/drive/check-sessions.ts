@@ -1,5 +1,5 @@
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
-import type { AgentState } from '../../../machines/agent/outcome.js'
+import type { AgentState } from '../../../machines/agent/run-result.js'
 import { madeOf } from '../agent/made-of.js'
 import { describeAgent, isOfSubAgent } from '../sessions/definition.js'
 import { standingAt } from '../sessions/replay.js'

@@ -1,14 +1,14 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { type RunResult, isWorkState } from '../../../machines/agent/outcome.js'
-import { resultOf } from '../../../machines/agent/result-of.js'
+import { type RunResult, isWorkState } from '../../../machines/agent/run-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
 import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
 import { beginIn, reviveIn, type StoredRuns, takeSession } from '../agent/stored-runs.js'
 import { onceAborted } from '../base/abort.js'
 import { RunTime } from '../base/run-time.js'
 import { UsageError } from '../base/errors.js'
 import { newId } from '../base/new-id.js'
-import { handOver } from '../live/hand-over.js'
+import { releaseRun } from '../live/release-run.js'
 import type { Run } from '../run/run.js'
 import { readConversation } from '../sessions/history.js'
 import type { TakenSession } from '../sessions/open-session.js'
@@ -220,7 +220,7 @@ class Driving {
     const left = new Promise<'left'>((resolve, reject) => {
       const leaving = (then: () => void): void => {
         isLeaving = true
-        handOver(run).then(then, reject)
+        releaseRun(run).then(then, reject)
       }
       const leave = (): void => leaving(() => resolve('left'))
       if (signal) stops.push(onceAborted(signal, leave))
@@ -264,7 +264,7 @@ class Driving {
   #asLeft(run: Run, isUndelivered: boolean): SessionResult {
     const context = this.#contextOf(run)
     const isAtWork = isWorkState(context.state)
-    const undelivered = isUndelivered && this.#isMeant() && (isAtWork || resultOf(context).resumable)
+    const undelivered = isUndelivered && this.#isMeant() && (isAtWork || toRunResult(context).resumable)
     const wait = this.#longWait(context)
     return restOf(context, {
       ...this.#around,

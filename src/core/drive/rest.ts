@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/outcome.js'
-import { resultOf } from '../../../machines/agent/result-of.js'
+import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/run-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
 
 /**
  * Where a drive has left its session: plain JSON of at most 1,000 bytes, because engines write down whatever crosses their
@@ -52,7 +52,7 @@ export type Around = Pick<SessionResult, 'turn' | 'head' | 'stopped' | 'undelive
 
 /** How a run stands, in few words. */
 export function restOf(context: AgentContext, { turn, head, ...more }: Around): SessionResult {
-  const { output, pending = [], error } = resultOf(context)
+  const { output, pending = [], error } = toRunResult(context)
   const { totalTokens, cost } = context.usage.session
   const rest: SessionResult = {
     session: context.sessionId,

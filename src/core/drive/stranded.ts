@@ -1,5 +1,5 @@
 import { expectArgument, objectWith } from '../base/expect-argument.js'
-import type { AgentState } from '../../../machines/agent/outcome.js'
+import type { AgentState } from '../../../machines/agent/run-result.js'
 import { type AgentDefinition, describeAgent, isOfSubAgent } from '../sessions/definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'

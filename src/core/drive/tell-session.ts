@@ -1,6 +1,6 @@
 import { madeOf } from '../agent/made-of.js'
 import { systemClock } from '../base/clock.js'
-import { tell, type Telling } from '../run/tell.js'
+import { tellStoredSession, type TellOptions } from '../run/tell-stored-session.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/message.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
@@ -12,11 +12,11 @@ export async function tellSession(
   store: SessionStore,
   session: string,
   message: SessionMessage,
-  telling: Telling,
+  telling: TellOptions,
 ): Promise<Receipt> {
   const listed = await store.get(session)
   const acceptor = agents.findAgentFor(listed && definitionIn(listed))
   const made = acceptor && madeOf.get(acceptor.agent)
   const parts = { store, clock: made?.parts.clock ?? systemClock, ...(made && { tools: made.tools }) }
-  return tell(parts, session, message, telling)
+  return tellStoredSession(parts, session, message, telling)
 }

@@ -1,16 +1,16 @@
-import { remaining } from '../../../guards/budget.js'
-import { cut } from '../../../guards/lib/cut.js'
-import { evidence, scrub } from '../../../guards/lib/evidence.js'
-import { jitterFrom } from '../../../guards/retry.js'
+import { getRemaining } from '../../../guards/budget.js'
+import { truncate } from '../../../guards/lib/cut.js'
+import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
+import { toJitter } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
-import { stepIdOf } from '../../../machines/agent/step-id.js'
-import { budgetLimits, budgetTotals } from '../../../machines/agent/totals.js'
+import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
+import { toBudgetLimits, getBudgetTotals } from '../../../machines/agent/budget-totals.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { type CallAbort, withSignal } from '../base/abort.js'
 import { keepThrown } from '../base/thrown.js'
-import type { AgentParts } from '../live/parts.js'
-import type { Live } from '../live/live.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import type { AgentRuntime } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { checkedFailure, checkedResponse, totalAlone } from '../models/checked-response.js'
 import { toModelFailure } from '../models/failures.js'
@@ -23,21 +23,21 @@ import {
 import { refuseMedia, withWordsInstead } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate.js'
 import { type AskedModel, Bill } from './bill.js'
-import { refuseUnknownPrice } from './refusals.js'
-import { measuredRequest, noteResponse, turned } from './measured-request.js'
+import { checkPriceKnown } from './check-run-start.js'
+import { toRequestInfo, noteResponse, switchModelInfo } from './request-info.js'
 import { watchIdle } from './watch-idle.js'
 
 /** Where a model is asked. */
 export interface AskScope {
   parts: AgentParts
-  live: Live
+  runtime: AgentRuntime
   /** As the agent stood when the work began. */
   context: AgentContext
   abort: CallAbort
 }
 
 /** One request, and what is done around it. */
-export interface Asking<Output> {
+export interface AskOptions<Output> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']
   /** Whether the model's price has to be known before it is asked. */
@@ -48,11 +48,11 @@ export interface Asking<Output> {
   /** A tool of the provider's own begins to work, or has ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
   /** Another model is asked: what was said is taken back. */
-  onAnother?: () => void
+  onFallback?: () => void
   /** What may be known of the text of an answer that failed midway. */
-  heard: (partialText: string) => string
+  getKnownText: (partialText: string) => string
   /** Makes of a whole answer what it was asked for. What it throws is a failure of the request. */
-  take: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
+  toOutput: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
 }
 
 /**
@@ -60,18 +60,28 @@ export interface Asking<Output> {
  * or without a limit on its silence; and whatever comes of it is classified, and paid for. Rejects with a plain failure.
  */
 export async function askModel<Output>(
-  { parts, live, context, abort }: AskScope,
-  { request: given, purpose, needsPrice, onSend, onDelta, onHosted, onAnother, heard, take }: Asking<Output>,
+  { parts, runtime, context, abort }: AskScope,
+  {
+    request: given,
+    purpose,
+    needsPrice,
+    onSend,
+    onDelta,
+    onHosted,
+    onFallback,
+    getKnownText,
+    toOutput,
+  }: AskOptions<Output>,
 ): Promise<Output> {
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
-  await live.flushed()
-  const idle = watchIdle(abort, config, given.stream, live.clock)
-  const request = asTaken(given, parts.model)
-  const { prices } = live
+  await runtime.waitUntilDurable()
+  const idle = watchIdle(abort, config, given.stream, runtime.clock)
+  const request = withAcceptedMessages(given, parts.model)
+  const { prices } = runtime
   const bill = new Bill({ model: parts.model, prices }, request, context)
-  live.asking = bill
-  const { telemetry } = live
+  runtime.openBill = bill
+  const { telemetry } = runtime
   /** What telemetry is told of the model that is asked. */
   let sent: TelemetryRequestInfo | null = null
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
@@ -83,9 +93,9 @@ export async function askModel<Output>(
   }
   try {
     abort.throwIfAborted()
-    if (needsPrice) await refuseUnknownPrice({ model: parts.model, prices }, config, context.usage.session)
+    if (needsPrice) await checkPriceKnown({ model: parts.model, prices }, config, context.usage.session)
     refuseMedia(request.messages, parts.model)
-    refuseOverBudget(request, context)
+    checkPreflightBudget(request, context)
     const ready = onSend?.()
     if (ready) await ready
     abort.throwIfAborted()
@@ -96,33 +106,33 @@ export async function askModel<Output>(
         idle.onActivity(kind)
       },
       onDelta: (text, reasoning) => {
-        bill.hear(text ?? '', reasoning ?? '')
-        if (sent !== null) sent.firstChunkAt ??= live.clock.now()
+        bill.addDelta(text ?? '', reasoning ?? '')
+        if (sent !== null) sent.firstChunkAt ??= runtime.clock.now()
         onDelta(text ?? '', reasoning ?? '')
       },
-      onWarning: (code, message) => warnOnce(live, code, message),
+      onWarning: (code, message) => warnOnce(runtime, code, message),
       ...(onHosted && { onHostedCall: onHosted }),
       onFallback: (next, after) => {
         const failure = after && checkedFailure(after)
-        const spent = bill.turnTo(next, failure)
+        const spent = bill.switchModel(next, failure)
         void prices.load(next.provider, next.model)
         if (sent !== null && telemetry) {
-          sent = turned(sent, next, failure && { failure, spent }, live.clock.now())
+          sent = switchModelInfo(sent, next, failure && { failure, spent }, runtime.clock.now())
           telemetry.around(sent, () => undefined)
         }
         if (failure !== null) {
-          tellAnother(live, context, next, failure)
-          onAnother?.()
+          emitFallback(runtime, context, next, failure)
+          onFallback?.()
         }
         idle.onActivity()
       },
     }
     const options: ModelRequestOptions = withSignal(asked, idle.abort)
     if (telemetry !== undefined) {
-      sent = measuredRequest(parts.model, request, purpose, context, live.clock.now())
+      sent = toRequestInfo(parts.model, request, purpose, context, runtime.clock.now())
       options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))
     }
-    const answer = await idle.orSilence(
+    const answer = await idle.rejectOnSilence(
       sent === null || telemetry === undefined
         ? parts.model.request(request, options)
         : telemetry.around(sent, () => parts.model.request(request, options)),
@@ -130,72 +140,80 @@ export async function askModel<Output>(
     const response = checkedResponse(answer)
     if (sent !== null) noteResponse(sent, response, answer)
     bill.receive(response, totalAlone(answer?.usage))
-    return await take(response, () => bill.ofAnswer())
+    return await toOutput(response, () => bill.getAnswerUsage())
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted
     const reason = silenced ? idle.abort.reason : error
-    const failure = withoutOurCode(toModelFailure(reason, live.clock.now()), reason)
-    const told = { ...failure, partialText: heard(failure.partialText) }
-    const usage = await bill.ofFailure(failure)
-    const plain: ModelActorError = { ...told, usage, jitter: jitterFrom(Math.random()) }
+    const failure = withoutOurCode(toModelFailure(reason, runtime.clock.now()), reason)
+    const told = { ...failure, partialText: getKnownText(failure.partialText) }
+    const usage = await bill.getFailureUsage(failure)
+    const plain: ModelActorError = { ...told, usage, jitter: toJitter(Math.random()) }
     throw keepThrown(plain, reason)
   } finally {
     idle.stop()
-    if (live.asking === bill) live.asking = null
+    if (runtime.openBill === bill) runtime.openBill = null
   }
 }
 
 /** Whoever chooses among models does this for each of them. */
-function asTaken(request: ModelRequest, model: ModelProvider): ModelRequest {
+function withAcceptedMessages(request: ModelRequest, model: ModelProvider): ModelRequest {
   const messages = model.fallbacks ? request.messages : withWordsInstead(request.messages, model)
   return messages === request.messages ? request : { ...request, messages }
 }
 
 /** What providers have warned a run of: most say it with every request. */
-const warned = new WeakMap<Live, Set<string>>()
+const warningsByRun = new WeakMap<AgentRuntime, Set<string>>()
 
-function warnOnce(live: Live, code: unknown, message: unknown): void {
+function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void {
   if (typeof code !== 'string' || typeof message !== 'string') return
-  const told = warned.get(live) ?? new Set()
-  const words = evidence(message)
+  const told = warningsByRun.get(runtime) ?? new Set()
+  const words = toEvidence(message)
   if (told.has(words)) return
-  warned.set(live, told.add(words))
-  live.emit({ type: 'warning', code: cut(scrub(code), 100), message: words })
+  warningsByRun.set(runtime, told.add(words))
+  runtime.emit({ type: 'warning', code: truncate(scrubEvidence(code), 100), message: words })
 }
 
 /** The one code that the machine decides by. */
-const overBudget = 'token_budget'
+const overBudgetCode = 'token_budget'
 
-class OverBudget extends ModelError {}
+class OverBudgetError extends ModelError {}
 
 /** A provider that has the same word for something of its own does not speak of our budget. */
 function withoutOurCode(failure: ModelFailure, error: unknown): ModelFailure {
-  const isForeign = failure.code === overBudget && !(error instanceof OverBudget)
-  return isForeign ? { ...failure, code: `provider_${overBudget}` } : failure
+  const isForeign = failure.code === overBudgetCode && !(error instanceof OverBudgetError)
+  return isForeign ? { ...failure, code: `provider_${overBudgetCode}` } : failure
 }
 
 /** `budget.preflight`: a request whose input alone crosses the line is not sent. */
-function refuseOverBudget(request: ModelRequest, context: AgentContext): void {
+function checkPreflightBudget(request: ModelRequest, context: AgentContext): void {
   const { budget, limits } = context.config
   if (!budget.preflight || limits.tokenBudget === 0) return
   const needed = estimateRequestTokens(request)
-  const left = remaining(budgetTotals(context), budgetLimits(context.config)).tokens ?? Infinity
+  const left = getRemaining(getBudgetTotals(context), toBudgetLimits(context.config)).tokens ?? Infinity
   if (needed < left) return
-  throw new OverBudget({
+  throw new OverBudgetError({
     kind: 'fatal',
-    code: overBudget,
+    code: overBudgetCode,
     message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
   })
 }
 
 /** The next model is asked at once. */
-function tellAnother(
-  live: Live,
+function emitFallback(
+  runtime: AgentRuntime,
   context: AgentContext,
   { provider, model }: AskedModel,
   { code, message }: ModelFailure,
 ): void {
   const { attempt } = context
   const instead = `${message} Asking ${model} (${provider}) instead.`
-  live.emit({ type: 'retry', stepId: stepIdOf(context), attempt, delayMs: 0, code, message: instead, model })
+  runtime.emit({
+    type: 'retry',
+    stepId: getStepId(context),
+    attempt,
+    delayMs: 0,
+    code,
+    message: instead,
+    model,
+  })
 }

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { stepIdOf } from '../../../machines/agent/step-id.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
 
 /** The step of a call of the batch at hand: its id begins with that of the response that asked for it. */
-export function callStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
-  return `${stepIdOf({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.tool.${callId}`
+export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
+  return `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.tool.${callId}`
 }

@@ -1,11 +1,11 @@
 import type { Features } from '../../../machines/agent/context.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { limit } from '../base/format-value.js'
 import { isAccountExhausted } from '../models/failures.js'
 
 /** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */
-export function childResult(
+export function toChildResult(
   result: RunResult,
   durationMs: number,
   maxChars: number,
@@ -13,7 +13,7 @@ export function childResult(
 ): ToolResult {
   const { state, error, output } = result
   // Guards repeat the message, and may do so before shields have seen the result.
-  const child = { state, code: childCode(result), message: (!resultShields && error?.message) || '' }
+  const child = { state, code: toChildErrorCode(result), message: (!resultShields && error?.message) || '' }
   if (state === 'COMPLETED') {
     return { status: 'ok', durationMs, child, ...limit(output || 'It has ended without a word.', maxChars) }
   }
@@ -23,11 +23,11 @@ export function childResult(
     errorKind: isTransient ? 'transient' : 'failed',
     durationMs,
     child,
-    ...limit(`The sub-agent did not finish: ${howItEnded(result)}\n${progressOf(result)}`, maxChars),
+    ...limit(`The sub-agent did not finish: ${describeEnd(result)}\n${describeProgress(result)}`, maxChars),
   }
 }
 
-function howItEnded({ state, reason, steps, error }: RunResult): string {
+function describeEnd({ state, reason, steps, error }: RunResult): string {
   switch (state) {
     case 'MAX_STEPS':
       return `it reached its limit of ${steps} steps.`
@@ -46,7 +46,7 @@ function howItEnded({ state, reason, steps, error }: RunResult): string {
   }
 }
 
-function progressOf({ output, steps, messages }: RunResult): string {
+function describeProgress({ output, steps, messages }: RunResult): string {
   if (output !== '') return `What it had so far: ${output}`
   const called = messages.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []).map((call) => call.function.name) : [],
@@ -70,7 +70,7 @@ const content = /content|prompt|policy|safety|moderation|filter/i
  * is exhausted, `provider_config` when model, key or parameters were rejected. Judged by the code of the failed request and
  * by what its message says of the status and of the account, and only when trying again is no use. Any other code stays.
  */
-function childCode({ state, reason, error }: RunResult): string | null {
+function toChildErrorCode({ state, reason, error }: RunResult): string | null {
   if (error === undefined) return null
   if (state !== 'ERROR' || reason !== 'provider_error' || error.recoverable) return error.code
   if (quota.test(error.code) || /^Status 402\b/.test(error.message) || isAccountExhausted(error.message))

@@ -1,23 +1,27 @@
 import type { AnyActorRef } from 'xstate'
-import { cut } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json } from '../../../machines/agent/json.js'
-import { stepIdOf } from '../../../machines/agent/step-id.js'
-import type { Live } from '../live/live.js'
-import type { Work } from '../live/open-steps.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
+import type { AgentRuntime } from '../live/runtime.js'
+import type { StepWork } from '../live/open-steps.js'
 import type { HostedCall } from '../models/provider.js'
 import { plainExtra } from '../models/plain-extra.js'
 
 /** As whoever wrote the provider tells it. */
-type Told = Readonly<Record<keyof HostedCall, unknown>>
+type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
 /**
  * Tells the calls of tools that the provider itself runs as steps. One that does not end by itself ends with the request.
  * What it is called with and what it finds are the model's words: where shields look at these, none of it is told.
  */
-export function hostedSteps(live: Live, self: AnyActorRef, context: AgentContext): (call: Told) => void {
+export function createHostedSteps(
+  runtime: AgentRuntime,
+  self: AnyActorRef,
+  context: AgentContext,
+): (call: ReportedHostedCall) => void {
   /** Most answers have none. */
-  let open: Map<string, Work<'hosted', unknown>> | undefined
+  let open: Map<string, StepWork<'hosted', unknown>> | undefined
   const { outputShields, callShields } = context.features
   let begun = 0
   return ({ id, name, item }) => {
@@ -26,15 +30,15 @@ export function hostedSteps(live: Live, self: AnyActorRef, context: AgentContext
     const known = open.get(id)
     if (item === null && known === undefined) {
       begun += 1
-      const stepId = `${stepIdOf(context)}.hosted.${begun}`
-      const step = { stepType: 'hosted', stepId, name: cut(name, 100) } as const
-      const work: Work<'hosted', unknown> = { step, ending: () => ({ payload: { item: null } }) }
+      const stepId = `${getStepId(context)}.hosted.${begun}`
+      const step = { stepType: 'hosted', stepId, name: truncate(name, 100) } as const
+      const work: StepWork<'hosted', unknown> = { step, toEnding: () => ({ payload: { item: null } }) }
       open.set(id, work)
-      live.steps.start(self, work)
+      runtime.steps.start(self, work)
     } else if (item !== null && known !== undefined) {
       open.delete(id)
       const told: Json | null = outputShields || callShields ? null : (plainExtra(item) ?? null)
-      live.steps.end(known, { payload: { item: told } })
+      runtime.steps.end(known, { payload: { item: told } })
     }
   }
 }

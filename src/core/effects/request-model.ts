@@ -1,21 +1,25 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { kindOf, type ModelOutput, type ModelResponse } from '../../../machines/agent/response.js'
+import {
+  classifyResponse,
+  type ModelOutput,
+  type ModelResponse,
+} from '../../../machines/agent/model-response.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AnswerStream } from '../live/answer-stream.js'
-import type { Live } from '../live/live.js'
-import type { AgentParts } from '../live/parts.js'
+import type { AgentRuntime } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError } from '../models/provider.js'
-import { finalToolOf } from '../structured/demand-output.js'
-import { droppedCalls, finalAnswer } from '../structured/final-answer.js'
+import { findFinalTool } from '../structured/demand-output.js'
+import { describeDroppedCalls, readFinalAnswer } from '../structured/final-answer.js'
 import { readOutput } from '../structured/read-output.js'
-import { prepareCalls } from '../tools/prepare.js'
+import { prepareCalls } from '../tools/prepare-calls.js'
 import { askModel } from './ask-model.js'
-import { clearedReasoning } from './cleared-reasoning.js'
-import { clearedStream, type DeltaSink } from './cleared-stream.js'
-import { hostedSteps } from './hosted-steps.js'
-import { inference } from './inference.js'
-import { requestOf } from './request-of.js'
+import { clearReasoning } from './clear-reasoning.js'
+import { createClearedStream, type DeltaSink } from './clear-stream.js'
+import { createHostedSteps } from './hosted-steps.js'
+import { createInferenceStep } from './inference-step.js'
+import { buildRequest } from './build-request.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */
 export interface RequestScope {
@@ -23,7 +27,7 @@ export interface RequestScope {
   conclude: boolean
   abort: CallAbort
   self: AnyActorRef
-  live: Live
+  runtime: AgentRuntime
   context: AgentContext
   stream: AnswerStream
 }
@@ -34,19 +38,19 @@ export interface RequestScope {
  */
 export function requestModel(
   parts: AgentParts,
-  { conclude, abort, self, live, context, stream }: RequestScope,
+  { conclude, abort, self, runtime, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
-  const request = requestOf(parts, context, conclude)
+  const request = buildRequest(parts, context, conclude)
   // A signal is made for those alone who look at what the model says.
-  const scene = features.outputShields ? { live, context, signal: abort.signal } : null
-  const shown: DeltaSink = scene ? clearedStream(parts, stream, scene) : stream
+  const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null
+  const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
   const isFirst = context.steps === 0
   const begin = (): void => {
-    live.steps.start(self, inference(context))
+    runtime.steps.start(self, createInferenceStep(context))
   }
   return askModel(
-    { parts, live, context, abort },
+    { parts, runtime, context, abort },
     {
       request,
       purpose: conclude ? 'conclusion' : 'answer',
@@ -60,26 +64,26 @@ export function requestModel(
       onDelta: (text, reasoning) => {
         shown.write(text, reasoning)
       },
-      onHosted: hostedSteps(live, self, context),
-      onAnother: () => {
+      onHosted: createHostedSteps(runtime, self, context),
+      onFallback: () => {
         shown.restart()
       },
       // What no shield has cleared is not kept either.
-      heard: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
-      take: async (response, price) => {
-        const finalTool = parts.output && finalToolOf(parts.output, request)
-        const final = finalAnswer(response, finalTool)
+      getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
+      toOutput: async (response, price) => {
+        const finalTool = parts.output && findFinalTool(parts.output, request)
+        const final = readFinalAnswer(response, finalTool)
         if (!request.stream) shown.write(final.text, final.reasoning)
         // The arguments of a call are not streamed; where they are the answer, they come as one piece.
         else if (final !== response && response.text === '') shown.write(final.text, '')
         if (shown.finish) await shown.finish()
-        if (!response.complete && config.completion.onMissingEnd === 'retry') throw incomplete(response)
-        const dropped = droppedCalls(response, finalTool)
-        if (dropped !== null) live.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
+        if (!response.complete && config.completion.onMissingEnd === 'retry') throw incompleteError(response)
+        const dropped = describeDroppedCalls(response, finalTool)
+        if (dropped !== null) runtime.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
         const usage = await price()
-        if (scene === null) return outputOf(parts, { ...final, usage }, context, live.binding.context)
-        const cleared = await clearedReasoning(parts, scene, final)
-        const output = await outputOf(parts, { ...cleared, usage }, context, live.binding.context)
+        if (scene === null) return toModelOutput(parts, { ...final, usage }, context, runtime.binding.context)
+        const cleared = await clearReasoning(parts, scene, final)
+        const output = await toModelOutput(parts, { ...cleared, usage }, context, runtime.binding.context)
         return { ...output, reasoningCleared: true }
       },
     },
@@ -87,7 +91,7 @@ export function requestModel(
 }
 
 /** At once where nothing has to be waited for. */
-function outputOf(
+function toModelOutput(
   { output, tools, clock }: AgentParts,
   response: ModelOutput['response'],
   { config }: AgentContext,
@@ -98,7 +102,7 @@ function outputOf(
     defaultTimeoutMs: config.toolCalls.timeoutMs,
     clock,
   })
-  const kind = kindOf(response)
+  const kind = classifyResponse(response)
   const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')
   if (!isOutput && !(calls instanceof Promise)) return { response, calls }
   return (async () => {
@@ -109,7 +113,7 @@ function outputOf(
   })()
 }
 
-function incomplete(response: ModelResponse): ModelError {
+function incompleteError(response: ModelResponse): ModelError {
   return new ModelError({
     kind: 'incomplete',
     code: 'incomplete_response',

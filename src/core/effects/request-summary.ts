@@ -1,5 +1,9 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import { kindOf, type ModelActorError, type ModelResponse } from '../../../machines/agent/response.js'
+import {
+  classifyResponse,
+  type ModelActorError,
+  type ModelResponse,
+} from '../../../machines/agent/model-response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelRequest } from '../models/provider.js'
 import { askModel, type AskScope } from './ask-model.js'
@@ -26,8 +30,11 @@ export async function requestSummary(scope: AskScope, request: ModelRequest): Pr
       onDelta: (text) => {
         written += text
       },
-      heard: (partialText) => partialText || written,
-      take: async (response, price) => ({ ...verdictOn(response, context.config), usage: await price() }),
+      getKnownText: (partialText) => partialText || written,
+      toOutput: async (response, price) => ({
+        ...judgeSummary(response, context.config),
+        usage: await price(),
+      }),
     })
   } catch (error) {
     abort.throwIfAborted()
@@ -36,10 +43,13 @@ export async function requestSummary(scope: AskScope, request: ModelRequest): Pr
   }
 }
 
-function verdictOn(response: ModelResponse, { completion }: AgentConfig): Pick<Summary, 'text' | 'problem'> {
+function judgeSummary(
+  response: ModelResponse,
+  { completion }: AgentConfig,
+): Pick<Summary, 'text' | 'problem'> {
   const { text, toolCalls, complete } = response
   // Every provider has words of its own for a cut.
-  const kind = kindOf(response)
+  const kind = classifyResponse(response)
   const problems: [boolean, string][] = [
     [kind === 'refusal' || kind === 'filtered', 'the model refused'],
     [!complete && completion.onMissingEnd === 'retry', 'the stream closed without an end'],

@@ -1,16 +1,16 @@
-import { haltsBatch } from '../../../machines/agent/delegation.js'
+import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Json } from '../../../machines/agent/json.js'
-import type { BatchCall, ToolResult } from '../../../machines/agent/results.js'
-import { type RunBatchOptions, RunningBatch } from '../tools/run-batch.js'
+import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
+import { type RunBatchOptions, RunningBatch } from '../tools/running-batch.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { CallAbort } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { type BatchScope, Team } from './team.js'
-import type { AgentParts } from '../live/parts.js'
+import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
-import { ToolExecution, toolProgress } from './tool-execution.js'
+import { ToolStep, createToolProgress } from './tool-step.js'
 
 /**
  * Carries out the started calls of the batch, and tells of each result as it comes. Returns what stops it: to be called
@@ -30,7 +30,7 @@ class ToolBatch implements RunBatchOptions {
   #begun = 0
   #ended = 0
   #running: RunningBatch | undefined
-  #team: Team | undefined
+  #subAgentBatch: SubAgentBatch | undefined
 
   constructor(parts: AgentParts, scope: BatchScope) {
     this.#parts = parts
@@ -40,17 +40,17 @@ class ToolBatch implements RunBatchOptions {
   }
 
   async start(): Promise<void> {
-    const { live } = this.#scope
-    live.onHalt(() => this.#halt())
-    await live.flushed()
-    if (this.abort.aborted || live.isHalted) return
+    const { runtime } = this.#scope
+    runtime.onHalt(() => this.#halt())
+    await runtime.waitUntilDurable()
+    if (this.abort.aborted || runtime.isHalted) return
     this.#running = new RunningBatch(this.#calls, this)
     this.#running.start()
   }
 
   /** Aborting costs an exception with its stack; after the last result there is nobody to hear it. */
   stop(): void {
-    this.#team?.stop()
+    this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
     this.#running?.stop()
     this.abort.abort()
@@ -78,7 +78,7 @@ class ToolBatch implements RunBatchOptions {
   }
 
   get clock(): Clock {
-    return this.#scope.live.clock
+    return this.#scope.runtime.clock
   }
 
   get concurrency(): number {
@@ -94,11 +94,11 @@ class ToolBatch implements RunBatchOptions {
   }
 
   get context(): unknown {
-    return this.#scope.live.binding.context
+    return this.#scope.runtime.binding.context
   }
 
   get telemetry(): SafeTelemetry | undefined {
-    return this.#scope.live.telemetry
+    return this.#scope.runtime.telemetry
   }
 
   get runId(): string {
@@ -114,35 +114,35 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /** Whoever hears of the step that starts may stop the run. */
-  async delegate(...of: Parameters<Team['carryOut']>): Promise<ToolResult | null> {
+  async delegate(...of: Parameters<SubAgentBatch['execute']>): Promise<ToolResult | null> {
     if (this.abort.aborted) return null
-    return this.#helpers.carryOut(...of)
+    return this.#subAgents.execute(...of)
   }
 
   onProgress(callId: string, name: string, progress: Json): void {
-    const { live, context } = this.#scope
+    const { runtime, context } = this.#scope
     // Shields look at what a tool returns when it has ended; what it says until then nobody has seen.
     if (context.features.resultShields) return
-    live.emit({ type: 'tool_progress', callId, name, progress })
-    live.emit(toolProgress(context, callId, name, progress))
+    runtime.emit({ type: 'tool_progress', callId, name, progress })
+    runtime.emit(createToolProgress(context, callId, name, progress))
   }
 
   ready(): Promise<void> | undefined {
-    return this.#scope.live.held()
+    return this.#scope.runtime.waitUntilHeld()
   }
 
   onStart(): void {
-    const { live, self, context } = this.#scope
+    const { runtime, self, context } = this.#scope
     const call = this.#calls[this.#begun]
     this.#begun += 1
-    if (call) live.steps.start(self, new ToolExecution(context, call))
+    if (call) runtime.steps.start(self, new ToolStep(context, call))
   }
 
   onResult(callId: string, given: ToolResult): void {
-    const { live, context, sendBack } = this.#scope
+    const { runtime, context, sendBack } = this.#scope
     const result = context.features.resultShields ? withoutPublicMessage(given) : given
     this.#ended += 1
-    const usage = live.hasChildren ? this.#helpers.settle(callId, result) : null
+    const usage = runtime.hasChildren ? this.#subAgents.takeUsage(callId, result) : null
     if (haltsBatch(context, result)) {
       // The run is about to be halted: what has not been started never will be.
       for (const { id } of this.#calls.slice(this.#begun)) {
@@ -157,8 +157,8 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /** Most batches have no sub-agent. */
-  get #helpers(): Team {
-    return (this.#team ??= new Team(this.#scope))
+  get #subAgents(): SubAgentBatch {
+    return (this.#subAgentBatch ??= new SubAgentBatch(this.#scope))
   }
 
   get #limits(): AgentConfig['toolCalls'] {

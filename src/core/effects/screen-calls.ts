@@ -1,38 +1,38 @@
-import type { ToolResult } from '../../../machines/agent/results.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import {
   type CallScreening,
-  reasonOf,
-  rejectedBecause,
+  findRejectionReason,
+  rejectionPrefix,
   type Screening,
   type ShieldPoint,
   withheldName,
 } from '../../../machines/agent/screening.js'
-import { uncheckedCalls } from '../../../machines/agent/unscreened.js'
-import type { EffectScope } from '../live/live.js'
-import type { AgentParts } from '../live/parts.js'
-import { readablePart } from '../shields/readable-part.js'
+import { listUnclearedCalls } from '../../../machines/agent/uncleared-input.js'
+import type { EffectScope } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { getReadableText } from '../shields/readable-part.js'
 import { inTurns } from '../base/next-turn.js'
-import { type Said, shieldCall } from './shield-call.js'
-import { screen } from './shielding.js'
-import { callStepId } from './call-step-id.js'
+import { type ShieldReport, createShieldStep } from './shield-step.js'
+import { screenText } from './screen-text.js'
+import { getCallStepId } from './call-step-id.js'
 
 /** Shows the shields the arguments of the calls at hand. */
 export async function screenCalls(
   parts: AgentParts,
-  { signal, self, live, context }: EffectScope,
+  { signal, self, runtime, context }: EffectScope,
 ): Promise<CallScreening[]> {
-  await live.flushed()
+  await runtime.waitUntilDurable()
   signal.throwIfAborted()
-  const calls = uncheckedCalls(context)
-  const callShield = callShields()
+  const calls = listUnclearedCalls(context)
+  const callShield = createShieldSteps()
   for (const { id: callId } of calls) {
-    const stepId = `${callStepId(context, callId)}.toolInput`
-    live.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
+    const stepId = `${getCallStepId(context, callId)}.toolInput`
+    runtime.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
   }
   signal.throwIfAborted()
   return inTurns(calls, signal, async ({ id: callId, name: toolName, arguments: text }) => {
     const look = (content: string) =>
-      screen(parts, { live, context, signal }, 'toolInput', content, { callId, toolName })
+      screenText(parts, { runtime, context, signal }, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
     if (parts.tools.get(toolName) !== undefined) return screening
     // A name that is no tool's is what the model says, like its arguments.
@@ -45,33 +45,33 @@ export async function screenCalls(
 /** Shows the shields the results that have come, and input shields why people refuse calls. */
 export async function screenResults(
   parts: AgentParts,
-  { signal, self, live, context }: EffectScope,
+  { signal, self, runtime, context }: EffectScope,
 ): Promise<CallScreening[]> {
-  await live.flushed()
+  await runtime.waitUntilDurable()
   signal.throwIfAborted()
   const { inputShields, resultShields } = context.features
   const come = context.calls.flatMap(({ id, name, result, unscreened }) => {
     if (!unscreened || result === undefined) return []
-    return [{ id, name, result, reason: inputShields ? reasonOf(result) : null }]
+    return [{ id, name, result, reason: inputShields ? findRejectionReason(result) : null }]
   })
-  const [callShield, reasonShield] = [callShields(), callShields(({ asInput }) => asInput)]
+  const [callShield, reasonShield] = [createShieldSteps(), createShieldSteps(({ asInput }) => asInput)]
   const startLook = (callId: string, isReason: boolean): void => {
-    const step = callStepId(context, callId)
-    if (isReason) live.steps.start(self, reasonShield({ stepId: `${step}.input`, point: 'input', callId }))
-    else live.steps.start(self, callShield({ stepId: `${step}.toolOutput`, point: 'toolOutput', callId }))
+    const step = getCallStepId(context, callId)
+    if (isReason) runtime.steps.start(self, reasonShield({ stepId: `${step}.input`, point: 'input', callId }))
+    else runtime.steps.start(self, callShield({ stepId: `${step}.toolOutput`, point: 'toolOutput', callId }))
   }
   for (const { id, reason } of come) startLook(id, reason !== null)
   signal.throwIfAborted()
   return inTurns(come, signal, async ({ id: callId, name: toolName, result, reason }) => {
     const look = (point: ShieldPoint, content: string) =>
-      screen(parts, { live, context, signal }, point, content, { callId, toolName })
+      screenText(parts, { runtime, context, signal }, point, content, { callId, toolName })
     if (reason === null)
-      return { ...(await screenResult(result, (text) => look('toolOutput', text))), callId }
+      return { ...(await screenToolResult(result, (text) => look('toolOutput', text))), callId }
     const { content, ...asInput } = await look('input', reason)
     signal.throwIfAborted()
     if (asInput.action === 'block') return { ...asInput, content, findings: [], callId, asInput }
-    const words = rejectedBecause + content
-    if (!resultShields) return { ...cleared, content: words, callId, asInput }
+    const words = rejectionPrefix + content
+    if (!resultShields) return { ...allowedScreening, content: words, callId, asInput }
     startLook(callId, false)
     signal.throwIfAborted()
     return { ...(await look('toolOutput', words)), callId, asInput }
@@ -79,12 +79,12 @@ export async function screenResults(
 }
 
 /** What shields say of the words of a result, and of what can be read of its files. */
-async function screenResult(
+async function screenToolResult(
   { content: words, media = [] }: ToolResult,
   look: (text: string) => Promise<Screening>,
 ): Promise<Omit<CallScreening, 'callId'>> {
   const screening = await look(words)
-  const readable = media.map(readablePart).filter((text) => text !== '')
+  const readable = media.map(getReadableText).filter((text) => text !== '')
   if (readable.length === 0 || screening.action === 'block') return screening
   // Nothing can be taken out of a file: it goes on as it is, or not at all.
   const { action, findings } = await look(readable.join('\n'))
@@ -98,16 +98,18 @@ async function screenResult(
   }
 }
 
-const cleared = { action: 'allow' as const, message: null, findings: [] }
+const allowedScreening = { action: 'allow' as const, message: null, findings: [] }
 
 const withheldMedia = '[Withheld: a shield refused what the files of this result say.]'
 
 /** The looks at one batch: what they come to is brought for all calls at once; `said` picks what one look has said. */
-function callShields(said: (screening: CallScreening) => Said | undefined = (screening) => screening) {
+function createShieldSteps(
+  said: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
+) {
   let brought: readonly CallScreening[] | undefined
   let byCall = new Map<string, CallScreening>()
   return (step: { stepId: string; point: Exclude<ShieldPoint, 'output'>; callId: string }) =>
-    shieldCall(step, (screenings: CallScreening[]) => {
+    createShieldStep(step, (screenings: CallScreening[]) => {
       if (brought !== screenings) {
         brought = screenings
         byCall = new Map(screenings.map((screening) => [screening.callId, screening]))

@@ -1,42 +1,45 @@
 import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
 import type { InputScreening, Screening } from '../../../machines/agent/screening.js'
-import { stepIdOf } from '../../../machines/agent/step-id.js'
-import { unscreenedInput } from '../../../machines/agent/unscreened.js'
-import type { EffectScope } from '../live/live.js'
-import type { AgentParts } from '../live/parts.js'
-import { readablePart } from '../shields/readable-part.js'
-import { screen } from './shielding.js'
-import { shieldCall } from './shield-call.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
+import { listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import type { EffectScope } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { getReadableText } from '../shields/readable-part.js'
+import { screenText } from './screen-text.js'
+import { createShieldStep } from './shield-step.js'
 
 /** Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together. */
 export async function screenInput(
   parts: AgentParts,
-  { signal, self, live, context }: EffectScope,
+  { signal, self, runtime, context }: EffectScope,
 ): Promise<InputScreening[]> {
-  await live.flushed()
+  await runtime.waitUntilDurable()
   signal.throwIfAborted()
-  const messages = unscreenedInput(context)
-  const stepId = `${stepIdOf(context)}.input`
-  live.steps.start(
+  const messages = listUnclearedInput(context)
+  const stepId = `${getStepId(context)}.input`
+  runtime.steps.start(
     self,
-    shieldCall({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
+    createShieldStep({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
   )
   signal.throwIfAborted()
-  const look: Look = (text) => screen(parts, { live, context, signal }, 'input', text)
+  const look: ScreenText = (text) => screenText(parts, { runtime, context, signal }, 'input', text)
   const looks = messages.map(async ({ content }, index) =>
-    (await screeningsOf(content, look)).map((screening) => ({ ...screening, index })),
+    (await screenContent(content, look)).map((screening) => ({ ...screening, index })),
   )
   return (await Promise.all(looks)).flat()
 }
 
-type Look = (text: string) => Promise<Screening>
+type ScreenText = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>
 
 /** What shields say of each part of a content, and of its texts together. */
-export async function screeningsOf(content: UserMessage['content'], look: Look): Promise<PartScreening[]> {
+export async function screenContent(
+  content: UserMessage['content'],
+  look: ScreenText,
+): Promise<PartScreening[]> {
   if (typeof content === 'string') return [{ ...(await look(content)), part: null }]
   const looks = content.map(async (one, part) => {
-    const text = readablePart(one)
+    const text = getReadableText(one)
     return text === '' ? [] : [{ ...(await look(text)), part }]
   })
   const screenings = (await Promise.all(looks)).flat()
@@ -44,16 +47,16 @@ export async function screeningsOf(content: UserMessage['content'], look: Look):
   if (screenings.length === 0) return [{ ...(await look('')), part: null }]
   const seen = screenings.some(({ action }) => action === 'block')
     ? screenings
-    : await together(screenings, content, look)
+    : await screenJoinedTexts(screenings, content, look)
   // Of a message that is refused nothing goes on, be it as harmless as it may by itself.
   return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
 }
 
 /** What is harmless in each of two texts can be forbidden where one follows the other, right away or on the next line. */
-async function together(
+async function screenJoinedTexts(
   screenings: PartScreening[],
   content: readonly ContentPart[],
-  look: Look,
+  look: ScreenText,
 ): Promise<PartScreening[]> {
   const texts = screenings.filter(({ part }) => part !== null && content[part]?.type === 'text')
   const [first, ...others] = texts

@@ -1,10 +1,10 @@
 import type { OutputScreening, Screening } from '../../../machines/agent/screening.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { readOutput } from '../structured/read-output.js'
-import type { EffectScope } from '../live/live.js'
-import type { AgentParts } from '../live/parts.js'
-import { shieldCall } from './shield-call.js'
-import { screen } from './shielding.js'
+import type { EffectScope } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { createShieldStep } from './shield-step.js'
+import { screenText } from './screen-text.js'
 
 /**
  * Shows the shields an answer as a whole, with the pieces that it continues; what of it was held back is shown when they
@@ -12,28 +12,31 @@ import { screen } from './shielding.js'
  */
 export async function screenOutput(
   parts: AgentParts,
-  { signal, self, live, context }: EffectScope,
+  { signal, self, runtime, context }: EffectScope,
 ): Promise<OutputScreening> {
-  await live.flushed()
+  await runtime.waitUntilDurable()
   signal.throwIfAborted()
   const stepId = `${context.held?.stepId ?? context.runId}.output`
-  live.steps.start(
+  runtime.steps.start(
     self,
-    shieldCall({ stepId, point: 'output' }, (screening: Screening) => [screening]),
+    createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening]),
   )
   signal.throwIfAborted()
   const { held, spoken, pieces } = context
   const answer = (spoken?.text ?? '') + (held?.text ?? '')
-  const screening = continuing(pieces, await screen(parts, { live, context, signal }, 'output', answer))
+  const screening = toLastPiece(
+    pieces,
+    await screenText(parts, { runtime, context, signal }, 'output', answer),
+  )
   signal.throwIfAborted()
-  live.showCleared(screening.action === 'block' ? '' : screening.content)
+  runtime.streamCleared(screening.action === 'block' ? '' : screening.content)
   return screening.action === 'redact'
-    ? { ...screening, ...(await problemOf(screening, parts, context)) }
+    ? { ...screening, ...(await findRedactedProblem(screening, parts, context)) }
     : screening
 }
 
 /** What does not fit the output schema is told of the answer as it was cleared. Redacting makes no answer wrong. */
-async function problemOf(
+async function findRedactedProblem(
   { content }: Screening,
   { output }: AgentParts,
   { held, outputProblem }: AgentContext,
@@ -44,7 +47,7 @@ async function problemOf(
 }
 
 /** What is said of the whole, of its last piece: what comes after the others. They have been shown, so they stay as they are. */
-function continuing(pieces: string, screening: Screening): Screening {
+function toLastPiece(pieces: string, screening: Screening): Screening {
   const { action, content, message } = screening
   if (action === 'block') return screening
   if (content.startsWith(pieces)) return { ...screening, content: content.slice(pieces.length) }

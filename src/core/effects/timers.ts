@@ -1,10 +1,10 @@
 import { fromCallback, fromPromise } from 'xstate'
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import { agentOf } from '../live/live.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { getAgent } from '../live/runtime.js'
 
 /** Waits until an absolute time, or until it is stopped. */
 export const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) => {
-  const { clock, time } = agentOf(self).live
+  const { clock, time } = getAgent(self).runtime
   return new Promise((resolve) => {
     // A run that is restored may come after the time.
     const timer = clock.setTimeout(resolve, Math.max(0, input.until - time.now()))
@@ -16,7 +16,7 @@ export const backOff = fromPromise<void, { until: number }>(({ input, signal, se
 
 /** Sends DEADLINE once the absolute time has come; stopped, it never does. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(({ input, sendBack, self }) => {
-  const { clock, time } = agentOf(self).live
+  const { clock, time } = getAgent(self).runtime
   let timer: unknown
   const wait = (): void => {
     const left = input.at - time.now()

@@ -9,7 +9,7 @@ export interface IdleWatch {
   readonly abort: CallAbort
   readonly onActivity: ModelRequestOptions['onActivity']
   /** The work, given up at once when it goes silent: also by a provider that does not heed its signal. */
-  readonly orSilence: <Result>(work: Promise<Result>) => Promise<Result>
+  readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
   readonly stop: () => void
 }
 
@@ -24,7 +24,12 @@ type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'con
 export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits
   if (streamIdleMs <= 0 && contentIdleMs <= 0) {
-    return { abort: outer, onActivity: () => undefined, orSilence: (work) => work, stop: () => undefined }
+    return {
+      abort: outer,
+      onActivity: () => undefined,
+      rejectOnSilence: (work) => work,
+      stop: () => undefined,
+    }
   }
   const abort = new CallAbort()
   let begun = stream
@@ -45,8 +50,8 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   function check(): void {
     const [silence, content] = deadlines()
     const now = elapsedOn(clock)
-    if (silence <= now) abort.abort(idle(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
-    else if (content <= now) abort.abort(idle(whatCame(begun, contentIdleMs)))
+    if (silence <= now) abort.abort(idleError(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
+    else if (content <= now) abort.abort(idleError(describeSilence(begun, contentIdleMs)))
     else timer = startTimer()
   }
   outer.onAbort = () => {
@@ -63,7 +68,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
       clock.clearTimeout(timer)
       timer = startTimer()
     },
-    orSilence: (work) =>
+    rejectOnSilence: (work) =>
       new Promise((resolve, reject) => {
         abort.onAbort = () => {
           reject(abort.reason as Error)
@@ -77,12 +82,12 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   }
 }
 
-function whatCame(begun: boolean, limitMs: number): string {
+function describeSilence(begun: boolean, limitMs: number): string {
   const what = begun ? 'nothing but comments or empty pieces' : 'nothing of its answer'
   return `${what} for ${limitMs} ms (contentIdleMs)`
 }
 
-function idle(sent: string): ModelError {
+function idleError(sent: string): ModelError {
   return new ModelError({
     kind: 'transient',
     code: 'idle_timeout',

@@ -1,6 +1,6 @@
 import { anyOptions, expectArgument } from '../base/expect-argument.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import { numberOfStep } from '../../../machines/agent/step-id.js'
+import { parseStepNumber } from '../../../machines/agent/step-id.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { childLine, eventLine, type LineStyle } from './event-line.js'
 import { painter } from './paint.js'
@@ -67,7 +67,7 @@ class Screen {
       case 'step_completed':
         // An accepted response is what counts as a step of the run. Its id has its number, also after a resume.
         if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
-          this.#steps = numberOfStep(event.stepId) ?? this.#steps + 1
+          this.#steps = parseStepNumber(event.stepId) ?? this.#steps + 1
         return this.#afterText(eventLine(event, this.#style))
       default:
         return this.#line(eventLine(event, this.#style))

@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { AgentState, Reason, RunResult } from '../../../machines/agent/outcome.js'
+import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
 import type { Paint, Style } from './paint.js'
 import { count, duration, money } from './words.js'

@@ -4,7 +4,7 @@ import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 export type Defer = (emit: () => void) => void
 
 /** Whoever announces things. */
-export interface Teller {
+export interface Emitter {
   emit(announcement: EmittedEvent): void
 }
 
@@ -19,13 +19,13 @@ export class AnswerStream {
   #open = true
   #begun = false
   #reset: boolean
-  readonly #teller: Teller
+  readonly #emitter: Emitter
 
-  constructor(stepId: string, attempt: number, teller: Teller) {
+  constructor(stepId: string, attempt: number, teller: Emitter) {
     this.stepId = stepId
     this.attempt = attempt
     this.#reset = attempt > 1
-    this.#teller = teller
+    this.#emitter = teller
   }
 
   /** What it has brought so far. */
@@ -37,7 +37,7 @@ export class AnswerStream {
     if (!this.#open || (text === '' && reasoning === '')) return
     this.#text += text
     this.#begun = true
-    this.#teller.emit(this.#chunk(text, reasoning, false))
+    this.#emitter.emit(this.#chunk(text, reasoning, false))
   }
 
   /** Takes back what it has shown, where that is anything: the next chunk says so. */
@@ -47,10 +47,10 @@ export class AnswerStream {
   }
 
   /** Takes back what it has shown, and shows this. */
-  restate(text: string): void {
+  replaceText(text: string): void {
     this.#reset = true
     this.#text = text
-    if (this.#open && text !== '') this.#teller.emit(this.#chunk(text, '', false))
+    if (this.#open && text !== '') this.#emitter.emit(this.#chunk(text, '', false))
   }
 
   close(defer: Defer): void {
@@ -58,7 +58,7 @@ export class AnswerStream {
     this.#open = false
     const chunk = this.#chunk('', '', true)
     defer(() => {
-      this.#teller.emit(chunk)
+      this.#emitter.emit(chunk)
     })
   }
 

@@ -52,7 +52,7 @@ export class MemoryError extends StatewrightError {
 }
 
 /** @throws {ConfigError} for what is no retriever, a promise of one included */
-export function checkedMemory(memory: unknown): Retriever | undefined {
+export function checkMemory(memory: unknown): Retriever | undefined {
   if (memory === undefined) return undefined
   if (typeof (memory as Partial<Retriever> | null)?.retrieve === 'function') return memory as Retriever
   const hint = memory instanceof Promise ? ' It is a promise: await it first.' : ''
@@ -72,16 +72,16 @@ export function checkedMemory(memory: unknown): Retriever | undefined {
  * @throws {MemoryError} `invalid_snippets`
  */
 export function parseSnippets(found: unknown): RetrievedSnippet[] {
-  if (!Array.isArray(found)) throw invalid('a list of { source, text }', found)
+  if (!Array.isArray(found)) throw invalidSnippetsError('a list of { source, text }', found)
   return found.map((snippet: unknown, index) => {
     const { source, text, score } = (snippet ?? {}) as Record<string, unknown>
-    if (typeof source !== 'string') throw invalid(`a text as source of snippet ${index}`, source)
-    if (typeof text !== 'string') throw invalid(`a text in snippet ${index}`, text)
+    if (typeof source !== 'string') throw invalidSnippetsError(`a text as source of snippet ${index}`, source)
+    if (typeof text !== 'string') throw invalidSnippetsError(`a text in snippet ${index}`, text)
     return { source, text, ...(Number.isFinite(score) && { score: Number(score) }) }
   })
 }
 
-function invalid(wanted: string, got: unknown): MemoryError {
+function invalidSnippetsError(wanted: string, got: unknown): MemoryError {
   const shown = got === null ? 'null' : typeof got
   return new MemoryError('invalid_snippets', `The retriever must return ${wanted}; it returned ${shown}.`)
 }

@@ -1,6 +1,6 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
-import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { newId } from '../base/new-id.js'
 import { printable } from '../base/printable.js'

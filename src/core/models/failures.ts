@@ -1,6 +1,10 @@
-import { cut } from '../../../guards/lib/cut.js'
-import { evidence, scrub } from '../../../guards/lib/evidence.js'
-import { type FailureKind, modelFailure, type ModelFailure } from '../../../machines/agent/response.js'
+import { truncate } from '../../../guards/lib/cut.js'
+import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
+import {
+  type FailureKind,
+  createModelFailure,
+  type ModelFailure,
+} from '../../../machines/agent/model-response.js'
 import { causesOf } from '../base/describe-error.js'
 import { printable } from '../base/printable.js'
 import { peek } from '../base/to-json.js'
@@ -29,7 +33,7 @@ export function toModelFailure(
 
 /** A code is a word for programs: whatever else a provider puts there, it is short, of one line, and holds no secret. */
 function plainCode(code: string): string {
-  return cut(scrub(plainWord(cut(code, 1000))), 100) || 'unknown'
+  return truncate(scrubEvidence(plainWord(truncate(code, 1000))), 100) || 'unknown'
 }
 
 function readFailure(error: unknown, now: number, advise: (status: number) => string): ModelFailure {
@@ -205,7 +209,7 @@ function unknownFailure(error: unknown): ModelFailure {
   return failure(
     kind,
     code || 'unknown',
-    said === '' ? 'The provider failed with an error without words.' : evidence(said),
+    said === '' ? 'The provider failed with an error without words.' : toEvidence(said),
   )
 }
 
@@ -217,7 +221,7 @@ function kindOfCode(words: ErrorBody): FailureKind {
 }
 
 function failure(kind: FailureKind, code: string, message: string): ModelFailure {
-  return modelFailure({ kind, code, message })
+  return createModelFailure({ kind, code, message })
 }
 
 /** `What: why. Advice`, cut and without secrets. */
@@ -228,7 +232,7 @@ function sentence(what: string, why: string, advice = ''): string {
       : /[.!?…]$/.test(why.trimEnd())
         ? `${what}: ${why.trimEnd()}`
         : `${what}: ${why.trimEnd()}.`
-  return advice === '' ? evidence(said) : `${evidence(said)} ${advice}`
+  return advice === '' ? toEvidence(said) : `${toEvidence(said)} ${advice}`
 }
 
 function textAt(value: unknown, key: string): string {

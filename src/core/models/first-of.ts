@@ -1,5 +1,5 @@
 import type { AssistantMessage, Message } from '../../../machines/agent/messages.js'
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { onAbort } from '../base/abort.js'
 import { ConfigError } from '../base/errors.js'
 import { toModelFailure } from './failures.js'

@@ -1,11 +1,11 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import {
-  type FailureWords,
-  modelFailure,
+  type FailureDetails,
+  createModelFailure,
   type ModelFailure,
   type ModelResponse,
-} from '../../../machines/agent/response.js'
+} from '../../../machines/agent/model-response.js'
 
 import type { MediaKind } from './media.js'
 
@@ -202,9 +202,9 @@ export class ModelError extends Error {
   readonly failure: ModelFailure
 
   /** `status`, `retryAfterMs` and `usage` are null, and `partialText` is empty, where nothing is said of them. */
-  constructor(failure: FailureWords, options?: ErrorOptions) {
+  constructor(failure: FailureDetails, options?: ErrorOptions) {
     super(failure.message, options)
-    this.failure = modelFailure(failure)
+    this.failure = createModelFailure(failure)
   }
 
   get code(): string {

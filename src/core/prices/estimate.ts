@@ -1,5 +1,5 @@
 import type { ContentPart, Message } from '../../../machines/agent/messages.js'
-import type { ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 

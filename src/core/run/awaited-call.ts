@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { UnansweredCall, PendingCall } from '../../../machines/agent/outcome.js'
-import { answerableCall, answerableCalls } from '../../../machines/agent/result-of.js'
+import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
+import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { UsageError } from '../base/errors.js'
 
 /** What an answer to a call may carry. */
@@ -27,7 +27,7 @@ export type EditOf<Tools, Call> = [Tools] extends [never]
 type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : never
 
 /** @throws {UsageError} `invalid_input` for what names no call */
-export function answerTo(
+export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
 ): AnswerOptions & { callId: string } {
@@ -52,14 +52,14 @@ export function answerTo(
  * @throws {UsageError} `already_answered` for a second answer, `unknown_call` when no call of this id waits for one,
  * `stale_answer` when it is not the one that was meant
  */
-export function awaitedCall(
+export function getAwaitedCall(
   context: AgentContext | undefined,
   callId: string,
   needs: PendingCall['needs'],
   { fingerprint, messageId }: AnswerOptions = {},
 ): PendingCall {
-  const asked = context && answerableCall(context, callId, needs)
-  if (asked === undefined) throw notAwaited(context, callId, needs)
+  const asked = context && findAnswerableCall(context, callId, needs)
+  if (asked === undefined) throw notAwaitedError(context, callId, needs)
   if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
     throw new UsageError(
       'stale_answer',
@@ -78,12 +78,12 @@ export function awaitedCall(
   return asked
 }
 
-function notAwaited(
+function notAwaitedError(
   context: AgentContext | undefined,
   callId: string,
   needs: PendingCall['needs'],
 ): UsageError {
-  const waiting = (context ? answerableCalls(context) : []).filter((call) => call.needs === needs)
+  const waiting = (context ? listAnswerableCalls(context) : []).filter((call) => call.needs === needs)
   const others =
     waiting.length > 0
       ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`

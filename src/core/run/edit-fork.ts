@@ -1,20 +1,20 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { callFactOf } from '../../../machines/agent/call-facts.js'
+import { toCallFact } from '../../../machines/agent/call-facts.js'
 import type { AssistantMessage, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
-import type { BatchCall } from '../../../machines/agent/results.js'
+import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
-import { withTexts } from '../../../machines/agent/actions/shields.js'
+import { withScreenedTexts } from '../../../machines/agent/actions/apply-screening.js'
 import { UsageError } from '../base/errors.js'
-import { screeningsOf } from '../effects/screen-input.js'
-import type { AgentParts } from '../live/parts.js'
+import { screenContent } from '../effects/screen-input.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import { type ForkEdit, readEdit, type WrittenEdit } from '../sessions/fork-edit.js'
 import type { Beginning } from '../sessions/fork.js'
 import { machineStateOf, type Standing } from '../sessions/standing.js'
 import { askShields } from '../shields/ask-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
-import { prepareCalls } from '../tools/prepare.js'
+import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
-import { editedArguments } from './edited-arguments.js'
+import { parseEditedArguments } from './edited-arguments.js'
 
 /** What an edit makes of where a session stood. `app` is the app's own object. */
 export async function editFork(
@@ -25,43 +25,43 @@ export async function editFork(
 ): Promise<Beginning> {
   const edit = readEdit(given)
   const before = standing.run?.context.messages ?? standing.state.messages
-  const scene: Scene = { parts, standing, messages: before, app }
-  const { messages, written, change } = await edited(edit, scene)
+  const scene: EditScene = { parts, standing, messages: before, app }
+  const { messages, written, change } = await applyEdit(edit, scene)
   const { run } = standing
   // What a run came to was said to other words: the fork keeps the conversation, and the next run goes on from there.
   if (run?.status !== 'active') {
-    const state = { ...standing.state, messages, fit: keptFit(standing.state, before, messages) }
+    const state = { ...standing.state, messages, fit: keepFit(standing.state, before, messages) }
     return { state, run: null, edit: written }
   }
-  const fit = keptFit(run.context, before, messages)
+  const fit = keepFit(run.context, before, messages)
   const context: AgentContext = { ...run.context, messages, fit, ...change.context }
   const machine = { ...machineStateOf(run), value: change.place(run.value) }
   return { state: { ...standing.state, messages, fit }, run: { machine, context }, edit: written }
 }
 
-interface Scene {
+interface EditScene {
   parts: AgentParts
   standing: Standing
   messages: readonly Message[]
   app: unknown
 }
 
-interface Edited {
+interface AppliedEdit {
   messages: Message[]
   written: WrittenEdit
   /** What of a run under way is otherwise, and where it goes on. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }
 
-function edited(edit: ForkEdit, scene: Scene): Promise<Edited> {
-  if ('message' in edit) return editedMessage(edit, scene)
-  return 'result' in edit ? editedResult(edit, scene) : editedCall(edit, scene)
+function applyEdit(edit: ForkEdit, scene: EditScene): Promise<AppliedEdit> {
+  if ('message' in edit) return editMessage(edit, scene)
+  return 'result' in edit ? editResult(edit, scene) : editCall(edit, scene)
 }
 
-async function editedMessage(
+async function editMessage(
   { message: id, content: given }: Extract<ForkEdit, { message: string }>,
-  scene: Scene,
-): Promise<Edited> {
+  scene: EditScene,
+): Promise<AppliedEdit> {
   const { messages, parts, standing } = scene
   const said = messages.filter((one): one is UserMessage => one.role === 'user' && !one.internal)
   const message = said.find((one) => one.id === id)
@@ -73,31 +73,38 @@ async function editedMessage(
       id,
     )
   }
-  const content = parts.shields.input.length === 0 ? given : await seenInput(given, scene)
+  const content = parts.shields.input.length === 0 ? given : await screenEditedInput(given, scene)
   const { withheld: _withheld, ...data } = message.data ?? {}
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
   // Memory was searched for what the user said before.
   const isAskedAnew = standing.run?.context.features.retrieval === true && said.at(-1) === message
-  const change = { context: {}, place: (value: unknown) => beforeRequest(value, isAskedAnew) }
-  return { messages: replaced(messages, message, next), written: { message: id, content }, change }
+  const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isAskedAnew) }
+  return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
 }
 
-async function editedCall(
+async function editCall(
   { call: id, arguments: given }: Extract<ForkEdit, { arguments: unknown }>,
-  scene: Scene,
-): Promise<Edited> {
+  scene: EditScene,
+): Promise<AppliedEdit> {
   const { messages, parts, standing, app } = scene
   const context = standing.run?.status === 'active' ? standing.run.context : undefined
   const call = context?.calls.find((one) => one.id === id && one.result === undefined)
-  const asked = askedIn(messages, id)
-  if (context === undefined || call === undefined) throw asked ? hasEnded(id) : unknownCall(id, messages)
-  if (call.needs === 'child' || call.questions || call.childUsage) throw isDelegated(id)
-  const { text, problem } = editedArguments(given, { callId: id, ...call }, parts.tools, refusedEdit)
+  const asked = findAskingMessage(messages, id)
+  if (context === undefined || call === undefined)
+    throw asked ? hasResultError(id) : unknownCallError(id, messages)
+  if (call.needs === 'child' || call.questions || call.childUsage) throw delegatedCallError(id)
+  const { text, problem } = parseEditedArguments(
+    given,
+    { callId: id, ...call },
+    parts.tools,
+    refusedForkEditError,
+  )
   const refusal = await problem
   if (refusal) throw refusal
-  const seen = await seenText('toolInput', text, { callId: id, toolName: call.name }, scene)
-  if (seen !== text && !isJson(seen)) throw refusedByShield(id, 'What is left of the arguments is no JSON.')
+  const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
+  if (seen !== text && !isJson(seen))
+    throw refusedByShieldError(id, 'What is left of the arguments is no JSON.')
   const { started: _s, interrupted: _i, undecided: _u, approved: _a, edited: _e, ...fresh } = call
   const [prepared] = await prepareCalls(
     [{ id, type: 'function', function: { name: call.name, arguments: seen } }],
@@ -108,7 +115,7 @@ async function editedCall(
   // Where the run rests for an answer to it, it rests on.
   const needs = isResting ? { needs: call.needs } : { needs: 'approval' as const, ...prepared }
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
-  if (call.fact) next.fact = callFactOf(context.tools, { ...next })
+  if (call.fact) next.fact = toCallFact(context.tools, { ...next })
   const { held } = context
   const { reasoning_details: _details, provider_items: _items, ...reasoning } = held?.reasoning ?? {}
   const change = {
@@ -116,35 +123,40 @@ async function editedCall(
       calls: context.calls.map((one) => (one === call ? next : one)),
       ...(held && { held: { ...held, reasoning } }),
     },
-    place: beforeDispatch,
+    place: moveBeforeDispatch,
   }
   const isShown = asked !== undefined && !call.unchecked
   return {
-    messages: isShown ? replaced(messages, asked, withArguments(asked, id, seen)) : [...messages],
+    messages: isShown ? replaceMessage(messages, asked, withArguments(asked, id, seen)) : [...messages],
     written: { call: id, arguments: seen },
     change,
   }
 }
 
-async function editedResult(
+async function editResult(
   { call: id, result: given }: Extract<ForkEdit, { result: unknown }>,
-  scene: Scene,
-): Promise<Edited> {
+  scene: EditScene,
+): Promise<AppliedEdit> {
   const { messages, parts, standing } = scene
   const context = standing.run?.status === 'active' ? standing.run.context : undefined
   const call = context?.calls.find((one) => one.id === id)
   const message = messages.findLast(
     (one): one is ToolMessage => one.role === 'tool' && one.tool_call_id === id,
   )
-  const asked = askedIn(messages, id)
-  if (!asked) throw unknownCall(id, messages)
-  if (asked.tool_calls?.some((one) => one.id === id && one.hosted)) throw isAnswer(id)
-  if (call ? call.result === undefined : message === undefined) throw hasNoResult(id)
+  const asked = findAskingMessage(messages, id)
+  if (!asked) throw unknownCallError(id, messages)
+  if (asked.tool_calls?.some((one) => one.id === id && one.hosted)) throw hostedAnswerError(id)
+  if (call ? call.result === undefined : message === undefined) throw noResultError(id)
   const isError = given instanceof Error
   const limits = (context?.config ?? parts.config).toolCalls
   const { content, truncated } = formatResult(isError ? given.message : given, limits.maxResultChars)
   const toolName = asked.tool_calls?.find((one) => one.id === id)?.function.name
-  const seen = await seenText('toolOutput', content, { callId: id, ...(toolName && { toolName }) }, scene)
+  const seen = await screenEditedText(
+    'toolOutput',
+    content,
+    { callId: id, ...(toolName && { toolName }) },
+    scene,
+  )
   const result = {
     status: isError ? ('error' as const) : ('ok' as const),
     content: seen,
@@ -157,17 +169,17 @@ async function editedResult(
   const next: ToolMessage = { ...rest, content: seen, ...(isError && { data: { status: 'error' } }) }
   return {
     // A result that shields are still to see is not in the transcript yet.
-    messages: message && !call?.unscreened ? replaced(messages, message, next) : [...messages],
+    messages: message && !call?.unscreened ? replaceMessage(messages, message, next) : [...messages],
     written: { call: id, result: seen },
     change: {
       context: call && calls ? { calls } : {},
-      place: (value) => beforeRequest(value, false),
+      place: (value) => moveBeforeRequest(value, false),
     },
   }
 }
 
 /** The latest message that has such a call. */
-function askedIn(messages: readonly Message[], callId: string): AssistantMessage | undefined {
+function findAskingMessage(messages: readonly Message[], callId: string): AssistantMessage | undefined {
   return messages.findLast(
     (one): one is AssistantMessage =>
       one.role === 'assistant' && one.tool_calls?.some(({ id }) => id === callId) === true,
@@ -183,12 +195,12 @@ function withArguments(message: AssistantMessage, callId: string, text: string):
   return { ...said, tool_calls: calls }
 }
 
-function replaced(messages: readonly Message[], message: Message, next: Message): Message[] {
+function replaceMessage(messages: readonly Message[], message: Message, next: Message): Message[] {
   return messages.map((one) => (one === message ? next : one))
 }
 
 /** A note in place of messages that requests leave out tells of them as they were. */
-function keptFit(
+function keepFit(
   { fit }: Pick<AgentContext, 'fit'>,
   before: readonly Message[],
   after: readonly Message[],
@@ -198,46 +210,49 @@ function keptFit(
 }
 
 /** A request that is under way, or waited for, is made anew, from the safe point before it: it may be longer now. */
-function beforeRequest(value: unknown, isAskedAnew: boolean): unknown {
+function moveBeforeRequest(value: unknown, isAskedAnew: boolean): unknown {
   const { preparing, asking } = (value as { RUNNING?: Record<string, unknown> }).RUNNING ?? {}
   const isBefore = preparing === 'fittingContext' || asking === 'requesting' || asking === 'backingOff'
   return isBefore ? { RUNNING: { preparing: isAskedAnew ? 'retrieving' : 'checkingLimits' } } : value
 }
 
 /** Whether such a call may run is decided anew. */
-function beforeDispatch(value: unknown): unknown {
+function moveBeforeDispatch(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'WAITING_FOR_TOOL' in value
     ? { WAITING_FOR_TOOL: 'dispatching' }
     : value
 }
 
-async function seenInput(content: UserMessage['content'], scene: Scene): Promise<UserMessage['content']> {
-  const looked = await screeningsOf(content, (text) => ask('input', text, {}, scene))
+async function screenEditedInput(
+  content: UserMessage['content'],
+  scene: EditScene,
+): Promise<UserMessage['content']> {
+  const looked = await screenContent(content, (text) => screenEdit('input', text, {}, scene))
   const blocked = looked.find(({ action }) => action === 'block')
-  if (blocked) throw refusedByShield('edit', blocked.message)
-  return withTexts(
+  if (blocked) throw refusedByShieldError('edit', blocked.message)
+  return withScreenedTexts(
     content,
     looked.map((one) => ({ ...one, index: 0 })),
   )
 }
 
-async function seenText(
+async function screenEditedText(
   point: ShieldPoint,
   text: string,
   about: Pick<ShieldScene, 'callId' | 'toolName'>,
-  scene: Scene,
+  scene: EditScene,
 ): Promise<string> {
   if (scene.parts.shields[point].length === 0) return text
-  const { action, content, message } = await ask(point, text, about, scene)
-  if (action === 'block') throw refusedByShield(about.callId ?? 'edit', message)
+  const { action, content, message } = await screenEdit(point, text, about, scene)
+  if (action === 'block') throw refusedByShieldError(about.callId ?? 'edit', message)
   return content
 }
 
-function ask(
+function screenEdit(
   point: ShieldPoint,
   text: string,
   about: Pick<ShieldScene, 'callId' | 'toolName'>,
-  { parts: { shields, clock }, messages, app }: Scene,
+  { parts: { shields, clock }, messages, app }: EditScene,
 ): Promise<Screening> {
   const { timeoutMs, failOpen } = shields
   const { signal } = new AbortController()
@@ -262,7 +277,7 @@ function isJson(text: string): boolean {
   }
 }
 
-function unknownCall(id: string, messages: readonly Message[]): UsageError {
+function unknownCallError(id: string, messages: readonly Message[]): UsageError {
   const known = messages.flatMap((one) => (one.role === 'assistant' ? (one.tool_calls ?? []) : []))
   const ids = known.map((call) => call.id).join(', ') || 'none'
   return new UsageError(
@@ -272,32 +287,32 @@ function unknownCall(id: string, messages: readonly Message[]): UsageError {
   )
 }
 
-function hasEnded(id: string): UsageError {
+function hasResultError(id: string): UsageError {
   const text = `Call '${id}' has its result, which is that of the arguments it had. Fork at a record before it came, or edit the result.`
   return new UsageError('already_answered', text, id)
 }
 
-function hasNoResult(id: string): UsageError {
+function noResultError(id: string): UsageError {
   const text = `Call '${id}' has no result there that could be edited. Fork at a record after it came, or edit the arguments.`
   return new UsageError('unknown_call', text, id)
 }
 
-function isAnswer(id: string): UsageError {
+function hostedAnswerError(id: string): UsageError {
   const text = `Call '${id}' is carried out by the provider: its result here is the yes or no that it was given. Fork at a record before that, and answer it anew.`
   return new UsageError('already_answered', text, id)
 }
 
-function isDelegated(id: string): UsageError {
+function delegatedCallError(id: string): UsageError {
   const text = `Call '${id}' has begun in a sub-agent, with the arguments it has. Fork at a record before that.`
   return new UsageError('already_answered', text, id)
 }
 
-function refusedEdit({ callId }: { callId: string }, problem: string): UsageError {
+function refusedForkEditError({ callId }: { callId: string }, problem: string): UsageError {
   const text = `fork(): the arguments of call '${callId}' are refused, and nothing was forked. ${problem}`
   return new UsageError('invalid_input', text, callId)
 }
 
-function refusedByShield(subject: string, message: string | null): UsageError {
+function refusedByShieldError(subject: string, message: string | null): UsageError {
   const why = message ?? 'A shield refused it.'
   return new UsageError(
     'refused_by_shield',

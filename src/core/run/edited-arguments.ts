@@ -1,11 +1,11 @@
-import type { PendingCall } from '../../../machines/agent/outcome.js'
+import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { fitArguments, readJson } from '../tools/fit-arguments.js'
 import type { Tool, ToolsByName } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
 /** Arguments that a person has given instead of the model's, as JSON text. */
-export interface Edit {
+export interface EditedArguments {
   text: string
   /** Set when the tool checks asynchronously: what is wrong with them, or null. */
   problem?: Promise<UsageError | null>
@@ -17,17 +17,17 @@ type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
  * What a person has changed is refused to that person: the model has not written it, and could not mend it.
  * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
  */
-export function editedArguments(
+export function parseEditedArguments(
   value: unknown,
   call: EditedCall,
   tools: ToolSet,
-  refused: (call: EditedCall, problem: string) => UsageError = refusedAnswer,
-): Edit {
-  if (call.hosted) throw refused(call, isHosted)
-  const text = jsonOf(value)
+  refused: (call: EditedCall, problem: string) => UsageError = refusedApprovalError,
+): EditedArguments {
+  if (call.hosted) throw refused(call, hostedEditProblem)
+  const text = toJsonText(value)
   if (text === undefined)
     throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
-  const tool = toolOf(call, tools)
+  const tool = findTool(call, tools)
   // Whoever runs it says that it does not exist.
   if (tool === undefined) return { text }
   const parsed = fitArguments(tool, readJson(text))
@@ -38,10 +38,10 @@ export function editedArguments(
   return { text }
 }
 
-const isHosted =
+const hostedEditProblem =
   'The provider carries it out, with the arguments that it has asked for: approve it as it is, or reject it and say what it should be.'
 
-function refusedAnswer(call: EditedCall, problem: string): UsageError {
+function refusedApprovalError(call: EditedCall, problem: string): UsageError {
   return new UsageError(
     'invalid_input',
     `approve('${call.callId}'): the edited input is refused, and the call waits on. ${problem}`,
@@ -49,7 +49,7 @@ function refusedAnswer(call: EditedCall, problem: string): UsageError {
   )
 }
 
-function jsonOf(value: unknown): string | undefined {
+function toJsonText(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)
   } catch {
@@ -58,7 +58,7 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /** The tool of a call, which may be that of a sub-agent. */
-export function toolOf({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
+export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
   let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
   return known?.get(name)

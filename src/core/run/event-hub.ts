@@ -1,26 +1,26 @@
 import type { Observable } from 'rxjs'
 import type { Actor, Subscription } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import type { AgentState } from '../../../machines/agent/outcome.js'
+import type { AgentState } from '../../../machines/agent/run-result.js'
 import { EventQueue } from './event-queue.js'
 import { SafeObservable } from './safe-observable.js'
-import type { AgentMachine } from '../live/journaled.js'
-import { liveOf } from '../live/live.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
+import { findRuntime } from '../live/runtime.js'
 import { describeError } from '../base/describe-error.js'
-import type { Rest } from './rest.js'
+import type { RestPromise } from './rest-promise.js'
 
-type Heard = AgentEvent['type'] | '*'
+type EventFilter = AgentEvent['type'] | '*'
 
 interface Listener {
   /** The only events that it wants to hear. */
-  of: Heard
+  of: EventFilter
   next(event: AgentEvent): void
   complete(): void
   /** The run was refused: the warning is for those who take no errors. */
   refused(error: unknown, warning: AgentEvent): void
 }
 
-const nobody: readonly Listener[] = []
+const noListeners: readonly Listener[] = []
 
 /**
  * What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else: to what
@@ -28,42 +28,42 @@ const nobody: readonly Listener[] = []
  */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
-  readonly #rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>
-  #listeners: readonly Listener[] = nobody
-  #heard: Map<Heard, Subscription> | undefined
+  readonly #rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>
+  #listeners: readonly Listener[] = noListeners
+  #subscriptions: Map<EventFilter, Subscription> | undefined
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
   #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
   #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] | undefined
-  #isTelling = false
+  #isNotifying = false
   /** Whether the terminal event has been told. */
   #hasEnded = false
 
-  constructor(rest: Pick<Rest<unknown>, 'isReached' | 'onReach'>) {
+  constructor(rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>) {
     this.#rest = rest
   }
 
   /** Begins to listen. Who subscribed before hears everything from the start. */
-  follow(actor: Actor<AgentMachine>): void {
+  attachActor(actor: Actor<AgentMachine>): void {
     this.#actor = actor
-    for (const { of } of this.#listeners) this.#hear(of)
+    for (const { of } of this.#listeners) this.#subscribeTo(of)
   }
 
-  #hear(type: Heard): void {
+  #subscribeTo(type: EventFilter): void {
     if (this.#actor === undefined) return
-    const heard = (this.#heard ??= new Map())
+    const heard = (this.#subscriptions ??= new Map())
     if (heard.has(type) || heard.has('*')) return
     if (type === '*') {
       for (const subscription of heard.values()) subscription.unsubscribe()
       heard.clear()
-    } else if (type !== 'run_ended') this.#hear('run_ended')
+    } else if (type !== 'run_ended') this.#subscribeTo('run_ended')
     heard.set(
       type,
       this.#actor.on(type, (event) => {
         const told = event as AgentEvent
         if (told.type === 'run_ended') this.#hasEnded = true
-        this.#tell((listener) => {
+        this.#notify((listener) => {
           if (listener.of === '*' || listener.of === told.type) listener.next(told)
         })
       }),
@@ -74,18 +74,18 @@ export class EventHub {
    * To everybody who listens now, one piece of news after the other: what a listener does about one of them may bring
    * the next, and the others have not heard the first yet.
    */
-  #tell(news: (listener: Listener) => void): void {
+  #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return
     const waiting = (this.#news ??= [])
     waiting.push({ news, to: this.#listeners })
-    if (this.#isTelling) return
-    this.#isTelling = true
+    if (this.#isNotifying) return
+    this.#isNotifying = true
     try {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
         for (const listener of next.to) if (this.#listeners.includes(listener)) next.news(listener)
       }
     } finally {
-      this.#isTelling = false
+      this.#isNotifying = false
     }
   }
 
@@ -114,8 +114,8 @@ export class EventHub {
   /** The run has reached its final state. */
   complete(): void {
     this.#end = 'completed'
-    this.#tell((listener) => {
-      this.#leave(listener)
+    this.#notify((listener) => {
+      this.#remove(listener)
       listener.complete()
     })
   }
@@ -123,8 +123,8 @@ export class EventHub {
   /** The run was refused before its start. */
   fail(error: unknown, warning: AgentEvent): void {
     this.#end = { error, warning }
-    this.#tell((listener) => {
-      this.#leave(listener)
+    this.#notify((listener) => {
+      this.#remove(listener)
       listener.refused(error, warning)
     })
   }
@@ -136,7 +136,7 @@ export class EventHub {
       for (const stop of undo) stop()
     })
     undo.push(
-      this.#attach({
+      this.#addListener({
         of: '*',
         next: (event) => {
           queue.push(event)
@@ -155,9 +155,9 @@ export class EventHub {
     return queue
   }
 
-  #observe<T>(of: Heard, select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
-    return new SafeObservable<T>(this.#reporter(), (subscriber) =>
-      this.#attach({
+  #observe<T>(of: EventFilter, select: (event: AgentEvent, next: (value: T) => void) => void): Observable<T> {
+    return new SafeObservable<T>(this.#createReporter(), (subscriber) =>
+      this.#addListener({
         of,
         next: (event) => {
           select(event, (value) => {
@@ -178,21 +178,22 @@ export class EventHub {
   }
 
   /** Late listeners get the run's state first. */
-  #attach(listener: Listener): () => void {
-    const live = this.#actor && liveOf(this.#actor)
+  #addListener(listener: Listener): () => void {
+    const runtime = this.#actor && findRuntime(this.#actor)
     const context = this.#actor?.getSnapshot().context
-    if (live?.started && context) for (const event of live.present(context)) listener.next(event)
+    if (runtime?.started && context)
+      for (const event of runtime.listCurrentEvents(context)) listener.next(event)
     if (this.#end === 'completed') listener.complete()
     else if (this.#end === 'open') {
       this.#listeners = this.#listeners.concat(listener)
-      this.#hear(listener.of)
+      this.#subscribeTo(listener.of)
     } else listener.refused(this.#end.error, this.#end.warning)
     return () => {
-      this.#leave(listener)
+      this.#remove(listener)
     }
   }
 
-  #leave(listener: Listener): void {
+  #remove(listener: Listener): void {
     this.#listeners = this.#listeners.filter((one) => one !== listener)
   }
 
@@ -200,13 +201,13 @@ export class EventHub {
    * What a subscriber throws becomes one `warning`; a subscriber that throws at every event is not told of it forever.
    * After the terminal event there is nothing.
    */
-  #reporter(): (thrown: unknown) => void {
+  #createReporter(): (thrown: unknown) => void {
     const reported = new Set<string>()
     return (thrown) => {
       const message = `A subscriber threw: ${describeError(thrown)}`
       if (this.#hasEnded || reported.has(message) || reported.size >= 10) return
       reported.add(message)
-      if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
+      if (this.#actor) findRuntime(this.#actor)?.emit({ type: 'warning', code: 'subscriber_error', message })
     }
   }
 }

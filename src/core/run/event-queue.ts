@@ -1,4 +1,4 @@
-interface Asking<Value> {
+interface PendingRead<Value> {
   resolve(result: IteratorResult<Value, undefined> | Promise<IteratorResult<Value, undefined>>): void
 }
 
@@ -9,7 +9,7 @@ interface Asking<Value> {
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
   /** Who asked before there was anything. */
-  readonly #asking: Asking<Value>[] = []
+  readonly #reads: PendingRead<Value>[] = []
   readonly #onEnd: () => void
   #isOver = false
   #failure: { error: unknown } | null = null
@@ -21,7 +21,7 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
 
   push(value: Value): void {
     if (this.#isOver) return
-    const first = this.#asking.shift()
+    const first = this.#reads.shift()
     if (first) first.resolve({ done: false, value })
     else this.#values.push(value)
   }
@@ -32,34 +32,36 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
     this.#isOver = true
     this.#failure = failure
     this.#onEnd()
-    for (const asking of this.#asking.splice(0)) asking.resolve(this.#last())
+    for (const asking of this.#reads.splice(0)) asking.resolve(this.#endResult())
   }
 
   next(): Promise<IteratorResult<Value, undefined>> {
     if (this.#values.length > 0) return Promise.resolve({ done: false, value: this.#values.shift() as Value })
-    if (this.#isOver) return this.#last()
+    if (this.#isOver) return this.#endResult()
     const answer = new Promise<IteratorResult<Value, undefined>>((resolve) => {
-      this.#asking.push({ resolve })
+      this.#reads.push({ resolve })
     })
-    return heard(answer)
+    return ignoreRejection(answer)
   }
 
   return(): Promise<IteratorResult<Value, undefined>> {
     this.#values.length = 0
     this.end()
     this.#failure = null
-    return this.#last()
+    return this.#endResult()
   }
 
-  #last(): Promise<IteratorResult<Value, undefined>> {
+  #endResult(): Promise<IteratorResult<Value, undefined>> {
     const failure = this.#failure
     this.#failure = null
-    return failure ? heard(Promise.reject(failure.error)) : Promise.resolve({ done: true, value: undefined })
+    return failure
+      ? ignoreRejection(Promise.reject(failure.error))
+      : Promise.resolve({ done: true, value: undefined })
   }
 }
 
 /** Whoever asked may have gone. */
-function heard<Answer>(answer: Promise<Answer>): Promise<Answer> {
+function ignoreRejection<Answer>(answer: Promise<Answer>): Promise<Answer> {
   answer.catch(() => undefined)
   return answer
 }

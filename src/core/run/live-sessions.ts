@@ -6,7 +6,7 @@ import type { EventHub } from './event-hub.js'
 import type { RunActor } from './run-actor.js'
 
 /** What of an answer has been shown so far. */
-export interface AnswerSoFar {
+export interface ShownAnswer {
   stepId: string
   attempt: number
   text: string
@@ -15,7 +15,7 @@ export interface AnswerSoFar {
 /** A session that is at work in this process. */
 export interface LiveSession {
   readonly runId: string
-  answer(): AnswerSoFar | null
+  answer(): ShownAnswer | null
   listen(hear: (event: AgentEvent) => void): () => void
 }
 
@@ -28,18 +28,18 @@ class LiveSessions {
     return this.#live.get(sessionId)
   }
 
-  enter(sessionId: string, session: LiveSession): void {
+  add(sessionId: string, session: LiveSession): void {
     this.#live.set(sessionId, session)
-    this.changed(sessionId)
+    this.notify(sessionId)
   }
 
-  leave(sessionId: string, session: LiveSession): void {
+  remove(sessionId: string, session: LiveSession): void {
     if (this.#live.get(sessionId) === session) this.#live.delete(sessionId)
-    this.changed(sessionId)
+    this.notify(sessionId)
   }
 
   /** Its log has grown, or it has come or gone. */
-  changed(sessionId: string): void {
+  notify(sessionId: string): void {
     for (const follow of this.#followers.get(sessionId) ?? []) follow()
   }
 
@@ -56,7 +56,7 @@ class LiveSessions {
 
 const known = new WeakMap<SessionStore, LiveSessions>()
 
-export function liveSessionsOf(store: SessionStore): LiveSessions {
+export function getLiveSessions(store: SessionStore): LiveSessions {
   const origin = originOf(store)
   const sessions = known.get(origin) ?? new LiveSessions()
   known.set(origin, sessions)
@@ -64,16 +64,16 @@ export function liveSessionsOf(store: SessionStore): LiveSessions {
 }
 
 /** A run, as whoever joins it to its session knows it. */
-export interface RunAtWork {
+export interface ConnectedRun {
   runId: string
   actor: RunActor
   hub: EventHub
 }
 
 /** While its session is held here, others of this process can listen to a run. */
-export function showSession(log: SessionLog, { runId, actor, hub }: RunAtWork): void {
+export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
   const { sessionId } = log
-  const sessions = liveSessionsOf(log.store)
+  const sessions = getLiveSessions(log.store)
   const session: LiveSession = {
     runId,
     answer: () => actor.answer,
@@ -83,8 +83,8 @@ export function showSession(log: SessionLog, { runId, actor, hub }: RunAtWork): 
     },
   }
   log.onPresence({
-    held: () => sessions.enter(sessionId, session),
-    written: () => sessions.changed(sessionId),
-    released: () => sessions.leave(sessionId, session),
+    held: () => sessions.add(sessionId, session),
+    written: () => sessions.notify(sessionId),
+    released: () => sessions.remove(sessionId, session),
   })
 }

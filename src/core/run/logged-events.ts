@@ -8,7 +8,7 @@ import type { LogRecord } from '../sessions/store/store.js'
 export class LoggedEvents {
   readonly #id: string
   #standing: Standing | undefined
-  #told: EmittedEvent[] = []
+  #announced: EmittedEvent[] = []
 
   constructor(sessionId: string) {
     this.#id = sessionId
@@ -24,23 +24,23 @@ export class LoggedEvents {
   }
 
   /** One record more, and what it announces. */
-  take(record: LogRecord): readonly EmittedEvent[] {
+  takeRecord(record: LogRecord): readonly EmittedEvent[] {
     this.#standing ??= before([record])
-    this.#told = []
+    this.#announced = []
     apply(this.#standing, record, this.#id, this.#folding)
-    return this.#told
+    return this.#announced
   }
 
   readonly #folding: Folding = {
-    start: (input) => this.#note(initialTransition(agentMachine, input)),
-    step: (run, event) => this.#note(transition(agentMachine, run, event)),
+    start: (input) => this.#collect(initialTransition(agentMachine, input)),
+    step: (run, event) => this.#collect(transition(agentMachine, run, event)),
     revive: (state) =>
       createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
   }
 
-  #note([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {
+  #collect([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {
     for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
-      if (type === 'xstate.emit') this.#told.push((params as { event: EmittedEvent }).event)
+      if (type === 'xstate.emit') this.#announced.push((params as { event: EmittedEvent }).event)
     }
     return run
   }

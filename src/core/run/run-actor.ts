@@ -1,47 +1,47 @@
-import { isWorkState } from '../../../machines/agent/outcome.js'
+import { isWorkState } from '../../../machines/agent/run-result.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { ControlEvent } from '../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/describe-error.js'
-import type { AgentMachine } from '../live/journaled.js'
-import { isQuiet } from '../live/hand-over.js'
-import { liveOf } from '../live/live.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
+import { canResumeFromLog } from '../live/release-run.js'
+import { findRuntime } from '../live/runtime.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
-import type { Above, Origin } from './run-parts.js'
+import type { ParentLink, RunOrigin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
-import { Foresight } from './foresight.js'
-import { canResume } from './fits.js'
-import { Gate } from './gate.js'
+import { EventForecast } from './event-forecast.js'
+import { canResume } from './check-message.js'
+import { EventGate } from './event-gate.js'
 import { type Inspector, safeInspector } from './safe-inspector.js'
 
 export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
 /** Who is told what becomes of the actor. */
-export interface Followers {
-  reached: (snapshot: AgentSnapshot) => void
+export interface ActorListener {
+  onSnapshot: (snapshot: AgentSnapshot) => void
   /** Only what the machine itself does wrong: an agent that fails has a final state for it. */
-  broken: (error: unknown) => void
+  onBroken: (error: unknown) => void
 }
 
 /** The actor of a run: made, started or taken up again, spoken to, and foreseen. */
 export class RunActor {
   readonly #hub: EventHub
-  readonly #gate = new Gate()
-  #foresight: Foresight<AgentSnapshot, ControlEvent> | undefined
+  readonly #gate = new EventGate()
+  #eventForecast: EventForecast<AgentSnapshot, ControlEvent> | undefined
   #actor: Actor<AgentMachine> | undefined
-  #followers: Followers | undefined
-  #watch: Above['watch'] | undefined
-  #isLeft = false
+  #listener: ActorListener | undefined
+  #watch: ParentLink['watch'] | undefined
+  #isReleased = false
   /** What may still be said, once it has been looked at. */
-  #saying: Promise<unknown> | undefined
+  #sending: Promise<unknown> | undefined
 
   constructor(hub: EventHub) {
     this.#hub = hub
   }
 
   /** Whether another process may go on with it. */
-  get isLeft(): boolean {
-    return this.#isLeft
+  get isReleased(): boolean {
+    return this.#isReleased
   }
 
   /** Undefined while the session is still being read. */
@@ -51,25 +51,25 @@ export class RunActor {
 
   /** What of the present answer has been shown. */
   get answer(): { stepId: string; attempt: number; text: string } | null {
-    return (this.#actor && liveOf(this.#actor)?.answer) ?? null
+    return (this.#actor && findRuntime(this.#actor)?.answer) ?? null
   }
 
   /** The run as it stands once it has heard what it was told: a second answer is one, however slow the store. */
-  get ahead(): AgentSnapshot | undefined {
+  get forecast(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
-    const now = liveOf(actor)?.time.now() ?? 0
-    this.#foresight ??= new Foresight()
-    return this.#foresight.after(actor.getSnapshot(), this.#gate.ahead, (ahead, event) =>
+    const now = findRuntime(actor)?.time.now() ?? 0
+    this.#eventForecast ??= new EventForecast()
+    return this.#eventForecast.apply(actor.getSnapshot(), this.#gate.pendingEvents, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
     )
   }
 
   /** Whether there is a pause to end, or one to withdraw, once it has heard what it was told. */
   get canResume(): boolean {
-    const { ahead } = this
-    if (ahead) return canResume(ahead)
-    const told = [...this.#gate.ahead].findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')
+    const { forecast } = this
+    if (forecast) return canResume(forecast)
+    const told = [...this.#gate.pendingEvents].findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')
     return told?.type === 'PAUSE'
   }
 
@@ -79,11 +79,11 @@ export class RunActor {
   }
 
   /** Makes the actor, and listens to it. */
-  make(
+  create(
     machine: AgentMachine,
-    { input, snapshot, log }: Origin,
-    { above, inspect }: { above: Above | undefined; inspect: Inspector | undefined },
-    followers: Followers,
+    { input, snapshot, log }: RunOrigin,
+    { above, inspect }: { above: ParentLink | undefined; inspect: Inspector | undefined },
+    followers: ActorListener,
   ): void {
     const actor = createActor(machine, {
       ...(input && { input: input as never }),
@@ -96,13 +96,13 @@ export class RunActor {
       }),
     } as never)
     this.#actor = actor
-    this.#hub.follow(actor)
+    this.#hub.attachActor(actor)
     log?.onFailure((failure) => {
       queueMicrotask(() => {
         this.#gate.fail(failure)
       })
     })
-    this.#followers = followers
+    this.#listener = followers
     this.#watch = above?.watch
     actor.subscribe(this)
     this.#gate.open(actor, log)
@@ -110,7 +110,7 @@ export class RunActor {
 
   /** What XState calls whoever subscribes to an actor: it binds all three, so that none is made for the run. */
   next(reached: AgentSnapshot): void {
-    this.#followers?.reached(reached)
+    this.#listener?.onSnapshot(reached)
     this.#watch?.(reached.context)
   }
 
@@ -119,15 +119,15 @@ export class RunActor {
   }
 
   error(error: unknown): void {
-    this.#followers?.broken(error)
+    this.#listener?.onBroken(error)
   }
 
   start(): void {
-    if (!this.#isLeft) this.#actor?.start()
+    if (!this.#isReleased) this.#actor?.start()
   }
 
   /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */
-  goOn(ended: (snapshot: AgentSnapshot) => void): void {
+  resume(ended: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
     if (!actor) return
     const { status, context } = actor.getSnapshot()
@@ -135,13 +135,13 @@ export class RunActor {
       actor.start()
       // XState tells nobody of a start that is an end.
       if (status !== 'active') {
-        liveOf(actor)?.tellFound(context)
+        findRuntime(actor)?.emitRestoredState(context)
         ended(actor.getSnapshot())
       }
       return
     }
     setTimeout(() => {
-      if (!this.#isLeft) actor.start()
+      if (!this.#isReleased) actor.start()
     })
   }
 
@@ -151,36 +151,39 @@ export class RunActor {
   }
 
   /** Something that is said when this settles, or not: who leaves the run waits for it. */
-  sayLater(saying: Promise<void>): void {
-    this.#saying = this.#saying ? Promise.all([this.#saying, saying]) : saying
+  sendLater(saying: Promise<void>): void {
+    this.#sending = this.#sending ? Promise.all([this.#sending, saying]) : saying
   }
 
   /** Stops where another process can go on, and gives the session free. */
-  async leave(log: SessionLog | undefined): Promise<void> {
+  async release(log: SessionLog | undefined): Promise<void> {
     const actor = this.#actor
     if (!actor) return
-    const live = liveOf(actor)
-    live?.halt()
+    const runtime = findRuntime(actor)
+    runtime?.halt()
     // Whoever asks for it may do so in the middle of a transition, which is to be written first.
-    await this.#saying
-    const children = live?.hasChildren ? [...live.children.values()].map((child) => child.leave()) : []
+    await this.#sending
+    const children = runtime?.hasChildren
+      ? [...runtime.children.values()].map((child) => child.release())
+      : []
     await Promise.all(children)
     // What was said to it is in its log before anybody else goes on.
     // oxlint-disable-next-line no-await-in-loop -- more may be said meanwhile
-    while (this.#gate.delivering || !this.#isQuiet(actor)) await (this.#gate.delivering ?? this.#quiet(actor))
-    if (log) this.#noteLeaving(actor, log)
+    while (this.#gate.delivering || !this.#isQuiet(actor))
+      await (this.#gate.delivering ?? this.#waitUntilQuiet(actor))
+    if (log) this.#recordRelease(actor, log)
     await this.#stop(actor, log)
   }
 
   /** A request that is dropped was paid for; and a process that stops in order was not ended by the run. */
-  #noteLeaving(actor: Actor<AgentMachine>, log: SessionLog): void {
+  #recordRelease(actor: Actor<AgentMachine>, log: SessionLog): void {
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) return
-    const usage = liveOf(actor)?.asking?.soFar() ?? null
+    const usage = findRuntime(actor)?.openBill?.getUsageSoFar() ?? null
     if (usage !== null || log.isJustResumed) actor.send({ type: 'LEFT', ...(usage && { usage }) })
   }
 
-  #quiet(actor: Actor<AgentMachine>): Promise<void> {
+  #waitUntilQuiet(actor: Actor<AgentMachine>): Promise<void> {
     return new Promise((resolve) => {
       const look = (): void => {
         if (this.#isQuiet(actor)) resolve()
@@ -192,11 +195,11 @@ export class RunActor {
 
   #isQuiet(actor: Actor<AgentMachine>): boolean {
     const { status, context } = actor.getSnapshot()
-    return status !== 'active' || isQuiet(context)
+    return status !== 'active' || canResumeFromLog(context)
   }
 
   #stop(actor: Actor<AgentMachine>, log: SessionLog | undefined): Promise<void> | undefined {
-    this.#isLeft = true
+    this.#isReleased = true
     this.#gate.close()
     log?.inbox.close()
     // A sub-agent's has a parent, and XState stops such actors from there alone.
@@ -206,7 +209,7 @@ export class RunActor {
   }
 
   warn(code: string, message: string): void {
-    if (this.#actor) liveOf(this.#actor)?.emit({ type: 'warning', code, message })
+    if (this.#actor) findRuntime(this.#actor)?.emit({ type: 'warning', code, message })
   }
 
   /** A moment later: the inspector was called in the middle of a transition. */

@@ -1,9 +1,9 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Clock } from '../base/clock.js'
-import type { AgentMachine } from '../live/journaled.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
 import type { MachineState } from '../sessions/log/record-content.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { Session } from '../sessions/session.js'
@@ -11,7 +11,7 @@ import type { ToolSet } from '../tools/tool-set.js'
 import type { Inspector } from './safe-inspector.js'
 
 /** What a run begins from: its input, or the state in which it was left. */
-export interface Origin {
+export interface RunOrigin {
   /** The machine's input, bound to this run. */
   input?: object
   /** The machine's state, as plain JSON. */
@@ -21,14 +21,14 @@ export interface Origin {
 }
 
 /** Where a run stands that is another one's sub-agent. */
-export interface Above {
+export interface ParentLink {
   /** The actor that it is a child of, and its id there. */
   parent: AnyActorRef
   id: string
   /** Told everything that the run comes to, right when it happens. */
   watch: (context: AgentContext) => void
   /** Told its events, from the first on. */
-  hear: (event: AgentEvent) => void
+  onEvent: (event: AgentEvent) => void
 }
 
 /** What a run is made of. */
@@ -41,11 +41,11 @@ export interface RunParts {
   runId: string
   session: Session
   /** A promise where the session has to be read first; its rejection refuses the run. */
-  origin: Origin | Promise<Origin>
+  origin: RunOrigin | Promise<RunOrigin>
   signal: AbortSignal | undefined
   /** Settles when the run may start; a rejection refuses it. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
   /** Of a sub-agent's run. */
-  above?: Above
+  above?: ParentLink
 }

@@ -1,32 +1,38 @@
 import type { Observable } from 'rxjs'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ControlEvent } from '../../../machines/agent/events.js'
-import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/outcome.js'
-import { isRestState } from '../../../machines/agent/outcome.js'
-import { resultOf } from '../../../machines/agent/result-of.js'
-import { isNearBudget } from '../../../machines/agent/totals.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/run-result.js'
+import { isRestState } from '../../../machines/agent/run-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
+import { isNearBudget } from '../../../machines/agent/budget-totals.js'
 import type { UsageError } from '../base/errors.js'
 import { onceAborted } from '../base/abort.js'
-import { leavesBy } from '../live/hand-over.js'
+import { registerRelease } from '../live/release-run.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import { type AnswerOptions, answerTo, type CallReference, awaitedCall, type EditOf } from './awaited-call.js'
-import { clientOutput } from './client-output.js'
-import { editedArguments } from './edited-arguments.js'
+import {
+  type AnswerOptions,
+  parseAnswerTarget,
+  type CallReference,
+  getAwaitedCall,
+  type EditOf,
+} from './awaited-call.js'
+import { toToolOutputEvent } from './tool-output-event.js'
+import { parseEditedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
-import { joinSession } from './join-session.js'
+import { connectSession } from './connect-session.js'
 import type { Clock } from '../base/clock.js'
 import { frozen } from '../base/freeze.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
-import type { Origin, RunParts } from './run-parts.js'
+import type { RunOrigin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/input.js'
 import { describeError } from '../base/describe-error.js'
-import { refusalEvent, warnPlatform, wrongState } from './refusal.js'
-import { Rest, unkept } from './rest.js'
+import { createRefusalEvent, warnProcess, wrongStateError } from './refused-run.js'
+import { RestPromise, toUnsavedResult } from './rest-promise.js'
 import type { Session } from '../sessions/session.js'
 
-const nothing = (): void => undefined
+const doNothing = (): void => undefined
 
 /**
  * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
@@ -43,12 +49,12 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly sessionId: string
   readonly #session: Session
   readonly #tools: ToolSet
-  readonly #rest = new Rest<RunResult>()
+  readonly #rest = new RestPromise<RunResult>()
   readonly #withObject: RunParts['withObject']
   readonly #hub = new EventHub(this.#rest)
   #unfollow: (() => void) | undefined
   readonly #clock: Clock
-  readonly #started = new Rest<void>()
+  readonly #started = new RestPromise<void>()
   #isRefused = false
   /** Whether anybody could hear that the run was refused. */
   #isWatched: boolean
@@ -66,24 +72,24 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.sessionId = session.id
     this.#session = session
     if (signal) this.#unfollow = onceAborted(signal, (why) => this.cancel(why))
-    if (above) this.#hub.events$.subscribe(above.hear)
-    leavesBy(this, () => this.#actor.leave(this.#log))
+    if (above) this.#hub.events$.subscribe(above.onEvent)
+    registerRelease(this, () => this.#actor.release(this.#log))
     if (origin instanceof Promise) {
       origin.then(
         (read) => {
-          this.#enter(parts, read)
-          return this.#begin()
+          this.#createActor(parts, read)
+          return this.#startRun()
         },
         (error: unknown) => this.#refuseRun(error),
       )
       return
     }
-    this.#enter(parts, origin)
+    this.#createActor(parts, origin)
     // Later, so that whoever subscribes right after run() or resume() misses nothing.
-    if (origin.snapshot) this.#goOn()
+    if (origin.snapshot) this.#resumeRun()
     else {
       Promise.resolve(ready).then(
-        () => this.#begin(),
+        () => this.#startRun(),
         (error: unknown) => this.#refuseRun(error),
       )
     }
@@ -167,7 +173,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` after a final state
    */
   pause(): void {
-    this.#mustBeActive('pause')
+    this.#checkActive('pause')
     this.#send({ type: 'PAUSE' })
   }
 
@@ -178,7 +184,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for
    */
   resume(): void {
-    if (!this.#actor.canResume) this.#refuse('resume', 'it is not PAUSED, and no pause has been asked for')
+    if (!this.#actor.canResume)
+      this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
     this.#send({ type: 'RESUME' })
   }
 
@@ -188,9 +195,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
    */
   steer(text: string): void {
-    this.#mustBeActive('steer')
+    this.#checkActive('steer')
     const [message] = toMessages(text)
-    if (typeof message?.content !== 'string') this.#refuse('steer', 'steering is one text')
+    if (typeof message?.content !== 'string') this.#failWrongState('steer', 'steering is one text')
     this.#send({ type: 'STEER', text: message.content })
   }
 
@@ -200,8 +207,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @throws {UsageError} `wrong_state` while it waits for none, `invalid_input`
    */
   reply(input: UserInput): void {
-    if (!this.#actor.ahead?.matches({ WAITING_FOR_INPUT: 'message' }))
-      this.#refuse('reply', 'it waits for no message')
+    if (!this.#actor.forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
+      this.#failWrongState('reply', 'it waits for no message')
     this.#send({ type: 'REPLY', messages: toMessages(input) })
   }
 
@@ -220,14 +227,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const asked = this.#awaited(call, 'approval', options)
+    const asked = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = asked
     if (editedInput === undefined) {
       this.#send({ type: 'APPROVE', callId, fingerprint })
       return
     }
-    const { text, problem } = editedArguments(editedInput, asked, this.#tools)
-    if (problem) this.#actor.sayLater(this.#approveLater(asked, text, problem))
+    const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools)
+    if (problem) this.#actor.sendLater(this.#approveLater(asked, text, problem))
     else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }
 
@@ -236,7 +243,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
-    const { callId, fingerprint } = this.#awaited(call, 'approval', options)
+    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval', options)
     this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
@@ -245,9 +252,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.addToolOutput(call, { opened: true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const asked = this.#awaited(call, 'client', options)
+    const asked = this.#getAwaitedCall(call, 'client', options)
     const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
-    this.#send(clientOutput(asked, value, { maxChars }))
+    this.#send(toToolOutputEvent(asked, value, { maxChars }))
   }
 
   /**
@@ -263,48 +270,48 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
    */
   snapshot(): unknown {
-    if (!this.#actor.snapshot) this.#refuse('snapshot', 'its session is still being read')
+    if (!this.#actor.snapshot) this.#failWrongState('snapshot', 'its session is still being read')
     return this.#actor.persisted
   }
 
-  #awaited(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
-    const { callId, ...meant } = answerTo(call, options)
-    return awaitedCall(this.#actor.ahead?.context, callId, needs, meant)
+  #getAwaitedCall(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
+    const { callId, ...meant } = parseAnswerTarget(call, options)
+    return getAwaitedCall(this.#actor.forecast?.context, callId, needs, meant)
   }
 
   get #context(): AgentContext | undefined {
     return this.#actor.snapshot?.context
   }
 
-  #enter({ machine, above, inspect }: RunParts, from: Origin): void {
+  #createActor({ machine, above, inspect }: RunParts, from: RunOrigin): void {
     this.#log = from.log
-    this.#actor.make(
+    this.#actor.create(
       machine,
       from,
       { above, inspect },
       {
-        reached: (snapshot) => this.#settle(snapshot),
-        broken: (error) => this.#refuseRun(error),
+        onSnapshot: (snapshot) => this.#settle(snapshot),
+        onBroken: (error) => this.#refuseRun(error),
       },
     )
-    joinSession(from.log, { runId: this.id, actor: this.#actor, hub: this.#hub }, (event) =>
+    connectSession(from.log, { runId: this.id, actor: this.#actor, hub: this.#hub }, (event) =>
       this.#send(event),
     )
   }
 
-  #begin(): void {
+  #startRun(): void {
     this.#actor.start()
-    this.#started.reach(nothing)
+    this.#started.reach(doNothing)
   }
 
-  #goOn(): void {
-    this.#started.reach(nothing)
-    this.#actor.goOn((snapshot) => {
+  #resumeRun(): void {
+    this.#started.reach(doNothing)
+    this.#actor.resume((snapshot) => {
       this.#settle(snapshot)
     })
   }
 
-  async #giveBack(): Promise<void> {
+  async #releaseLog(): Promise<void> {
     try {
       await this.#log?.close()
     } catch {
@@ -315,19 +322,19 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #refuseRun(error: unknown): void {
     this.#isRefused = true
     this.#session.release(this.id)
-    void this.#giveBack()
+    void this.#releaseLog()
     this.#unfollow?.()
     this.#started.refuse(error)
     this.#rest.refuse(error)
-    this.#hub.fail(error, refusalEvent(this.id, error, this.#clock.now()))
+    this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
     // Whoever has just been given the run may still ask for it.
     setTimeout(() => {
-      if (!this.#isWatched) warnPlatform(error)
+      if (!this.#isWatched) warnProcess(error)
     })
   }
 
   #send(event: ControlEvent): void {
-    if (this.#isRefused || this.#actor.isLeft) return
+    if (this.#isRefused || this.#actor.isReleased) return
     if (this.#actor.snapshot && this.#actor.snapshot.status !== 'active') return
     this.#rest.leave()
     this.#actor.send(event)
@@ -344,7 +351,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       const refusal = await problem
       if (refusal) throw refusal
       // Somebody may have answered meanwhile.
-      awaitedCall(this.#actor.ahead?.context, callId, 'approval', { fingerprint, messageId })
+      getAwaitedCall(this.#actor.forecast?.context, callId, 'approval', { fingerprint, messageId })
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
       this.#actor.warn('answer_refused', describeError(error))
@@ -369,25 +376,25 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#rest.leave()
     }
     const kept = this.#log?.rest(context)
-    const ended = atFinal ? this.#withObject(this.#endOf(context)) : null
+    const ended = atFinal ? this.#withObject(this.#toEndResult(context)) : null
     if (kept || ended instanceof Promise)
-      void this.#rest.reachLater(kept, () => ended ?? resultOf(context), unkept)
-    else this.#rest.reach(() => ended ?? resultOf(context))
+      void this.#rest.reachLater(kept, () => ended ?? toRunResult(context), toUnsavedResult)
+    else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
   /** A run that ended because its log could not be written goes on from there. */
-  #endOf(context: AgentContext): RunResult {
-    const result = resultOf(context)
+  #toEndResult(context: AgentContext): RunResult {
+    const result = toRunResult(context)
     const goesOn = result.reason === 'store_error' && this.#log?.goesOn === true
     return goesOn ? ({ ...result, resumable: true } as RunResult) : result
   }
 
-  #mustBeActive(method: string): void {
-    const ahead = this.#actor.ahead
-    if (this.#isRefused || (ahead && ahead.status !== 'active')) this.#refuse(method, 'it has ended')
+  #checkActive(method: string): void {
+    const ahead = this.#actor.forecast
+    if (this.#isRefused || (ahead && ahead.status !== 'active')) this.#failWrongState(method, 'it has ended')
   }
 
-  #refuse(method: string, why: string): never {
-    throw wrongState(method, this.state, why)
+  #failWrongState(method: string, why: string): never {
+    throw wrongStateError(method, this.state, why)
   }
 }

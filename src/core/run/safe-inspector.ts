@@ -5,7 +5,7 @@ import { ConfigError } from '../base/errors.js'
 export type Inspector = Observer<InspectionEvent> | ((event: InspectionEvent) => void)
 
 /** Throws a ConfigError for what is no inspector. */
-export function checkedInspector(inspector: Inspector | undefined): Inspector | undefined {
+export function checkInspector(inspector: Inspector | undefined): Inspector | undefined {
   if (inspector === undefined || typeof inspector === 'function') return inspector
   if (typeof inspector === 'object' && inspector !== null && typeof inspector.next === 'function')
     return inspector

@@ -1,6 +1,6 @@
 import type { NewMessage } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
-import { formatSnippets } from '../memory/as-data.js'
+import { formatSnippets } from '../memory/retrieved-text.js'
 
 /** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
 export interface RunAttachment {
@@ -14,7 +14,7 @@ export interface RunAttachment {
 export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
   const last = messages.at(-1)
   if (attachments === undefined || last === undefined) return messages
-  const documents = checkedAttachments(attachments).map(({ name, text }) => ({ source: name, text }))
+  const documents = checkAttachments(attachments).map(({ name, text }) => ({ source: name, text }))
   if (documents.length === 0) return messages
   const data = formatSnippets(documents, { maxChars: Infinity })
   const content =
@@ -24,17 +24,17 @@ export function withAttachments(messages: NewMessage[], attachments: unknown): N
   return [...messages.slice(0, -1), { ...last, content }]
 }
 
-function checkedAttachments(attachments: unknown): RunAttachment[] {
+function checkAttachments(attachments: unknown): RunAttachment[] {
   const hint = 'Load it first: await loadAttachment(…) of statewright/memory.'
-  if (!Array.isArray(attachments)) throw bad('attachments must be a list.', 'attachments')
+  if (!Array.isArray(attachments)) throw invalidInputError('attachments must be a list.', 'attachments')
   for (const [i, one] of attachments.entries()) {
     const { name, text } = (one ?? {}) as { name?: unknown; text?: unknown }
     if (typeof name !== 'string' || typeof text !== 'string')
-      throw bad(`attachments[${i}] has no name and text. ${hint}`, `attachments[${i}]`)
+      throw invalidInputError(`attachments[${i}] has no name and text. ${hint}`, `attachments[${i}]`)
   }
   return attachments as RunAttachment[]
 }
 
-function bad(message: string, subject: string): UsageError {
+function invalidInputError(message: string, subject: string): UsageError {
   return new UsageError('invalid_input', message, subject)
 }

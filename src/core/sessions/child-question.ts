@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { BatchCall } from '../../../machines/agent/results.js'
-import { answerableCalls } from '../../../machines/agent/result-of.js'
-import { isRestState } from '../../../machines/agent/outcome.js'
+import type { BatchCall } from '../../../machines/agent/batch-calls.js'
+import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import { isRestState } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { childSessionId } from './child-session.js'
 import { apply, before, type Standing } from './standing.js'
@@ -32,7 +32,7 @@ export async function standingAtQuestion(
     apply(standing, record, sessionId)
     const child = standing.run?.context
     const isResting = child !== undefined && isRestState(child.state)
-    if (isResting && record.at <= at && answerableCalls(child).map(keyOf).toSorted().join() === wanted)
+    if (isResting && record.at <= at && listAnswerableCalls(child).map(keyOf).toSorted().join() === wanted)
       found = { ...standing }
   }
   if (found) return found

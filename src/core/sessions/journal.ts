@@ -1,7 +1,7 @@
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
-import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { StatewrightError } from '../base/errors.js'
 import { describeError } from '../base/describe-error.js'
 

@@ -1,7 +1,7 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import type { RunInProgress, RunResult } from '../../../machines/agent/outcome.js'
-import { standingOf } from '../../../machines/agent/result-of.js'
-import { shownMessages } from '../../../machines/agent/unscreened.js'
+import type { RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
+import { toCurrentResult } from '../../../machines/agent/to-result.js'
+import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import type { SessionStore } from './store/store.js'
@@ -29,9 +29,9 @@ export async function replay(store: SessionStore, sessionId: string, to?: number
   return {
     seq: head,
     ...(name !== undefined && { name }),
-    messages: run ? shownMessages(run.context) : state.messages,
+    messages: run ? maskMessages(run.context) : state.messages,
     usage: run?.context.usage.session ?? state.usage,
-    run: run ? standingOf(run.context) : null,
+    run: run ? toCurrentResult(run.context) : null,
     snapshot: run ? machineStateOf(run) : null,
   }
 }

@@ -1,4 +1,4 @@
-import { isWorkState } from '../../../machines/agent/outcome.js'
+import { isWorkState } from '../../../machines/agent/run-result.js'
 import type { Clock } from '../base/clock.js'
 import { leaseMs } from './log/heartbeat.js'
 import type { Standing } from './standing.js'

@@ -1,9 +1,15 @@
-import { initialGuardrails } from '../../../guards/state.js'
+import { getInitialGuardrails } from '../../../guards/state.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 
 export function emptySession(): SessionState {
-  return { messages: [], usage: noUsage, guardrails: initialGuardrails(), warnedOfBudget: false, fit: null }
+  return {
+    messages: [],
+    usage: noUsage,
+    guardrails: getInitialGuardrails(),
+    warnedOfBudget: false,
+    fit: null,
+  }
 }
 
 /** What a run has made of its session. */

@@ -1,8 +1,8 @@
-import { type GuardrailsState, initialGuardrails } from '../../../guards/state.js'
+import { type GuardrailsState, getInitialGuardrails } from '../../../guards/state.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import { shownMessages } from '../../../machines/agent/unscreened.js'
+import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { newId } from '../base/new-id.js'
@@ -54,7 +54,7 @@ export class Session {
   /** Totals of all runs. */
   usage: Usage = noUsage
   /** What guards and limits have to remember. */
-  metadata: SessionMetadata = { guardrails: initialGuardrails(), warnedOfBudget: false, fit: null }
+  metadata: SessionMetadata = { guardrails: getInitialGuardrails(), warnedOfBudget: false, fit: null }
   #runId: string | null = null
 
   constructor(id: string, name?: string) {
@@ -81,7 +81,7 @@ export class Session {
 
   /** Takes over what a run has come to. */
   update(context: AgentContext): void {
-    this.messages = shownMessages(context)
+    this.messages = maskMessages(context)
     this.usage = context.usage.session
     const { guardrails, warnedOfBudget, fit } = context
     this.metadata = { guardrails, warnedOfBudget, fit }

@@ -1,9 +1,9 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
 import {
-  rejectedBecause,
-  listed,
+  rejectionPrefix,
+  toList,
   type CallScreening,
   type InputScreening,
   unclearedInput,
@@ -12,8 +12,8 @@ import {
   withheldName,
   withheldResult,
 } from '../../../machines/agent/screening.js'
-import { shownContext } from '../../../machines/agent/uncleared.js'
-import { shownMessages, unscreenedInput } from '../../../machines/agent/unscreened.js'
+import { maskContext } from '../../../machines/agent/mask-uncleared.js'
+import { maskMessages, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
 import { openRecord } from './log/log-record.js'
 import type { MachineState, RecordContent } from './log/record-content.js'
 import { applyOpened, before, pure } from './standing.js'
@@ -81,7 +81,7 @@ class Clearing {
   constructor(placed: readonly Placed[]) {
     this.#placed = placed
     const last = placed.at(-1)?.after
-    this.#final = last ? shownMessages(last) : []
+    this.#final = last ? maskMessages(last) : []
     this.#findPlaces()
   }
 
@@ -126,7 +126,7 @@ class Clearing {
       }
       case 'xstate.done.actor.callShields':
       case 'xstate.done.actor.resultShields': {
-        const output = (listed(event.output) as readonly CallScreening[]).map((one) =>
+        const output = (toList(event.output) as readonly CallScreening[]).map((one) =>
           one.action === 'block' ? { ...one, content: '' } : one,
         )
         return { ...event, output }
@@ -242,8 +242,8 @@ class Clearing {
   }
 
   #inputs(event: EventOf<'xstate.done.actor.inputShields'>, earlier: AgentContext): InputScreening[] {
-    const asked = unscreenedInput(earlier)
-    return (listed(event.output) as readonly InputScreening[]).map((screening) => {
+    const asked = listUnclearedInput(earlier)
+    return (toList(event.output) as readonly InputScreening[]).map((screening) => {
       const message = asked[screening.index]
       const at = message ? earlier.messages.indexOf(message) : -1
       const cleared = contentOf(this.#final[at])
@@ -266,7 +266,7 @@ class Clearing {
       if (entry.type !== 'event') return undefined
       if (entry.event.type !== 'xstate.done.actor.resultShields') continue
       if (!earlier?.calls.some(({ id, unscreened }) => id === callId && unscreened)) continue
-      const screenings = listed(entry.event.output) as readonly CallScreening[]
+      const screenings = toList(entry.event.output) as readonly CallScreening[]
       const screening = screenings.find((one) => one.callId === callId)
       if (screening === undefined || screening.action === 'block') return undefined
       return { content: screening.content, hasMedia: screening.withoutMedia !== true }
@@ -275,7 +275,7 @@ class Clearing {
   }
 
   #state(state: MachineState): MachineState {
-    const context = shownContext(state.context as AgentContext)
+    const context = maskContext(state.context as AgentContext)
     return { ...state, context: { ...context, messages: this.#messages(context.messages) } }
   }
 
@@ -330,6 +330,6 @@ function contentOf(message: Message | undefined): Content | undefined {
 
 /** A refusal as its call's result says it. */
 const reasonIn = (content: string): string =>
-  content.startsWith(rejectedBecause) ? content.slice(rejectedBecause.length) : content
+  content.startsWith(rejectionPrefix) ? content.slice(rejectionPrefix.length) : content
 
 const same = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)

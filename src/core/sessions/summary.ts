@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { shownMessages } from '../../../machines/agent/unscreened.js'
+import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { AgentDefinition } from './definition.js'
 import type { SessionSummary } from './store/store.js'
@@ -18,7 +18,7 @@ export function summaryOf(context: AgentContext, { name, runs, definition }: Aro
   const { session } = context.usage
   return {
     ...(name !== undefined && { name }),
-    title: titleOf(shownMessages(context)),
+    title: titleOf(maskMessages(context)),
     state: context.state,
     reason: context.reason,
     runs,

@@ -1,12 +1,12 @@
-import { evidence } from '../../../guards/lib/evidence.js'
+import { toEvidence } from '../../../guards/lib/evidence.js'
 import type { Clock } from '../base/clock.js'
 import { CallAbort, withSignal } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
 import { withTimeout } from '../base/time-limit.js'
-import { readVerdict, type Said } from './read-verdict.js'
+import { readShieldVerdict, type CheckedShieldVerdict } from './read-shield-verdict.js'
 import type { Shield, ShieldScene } from './shield.js'
 
-export interface Asking {
+export interface AskShieldOptions {
   scene: ShieldScene
   clock: Clock
   /** For shields without a limit of their own. */
@@ -16,27 +16,34 @@ export interface Asking {
   /** What is under way: whoever stops the screening aborts it. */
   running: Set<CallAbort>
   /** Told what a check threw, which the message then leaves out: pages show messages of shields. Default: the message has it. */
-  tellThrown?: ((failure: string) => void) | undefined
+  reportThrown?: ((failure: string) => void) | undefined
 }
 
-export type Answer = Said & { durationMs: number }
+export type ShieldAnswer = CheckedShieldVerdict & { durationMs: number }
 
 /** Asks one shield once. Whatever it does becomes an answer, in time; never rejects. */
-export async function askShield(shield: Shield, content: string, asking: Asking): Promise<Answer> {
+export async function askShield(
+  shield: Shield,
+  content: string,
+  asking: AskShieldOptions,
+): Promise<ShieldAnswer> {
   const { scene, clock, onFailure, running } = asking
   const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
   const abort = new CallAbort()
   const startedAt = clock.now()
-  const fail = (failure: string): Said => ({ action: onFailure, message: failed(shield, failure, onFailure) })
-  const check = async (): Promise<Said> => {
+  const fail = (failure: string): CheckedShieldVerdict => ({
+    action: onFailure,
+    message: formatFailed(shield, failure, onFailure),
+  })
+  const check = async (): Promise<CheckedShieldVerdict> => {
     try {
-      const said = readVerdict(await shield.check(content, withSignal({ ...scene }, abort)))
+      const said = readShieldVerdict(await shield.check(content, withSignal({ ...scene }, abort)))
       if ('problem' in said) return fail(said.problem)
-      return said.action === 'block' ? { ...said, message: said.message ?? refused(shield) } : said
+      return said.action === 'block' ? { ...said, message: said.message ?? formatRefused(shield) } : said
     } catch (error) {
       const failure = `it threw: ${describeError(error)}`
-      if (asking.tellThrown === undefined) return fail(failure)
-      asking.tellThrown(evidence(`Shield '${shield.name}' failed: ${failure}`))
+      if (asking.reportThrown === undefined) return fail(failure)
+      asking.reportThrown(toEvidence(`Shield '${shield.name}' failed: ${failure}`))
       return fail('check() threw')
     }
   }
@@ -47,26 +54,26 @@ export async function askShield(shield: Shield, content: string, asking: Asking)
     clock,
     abort,
     timedOut: () => fail(`check() took longer than ${timeoutMs} ms`),
-    stopped: () => stopped(shield),
+    stopped: () => createStoppedAnswer(shield),
   }
-  const said = await withTimeout<Said>(limit, check)
+  const said = await withTimeout<CheckedShieldVerdict>(limit, check)
   running.delete(abort)
   return { ...said, durationMs: Math.max(0, clock.now() - startedAt) }
 }
 
-function refused({ name }: Shield): string {
+function formatRefused({ name }: Shield): string {
   return `Shield '${name}' refused the content.`
 }
 
-function failed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {
+function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {
   const consequence =
     action === 'block'
       ? 'What could not be checked is blocked; mend the shield, or set failOpen to let it pass with a warning.'
       : 'The content passes unchecked (failOpen).'
-  return `${evidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
+  return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }
 
 /** Whatever `failOpen` says: a check that was stopped has cleared nothing, and nobody waits for it. */
-export function stopped({ name }: Shield): Said {
+export function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
   return { action: 'block', message: `Shield '${name}' was stopped before it answered.` }
 }

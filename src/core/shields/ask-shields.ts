@@ -1,29 +1,33 @@
 import type { Screening, ShieldFinding } from '../../../machines/agent/screening.js'
 import { type CallAbort, onAbort } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { type Answer, type Asking, askShield, stopped } from './ask-shield.js'
+import { type ShieldAnswer, type AskShieldOptions, askShield, createStoppedAnswer } from './ask-shield.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'
 
 /** How shields are asked: `RunShieldsOptions` with every default filled in. */
-export interface AskingOptions extends ShieldScene {
+export interface AskShieldsOptions extends ShieldScene {
   signal: AbortSignal
   clock: Clock
   timeoutMs: number
   failOpen: boolean
-  tellThrown?: Asking['tellThrown']
+  reportThrown?: AskShieldOptions['reportThrown']
 }
 
 /** What `runShields` does. */
 export async function askShields(
   shields: readonly Shield[],
   content: string,
-  { signal, clock, timeoutMs, failOpen, tellThrown, ...scene }: AskingOptions,
+  { signal, clock, timeoutMs, failOpen, reportThrown: tellThrown, ...scene }: AskShieldsOptions,
 ): Promise<Screening> {
   const running = new Set<CallAbort>()
-  const ask = (shield: Shield, text: string, onFailure: Asking['onFailure']): Promise<Answer> =>
+  const ask = (
+    shield: Shield,
+    text: string,
+    onFailure: AskShieldOptions['onFailure'],
+  ): Promise<ShieldAnswer> =>
     signal.aborted
-      ? Promise.resolve({ ...stopped(shield), durationMs: 0 })
-      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running, tellThrown })
+      ? Promise.resolve({ ...createStoppedAnswer(shield), durationMs: 0 })
+      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running, reportThrown: tellThrown })
 
   const stopWaiting = onAbort(signal, () => {
     for (const abort of running) abort.abort(signal.reason)
@@ -36,22 +40,22 @@ export async function askShields(
       })),
     )
     const redacted = await redactInTurn(content, answers, (shield, text) => ask(shield, text, 'block'))
-    return sumUp(redacted, answers)
+    return sumUpAnswers(redacted, answers)
   } finally {
     stopWaiting()
   }
 }
 
-interface Answered {
+interface AnsweredShield {
   shield: Shield
-  answer: Answer
+  answer: ShieldAnswer
 }
 
 /** The text with all redactions; the answers of shields that were asked again are brought up to date. */
 async function redactInTurn(
   content: string,
-  answers: Answered[],
-  askAgain: (shield: Shield, text: string) => Promise<Answer>,
+  answers: AnsweredShield[],
+  askAgain: (shield: Shield, text: string) => Promise<ShieldAnswer>,
 ): Promise<string> {
   if (answers.some(({ answer }) => answer.action === 'block')) return content
   let text = content
@@ -79,7 +83,7 @@ async function redactInTurn(
 
 const weight: Record<ShieldAction, number> = { allow: 0, warn: 1, redact: 2, block: 3 }
 
-function sumUp(content: string, answers: readonly Answered[]): Screening {
+function sumUpAnswers(content: string, answers: readonly AnsweredShield[]): Screening {
   const findings = answers.map(
     ({ shield, answer: { action, message, durationMs } }): ShieldFinding => ({
       shield: shield.name,

@@ -21,7 +21,7 @@ const prefix = 4
 /** The lengths that a number with these first digits can have, longest first. A text of digits asks again and again. */
 const lengthsByPrefix = new Map<string, readonly number[]>()
 
-function lengthsOf(digits: string): readonly number[] {
+function listLengths(digits: string): readonly number[] {
   const start = digits.slice(0, prefix)
   const known = lengthsByPrefix.get(start)
   if (known) return known
@@ -35,9 +35,9 @@ function lengthsOf(digits: string): readonly number[] {
  * How many characters of a text, digits with single separators, are the number of a payment card; 0 when it begins
  * with none. The longest wins: what follows may be its expiry or its code.
  */
-export function cardNumberLength(text: string): number {
+export function findCardNumberLength(text: string): number {
   const digits = text.replace(/\D+/g, '')
-  const length = lengthsOf(digits).find((n) => n <= digits.length && isLuhn(digits, n))
+  const length = listLengths(digits).find((n) => n <= digits.length && isLuhn(digits, n))
   if (length === undefined) return 0
   const end = indexAfterDigits(text, length)
   return isDigit(text, end) ? 0 : end

@@ -16,7 +16,7 @@ import type { Shield } from './shield.js'
  * Throws a ConfigError `invalid_shield` for a definition that cannot be used; it names the shield and what to change.
  */
 export function defineShield(definition: Shield): Shield {
-  const { name, check, timeoutMs } = checked(definition)
+  const { name, check, timeoutMs } = checkDefinition(definition)
   return Object.freeze({
     name,
     check,
@@ -28,7 +28,7 @@ const keys = ['name', 'check', 'timeoutMs']
 const longest = 2_147_483_647
 
 /** Types rule most of this out; JavaScript and casts do not. */
-function checked(definition: unknown): Shield {
+function checkDefinition(definition: unknown): Shield {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError('invalid_shield', 'defineShield takes an object: { name, check, timeoutMs? }.')
   }
@@ -43,12 +43,12 @@ function checked(definition: unknown): Shield {
   }
   for (const key of Object.keys(definition)) {
     if (!keys.includes(key)) {
-      throw invalidShield(name, key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+      throw invalidShieldError(name, key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
     }
   }
-  if (typeof check !== 'function') throw invalidShield(name, 'check', 'check must be a function.')
+  if (typeof check !== 'function') throw invalidShieldError(name, 'check', 'check must be a function.')
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
-    throw invalidShield(name, 'timeoutMs', `timeoutMs ${timeoutRule}`)
+    throw invalidShieldError(name, 'timeoutMs', `timeoutMs ${timeoutRule}`)
   }
   return definition as Shield
 }
@@ -60,6 +60,6 @@ export function isTimeout(value: unknown): value is number {
 }
 
 /** The error about an option of a shield. */
-export function invalidShield(name: string, option: string, problem: string): ConfigError {
+export function invalidShieldError(name: string, option: string, problem: string): ConfigError {
   return new ConfigError('invalid_shield', `Shield '${name}': ${problem}`, `${name}.${option}`)
 }

@@ -1,5 +1,5 @@
-import { defineShield, invalidShield } from './define-shield.js'
-import { type Finder, kindsIn, redactAll } from './finder.js'
+import { defineShield, invalidShieldError } from './define-shield.js'
+import { type Finder, listKinds, redactAll } from './finder.js'
 import type { Shield } from './shield.js'
 
 /** What a shield that looks for something can be told. */
@@ -15,7 +15,7 @@ export interface FinderShieldOptions<Kind extends string = string> {
 }
 
 /** A shield that acts on what its finders find. */
-export function finderShield(
+export function createFinderShield(
   name: string,
   finders: readonly Finder[],
   found: string,
@@ -28,7 +28,7 @@ export function finderShield(
     check: (content) => {
       const said = (kinds: readonly string[]): string => message ?? `${found}: ${kinds.join(', ')}.`
       if (action !== 'redact') {
-        const kinds = kindsIn(finders, content)
+        const kinds = listKinds(finders, content)
         return kinds.length === 0 ? { action: 'allow' } : { action, message: said(kinds) }
       }
       const { text, kinds, clean } = redactAll(finders, content, replace)
@@ -45,22 +45,22 @@ export function finderShield(
 function checkOptions(name: string, finders: readonly Finder[], options: FinderShieldOptions): void {
   const { action, message, replacement } = options
   if (action !== 'redact' && action !== 'block' && action !== 'warn') {
-    throw invalidShield(name, 'action', "action must be 'redact', 'block' or 'warn'.")
+    throw invalidShieldError(name, 'action', "action must be 'redact', 'block' or 'warn'.")
   }
   if (message !== undefined && typeof message !== 'string') {
-    throw invalidShield(name, 'message', 'message must be a text.')
+    throw invalidShieldError(name, 'message', 'message must be a text.')
   }
   for (const { kind } of finders) {
     const text: unknown = typeof replacement === 'function' ? replacement(kind) : replacement
     if (typeof text !== 'string') {
-      throw invalidShield(
+      throw invalidShieldError(
         name,
         'replacement',
         'replacement must be a text, or a function from the kind to a text.',
       )
     }
-    if (action === 'redact' && kindsIn(finders, text).length > 0) {
-      throw invalidShield(
+    if (action === 'redact' && listKinds(finders, text).length > 0) {
+      throw invalidShieldError(
         name,
         'replacement',
         `the replacement '${text.slice(0, 80)}' contains what it replaces. Choose another.`,

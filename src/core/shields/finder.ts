@@ -1,4 +1,4 @@
-import { asItIs, type View, viewsOf } from './views.js'
+import { createIdentityView, type View, createViews } from './text-views.js'
 
 /** Finds one kind of thing in a text. */
 export interface Finder {
@@ -23,13 +23,13 @@ export interface Finder {
 }
 
 /** The kinds of things that are in the text, in the order of the finders. */
-export function kindsIn(finders: readonly Finder[], text: string): string[] {
-  return [...new Set(matching(finders, text).map(({ kind }) => kind))]
+export function listKinds(finders: readonly Finder[], text: string): string[] {
+  return [...new Set(listMatching(finders, text).map(({ kind }) => kind))]
 }
 
-function matching(finders: readonly Finder[], text: string): Finder[] {
-  const readings = readingsOf(finders, text)
-  return finders.filter((finder) => readings(finder).some((view) => !spansOf(finder, view).next().done))
+function listMatching(finders: readonly Finder[], text: string): Finder[] {
+  const readings = createReadings(finders, text)
+  return finders.filter((finder) => readings(finder).some((view) => !findSpans(finder, view).next().done))
 }
 
 interface Span {
@@ -37,7 +37,7 @@ interface Span {
   end: number
 }
 
-export interface Redacted {
+export interface RedactedText {
   text: string
   kinds: string[]
   /** False when something is still there: it has no characters of its own, or comes again and again. */
@@ -52,23 +52,23 @@ export function redactAll(
   finders: readonly Finder[],
   text: string,
   replacement: (kind: string) => string,
-): Redacted {
+): RedactedText {
   const kinds = new Set<string>()
   for (let pass = 0; pass < mostPasses; pass += 1) {
-    const found = matching(finders, text)
+    const found = listMatching(finders, text)
     if (found.length === 0) return { text, kinds: [...kinds], clean: true }
     for (const { kind } of found) kinds.add(kind)
     for (const finder of finders)
-      if (found.includes(finder)) text = redact(finder, text, replacement(finder.kind))
+      if (found.includes(finder)) text = redactSpans(finder, text, replacement(finder.kind))
   }
   return { text, kinds: [...kinds], clean: false }
 }
 
-function redact(finder: Finder, text: string, replacement: string): string {
+function redactSpans(finder: Finder, text: string, replacement: string): string {
   const spans: Span[] = []
   const known = new Map<number, number>()
-  for (const view of readingsOf([finder], text)(finder)) {
-    for (const found of spansOf(finder, view)) {
+  for (const view of createReadings([finder], text)(finder)) {
+    for (const found of findSpans(finder, view)) {
       if (found.end === found.start) continue
       const span = { start: view.start(found.start), end: view.end(found.end - 1) }
       const before = known.get(span.start)
@@ -96,32 +96,32 @@ function isMore(rest: string): boolean {
 const shortestRest = 8
 
 /** The ways in which a finder reads the text, the text as it is first. */
-function readingsOf(finders: readonly Finder[], text: string): (finder: Finder) => View[] {
-  const itself = asItIs(text)
+function createReadings(finders: readonly Finder[], text: string): (finder: Finder) => View[] {
+  const itself = createIdentityView(text)
   if (finders.every(({ reads }) => reads === undefined)) return () => [itself]
-  const { plain, joined } = viewsOf(text)
+  const { plain, joined } = createViews(text)
   const plainly = plain === null ? [itself] : [itself, plain]
   const unbroken = joined === null ? plainly : [...plainly, joined]
   return ({ reads }) => (reads === 'unbroken' ? unbroken : reads === 'plainly' ? plainly : [itself])
 }
 
-function* spansOf(finder: Finder, { text, begins }: View): Generator<Span, void> {
+function* findSpans(finder: Finder, { text, begins }: View): Generator<Span, void> {
   const { wrapped } = finder
   if (begins === undefined || wrapped === undefined) {
-    yield* spansIn(finder, text)
+    yield* matchSpans(finder, text)
     return
   }
   const isBounded = (boundary: RegExp, at: number): boolean => {
     boundary.lastIndex = at
     return begins(at) || boundary.test(text)
   }
-  for (const span of spansIn({ ...finder, pattern: wrapped.pattern }, text)) {
+  for (const span of matchSpans({ ...finder, pattern: wrapped.pattern }, text)) {
     if (isBounded(wrapped.start, span.start) && isBounded(wrapped.end, span.end)) yield span
   }
 }
 
 /** `matchAll` works on a copy of the pattern, so that no `lastIndex` is left behind. */
-function* spansIn({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
+function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
   let end = 0
   for (const { 0: match, index, groups } of text.matchAll(pattern)) {
     const kept = groups?.kept?.length ?? 0

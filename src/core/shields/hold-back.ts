@@ -18,7 +18,7 @@ export interface HoldBackOptions {
 }
 
 /** What became of a text, with what it continues. */
-export interface HeldBack {
+export interface HoldBackResult {
   text: string
   /** What `release` was told, put together. */
   released: string
@@ -97,7 +97,7 @@ export class HoldBack {
   }
 
   /** Nothing more comes. Resolves when no check is under way; never rejects. */
-  async finish(): Promise<HeldBack> {
+  async finish(): Promise<HoldBackResult> {
     this.#closed = true
     await this.#checking
     return { text: this.#text, released: this.#released, blocked: this.#blocked }
@@ -122,7 +122,7 @@ export class HoldBack {
       while (this.#isDue()) {
         const text = this.#text
         this.#checked = text.length
-        this.#take(text, await this.#check(text))
+        this.#applyVerdict(text, await this.#check(text))
       }
     } catch {
       this.#blocked = this.#closed = true
@@ -131,12 +131,12 @@ export class HoldBack {
     }
   }
 
-  #take(text: string, { action, content }: Screening): void {
+  #applyVerdict(text: string, { action, content }: Screening): void {
     if (action === 'block') this.#blocked = true
     if (this.#blocked) this.#closed = true
     if (this.#closed) return
     const cleared = action === 'redact' ? content : text
-    const next = cleared.slice(0, this.#clearedLength(text, cleared))
+    const next = cleared.slice(0, this.#getClearedLength(text, cleared))
     if (!cleared.startsWith(this.#released)) this.#closed = true
     else if (next.length > this.#released.length) {
       const piece = next.slice(this.#released.length)
@@ -146,7 +146,7 @@ export class HoldBack {
   }
 
   /** How much of the cleared text lies `overlap` characters before the end of the checked one. */
-  #clearedLength(text: string, cleared: string): number {
+  #getClearedLength(text: string, cleared: string): number {
     const tail = text.slice(text.length - this.#overlap)
     const length = cleared.endsWith(tail)
       ? cleared.length - this.#overlap

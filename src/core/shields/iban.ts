@@ -11,7 +11,7 @@ const lengths = new Map(
 )
 
 /** How many characters of a text, letters and digits with single separators, are an IBAN; 0 when it begins with none. */
-export function ibanLength(text: string): number {
+export function findIbanLength(text: string): number {
   const length = lengths.get(text.slice(0, 2).toUpperCase())
   if (length === undefined) return 0
   let end = 0
@@ -22,11 +22,11 @@ export function ibanLength(text: string): number {
   }
   // A longer word is no IBAN, even if it begins like one.
   if (compact.length < length || isAlphanumeric(text[end] ?? '')) return 0
-  return remainder(compact) === 1 ? end : 0
+  return getRemainder(compact) === 1 ? end : 0
 }
 
 /** ISO 7064 MOD 97-10: the first four characters go to the end, and letters become numbers (A is 10). */
-function remainder(iban: string): number {
+function getRemainder(iban: string): number {
   let rest = 0
   for (const character of iban.slice(4) + iban.slice(0, 4)) {
     const value = Number.parseInt(character, 36)

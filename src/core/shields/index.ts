@@ -1,6 +1,6 @@
 /** Shields: what looks at the content that goes into a run, into a tool, out of a tool, and out of the run. */
 export { defineShield } from './define-shield.js'
-export { HoldBack, type HeldBack, type HoldBackOptions } from './hold-back.js'
+export { HoldBack, type HoldBackResult, type HoldBackOptions } from './hold-back.js'
 export { llamaGuard, type LlamaGuardOptions } from './llama-guard.js'
 export { llamaGuardCategories, type LlamaGuardCategory } from './llama-guard-prompt.js'
 export {
@@ -23,4 +23,4 @@ export type {
   ShieldScene,
   ShieldVerdict,
 } from './shield.js'
-export { type ShieldSet, shieldSet, type ShieldsOptions } from './shield-set.js'
+export { type ShieldSet, createShieldSet, type ShieldsOptions } from './shield-set.js'

@@ -31,17 +31,17 @@ export interface GuardedTurn {
  * turn is judged together with the user's before it, as Meta's documentation asks; templates refuse one alone, so that
  * without the transcript it is judged as a user's.
  */
-export function conversationOf(
+export function toConversation(
   content: string,
   point: ShieldPoint,
   messages: readonly Message[] = [],
 ): GuardedTurn[] {
   const isAgents = point === 'output' || point === 'toolInput'
-  const asked = isAgents ? lastUserText(messages) : ''
-  if (asked === '') return [{ role: 'user', content: disarm(content) }]
+  const asked = isAgents ? findLastUserText(messages) : ''
+  if (asked === '') return [{ role: 'user', content: escapeMarkers(content) }]
   return [
-    { role: 'user', content: disarm(asked) },
-    { role: 'assistant', content: disarm(content) },
+    { role: 'user', content: escapeMarkers(asked) },
+    { role: 'assistant', content: escapeMarkers(content) },
   ]
 }
 
@@ -49,7 +49,7 @@ export function conversationOf(
  * The prompt that Llama Guard 3 and 4 were trained on, for endpoints that do not put it together themselves:
  * llama.com/docs/model-cards-and-prompt-formats/llama-guard-4.
  */
-export function llamaGuardPrompt(
+export function formatLlamaGuardPrompt(
   turns: readonly GuardedTurn[],
   categories: readonly LlamaGuardCategory[],
 ): string {
@@ -72,7 +72,7 @@ export function llamaGuardPrompt(
   ].join('\n')
 }
 
-function lastUserText(messages: readonly Message[]): string {
+function findLastUserText(messages: readonly Message[]): string {
   const message = messages.findLast((one) => one.role === 'user' && one.internal !== true)
   if (message?.role !== 'user') return ''
   if (typeof message.content === 'string') return message.content.trim()
@@ -83,6 +83,6 @@ function lastUserText(messages: readonly Message[]): string {
 }
 
 /** What is judged must not end the conversation, or the turn, on its own account. */
-function disarm(text: string): string {
+function escapeMarkers(text: string): string {
   return text.replace(/<(?=\||(?:BEGIN|END) (?:CONVERSATION|UNSAFE CONTENT))/gi, '< ')
 }

@@ -2,14 +2,14 @@ import type { OpenAI } from 'openai'
 import type { ModelProvider } from '../models/provider.js'
 import { wellFormed } from '../models/well-formed.js'
 import { peek } from '../base/to-json.js'
-import { defineShield, invalidShield } from './define-shield.js'
-import { checkKeys, chosenKinds } from './options.js'
+import { defineShield, invalidShieldError } from './define-shield.js'
+import { checkKeys, chooseKinds } from './shield-options.js'
 import {
-  conversationOf,
+  toConversation,
   type GuardedTurn,
   llamaGuardCategories,
   type LlamaGuardCategory,
-  llamaGuardPrompt,
+  formatLlamaGuardPrompt,
 } from './llama-guard-prompt.js'
 import type { Shield } from './shield.js'
 
@@ -46,22 +46,24 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
   checkKeys('llama-guard', options, keys)
   const { model, template = 'endpoint', action = 'block', name = 'llama-guard', timeoutMs } = options
   checkOptions(name, options)
-  const categories = chosenKinds(name, codes, options.categories, 'categories')
+  const categories = chooseKinds(name, codes, options.categories, 'categories')
   return defineShield({
     name,
     ...(timeoutMs !== undefined && { timeoutMs }),
     check: async (content, { point, messages, signal }) => {
       if (content.trim() === '') return { action: 'allow' }
-      const turns = conversationOf(content, point, messages)
+      const turns = toConversation(content, point, messages)
       const asked: GuardedTurn[] =
-        template === 'endpoint' ? turns : [{ role: 'user', content: llamaGuardPrompt(turns, categories) }]
-      const violated = readAnswer(await ask(model, asked, signal))
+        template === 'endpoint'
+          ? turns
+          : [{ role: 'user', content: formatLlamaGuardPrompt(turns, categories) }]
+      const violated = parseLlamaGuardAnswer(await askLlamaGuard(model, asked, signal))
       if (violated === null) return { action: 'allow' }
       // A category that we do not know is none that anyone has chosen to ignore.
       const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
       // Without any category, it is unsafe all the same.
       if (violated.length > 0 && counting.length === 0) return { action: 'allow' }
-      const words = counting.map(nameOf)
+      const words = counting.map(formatCategory)
       return {
         action,
         message: `Llama Guard found the text unsafe${words.length > 0 ? `: ${words.join(', ')}` : ''}.`,
@@ -74,12 +76,12 @@ function isKnown(code: string): code is LlamaGuardCategory {
   return Object.hasOwn(llamaGuardCategories, code)
 }
 
-function nameOf(code: string): string {
+function formatCategory(code: string): string {
   return isKnown(code) ? llamaGuardCategories[code] : code
 }
 
 /** The codes of what is violated; null when nothing is. `safe` or `unsafe\nS1,S10`. */
-function readAnswer(answer: string): string[] | null {
+function parseLlamaGuardAnswer(answer: string): string[] | null {
   const text = answer.trim()
   if (/^safe$/i.test(text)) return null
   if (!/^unsafe\b/i.test(text)) {
@@ -92,7 +94,7 @@ function readAnswer(answer: string): string[] | null {
 /** Enough for all categories, and a stray word. */
 const maxTokens = 100
 
-async function ask(
+async function askLlamaGuard(
   model: LlamaGuardOptions['model'],
   turns: readonly GuardedTurn[],
   signal: AbortSignal,
@@ -115,12 +117,12 @@ async function ask(
       extraBody: {},
       stream: false,
     },
-    { signal, onDelta: nothing, onActivity: nothing },
+    { signal, onDelta: doNothing, onActivity: doNothing },
   )
   return response.text
 }
 
-const nothing = (): void => undefined
+const doNothing = (): void => undefined
 
 function checkOptions(name: string, options: LlamaGuardOptions): void {
   const { model, template, action } = options
@@ -129,16 +131,16 @@ function checkOptions(name: string, options: LlamaGuardOptions): void {
     (typeof peek(peek(peek(peek(model, 'client'), 'chat'), 'completions'), 'create') === 'function' &&
       typeof peek(model, 'model') === 'string')
   if (!isModel) {
-    throw invalidShield(
+    throw invalidShieldError(
       name,
       'model',
       "model must be a ModelProvider, such as openaiChat({ … }), or { client: new OpenAI(), model: 'name' }.",
     )
   }
   if (template !== undefined && template !== 'endpoint' && template !== 'prompt') {
-    throw invalidShield(name, 'template', "template must be 'endpoint' or 'prompt'.")
+    throw invalidShieldError(name, 'template', "template must be 'endpoint' or 'prompt'.")
   }
   if (action !== undefined && action !== 'block' && action !== 'warn') {
-    throw invalidShield(name, 'action', "action must be 'block' or 'warn': Llama Guard cannot redact.")
+    throw invalidShieldError(name, 'action', "action must be 'block' or 'warn': Llama Guard cannot redact.")
   }
 }

@@ -1,8 +1,8 @@
 import type { OpenAI } from 'openai'
 import { wellFormed } from '../models/well-formed.js'
 import { peek } from '../base/to-json.js'
-import { defineShield, invalidShield } from './define-shield.js'
-import { checkKeys } from './options.js'
+import { defineShield, invalidShieldError } from './define-shield.js'
+import { checkKeys } from './shield-options.js'
 import type { Shield } from './shield.js'
 
 /** `hate`, `self-harm/intent`, `violence/graphic`, … */
@@ -48,7 +48,7 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
         { model, input: wellFormed(content) },
         { signal },
       )
-      const found = resultsOf(answer).map((result) => violations(result, options))
+      const found = readResults(answer).map((result) => readFlags(result, options))
       if (!found.some(({ flagged }) => flagged)) return { action: 'allow' }
       const named = [...new Set(found.flatMap(({ categories }) => categories))]
       return {
@@ -59,7 +59,7 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
   })
 }
 
-function resultsOf(answer: unknown): readonly unknown[] {
+function readResults(answer: unknown): readonly unknown[] {
   const results = peek(answer, 'results')
   if (!Array.isArray(results) || results.length === 0) {
     throw new Error('The moderation API answered without results. Check that the client speaks to OpenAI.')
@@ -67,13 +67,16 @@ function resultsOf(answer: unknown): readonly unknown[] {
   return results
 }
 
-interface Violations {
+interface FlaggedResult {
   flagged: boolean
   categories: string[]
 }
 
 /** Throws when the answer does not say what was asked: a category that is misspelt must not look harmless. */
-function violations(result: unknown, { categories: chosen, threshold }: OpenAIModerationOptions): Violations {
+function readFlags(
+  result: unknown,
+  { categories: chosen, threshold }: OpenAIModerationOptions,
+): FlaggedResult {
   const judged = peek(result, threshold === undefined ? 'categories' : 'category_scores')
   const flagged = peek(result, 'flagged')
   if (typeof judged !== 'object' || judged === null || typeof flagged !== 'boolean') {
@@ -97,23 +100,27 @@ function violations(result: unknown, { categories: chosen, threshold }: OpenAIMo
 function checkOptions(name: string, options: OpenAIModerationOptions): void {
   const { client, model, categories, threshold, action } = options
   if (typeof (client as Partial<OpenAI> | undefined)?.moderations?.create !== 'function') {
-    throw invalidShield(name, 'client', 'client must be an OpenAI client, such as new OpenAI().')
+    throw invalidShieldError(name, 'client', 'client must be an OpenAI client, such as new OpenAI().')
   }
   if (model !== undefined && (typeof model !== 'string' || model.trim() === '')) {
-    throw invalidShield(name, 'model', "model must be the name of a model, such as 'omni-moderation-latest'.")
+    throw invalidShieldError(
+      name,
+      'model',
+      "model must be the name of a model, such as 'omni-moderation-latest'.",
+    )
   }
   const named = categories === undefined || (Array.isArray(categories) && categories.length > 0)
   if (!named || categories?.some((category) => typeof category !== 'string')) {
-    throw invalidShield(
+    throw invalidShieldError(
       name,
       'categories',
       "categories must be an array of names, such as ['hate', 'violence'].",
     )
   }
   if (threshold !== undefined && !(typeof threshold === 'number' && threshold > 0 && threshold <= 1)) {
-    throw invalidShield(name, 'threshold', 'threshold must be a number above 0, up to 1.')
+    throw invalidShieldError(name, 'threshold', 'threshold must be a number above 0, up to 1.')
   }
   if (action !== undefined && action !== 'block' && action !== 'warn') {
-    throw invalidShield(name, 'action', "action must be 'block' or 'warn': moderation cannot redact.")
+    throw invalidShieldError(name, 'action', "action must be 'block' or 'warn': moderation cannot redact.")
   }
 }

@@ -1,7 +1,7 @@
-import { invalidShield } from './define-shield.js'
+import { invalidShieldError } from './define-shield.js'
 import type { Finder } from './finder.js'
-import { finderShield, type FinderShieldOptions } from './finder-shield.js'
-import { checkKeys } from './options.js'
+import { createFinderShield, type FinderShieldOptions } from './finder-shield.js'
+import { checkKeys } from './shield-options.js'
 import type { Shield } from './shield.js'
 
 export interface PatternShieldOptions extends FinderShieldOptions {
@@ -33,26 +33,31 @@ export function patternShield(options: PatternShieldOptions): Shield {
   checkKeys('patterns', options, keys)
   const { name = 'patterns', patterns, action } = options
   if (!Array.isArray(patterns) || patterns.length === 0) {
-    throw invalidShield(name, 'patterns', 'patterns must be an array of at least one regular expression.')
+    throw invalidShieldError(
+      name,
+      'patterns',
+      'patterns must be an array of at least one regular expression.',
+    )
   }
-  if (action === undefined) throw invalidShield(name, 'action', "action must be 'redact', 'block' or 'warn'.")
-  const finders = Array.from(patterns, (entry: unknown, index) => finderOf(name, entry, index))
-  return finderShield(name, finders, 'The text matches', options)
+  if (action === undefined)
+    throw invalidShieldError(name, 'action', "action must be 'redact', 'block' or 'warn'.")
+  const finders = Array.from(patterns, (entry: unknown, index) => toFinder(name, entry, index))
+  return createFinderShield(name, finders, 'The text matches', options)
 }
 
-function finderOf(name: string, entry: unknown, index: number): Finder {
+function toFinder(name: string, entry: unknown, index: number): Finder {
   const place = `patterns[${index}]`
   const named = isRegExp(entry) ? { name: `pattern ${index + 1}`, pattern: entry } : entry
   const { name: kind, pattern } = (named ?? {}) as { name?: unknown; pattern?: unknown }
   if (!isRegExp(pattern)) {
-    throw invalidShield(name, place, `${place} must be a RegExp or { name, pattern: RegExp }.`)
+    throw invalidShieldError(name, place, `${place} must be a RegExp or { name, pattern: RegExp }.`)
   }
   if (typeof kind !== 'string' || kind.trim() === '') {
-    throw invalidShield(name, place, `${place}.name must be a text.`)
+    throw invalidShieldError(name, place, `${place}.name must be a text.`)
   }
   const { source, flags } = pattern
   if (''.search(new RegExp(source, flags.replace(/[gy]/g, ''))) !== -1) {
-    throw invalidShield(
+    throw invalidShieldError(
       name,
       place,
       `${place} matches the empty text, and so every text. Make it ask for more.`,

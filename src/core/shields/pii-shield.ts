@@ -1,6 +1,6 @@
-import { finderShield, type FinderShieldOptions } from './finder-shield.js'
-import { checkKeys, chosenKinds } from './options.js'
-import { piiFinders, type PiiKind, piiKinds } from './pii.js'
+import { createFinderShield, type FinderShieldOptions } from './finder-shield.js'
+import { checkKeys, chooseKinds } from './shield-options.js'
+import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
 import type { Shield } from './shield.js'
 
 /** What to look for, and what to do about it. */
@@ -25,6 +25,6 @@ const keys = ['name', 'action', 'kinds', 'replacement', 'message']
 export function piiShield(options: PiiShieldOptions = {}): Shield {
   checkKeys('pii', options, keys)
   const { name = 'pii' } = options
-  const finders = piiFinders(chosenKinds(name, piiKinds, options.kinds))
-  return finderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
+  const finders = createPiiFinders(chooseKinds(name, piiKinds, options.kinds))
+  return createFinderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
 }

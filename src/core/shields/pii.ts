@@ -1,10 +1,10 @@
-import { wordStart } from './boundary.js'
-import { cardNumberLength } from './card-number.js'
+import { createWordStart } from './word-start.js'
+import { findCardNumberLength } from './card-number.js'
 import type { Finder } from './finder.js'
-import { ibanLength } from './iban.js'
+import { findIbanLength } from './iban.js'
 
-function starting(characters: string, source: string, flags = 'g'): RegExp {
-  return new RegExp(`${wordStart(characters)}${source}`, flags)
+function createPattern(characters: string, source: string, flags = 'g'): RegExp {
+  return new RegExp(`${createWordStart(characters)}${source}`, flags)
 }
 
 const { raw } = String
@@ -16,7 +16,7 @@ const patterns = {
   /** RFC 5321 §4.5.3.1: 64 octets before the @; RFC 1035 §2.3.4: labels of at most 63. */
   email: [
     {
-      pattern: starting(
+      pattern: createPattern(
         raw`\p{L}\p{N}_.+%\-`,
         raw`[\p{L}\p{N}_.+%\-]{1,64}@(?:[\p{L}\p{N}\-]{1,63}\.){1,8}\p{L}{2,63}`,
         'gu',
@@ -26,29 +26,29 @@ const patterns = {
   /** ISO 13616, with its check digits. */
   iban: [
     {
-      pattern: starting(
+      pattern: createPattern(
         'A-Za-z0-9',
         raw`(?=(?<candidate>[A-Za-z]{2}\d{2}(?:[ \u00a0-]?[A-Za-z0-9]){11,34}))`,
       ),
-      accepts: ibanLength,
+      accepts: findIbanLength,
     },
   ],
   /** ISO/IEC 7812, with issuer, length and check digit. */
   credit_card: [
     {
-      pattern: starting(raw`\w`, raw`(?<!\d[.,])(?=(?<candidate>\d(?:[ \u00a0.-]?\d){12,18})(?!\w))`),
-      accepts: cardNumberLength,
+      pattern: createPattern(raw`\w`, raw`(?<!\d[.,])(?=(?<candidate>\d(?:[ \u00a0.-]?\d){12,18})(?!\w))`),
+      accepts: findCardNumberLength,
     },
   ],
   /** ssa.gov/employer/randomization.html: never 000, 666 or 900–999, then not 00, then not 0000. */
   us_ssn: [
-    { pattern: starting(raw`\w\-`, raw`(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])`) },
+    { pattern: createPattern(raw`\w\-`, raw`(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])`) },
   ],
   /** ITU-T E.164: + and at most 15 digits; NANPA: area code and exchange begin with 2–9 and end in no 11. */
   phone: [
-    { pattern: starting(raw`\w+`, raw`\+[1-9](?:[ \u00a0.()/-]{0,2}\d){7,14}(?!\d)`) },
+    { pattern: createPattern(raw`\w+`, raw`\+[1-9](?:[ \u00a0.()/-]{0,2}\d){7,14}(?!\d)`) },
     {
-      pattern: starting(
+      pattern: createPattern(
         raw`\w.\-`,
         raw`(?:1[ .-])?(?!\(?\d11)(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])(?!\d11)[2-9]\d{2}[ .-]\d{4}(?![\w-])`,
       ),
@@ -61,6 +61,6 @@ export type PiiKind = keyof typeof patterns
 
 export const piiKinds = Object.keys(patterns) as readonly PiiKind[]
 
-export function piiFinders(kinds: readonly PiiKind[]): Finder[] {
+export function createPiiFinders(kinds: readonly PiiKind[]): Finder[] {
   return kinds.flatMap((kind) => patterns[kind].map((pattern: Pattern) => ({ kind, ...pattern })))
 }

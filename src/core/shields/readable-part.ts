@@ -5,25 +5,25 @@ import { unescaped } from '../base/unescaped.js'
  * What of a part shields can read: a text; names, ids and addresses; and the content of files, images and recordings that
  * are texts themselves (Markdown, CSV, JSON, SVG, …). '' where there is nothing to read, as in a picture.
  */
-export function readablePart(part: ContentPart): string {
+export function getReadableText(part: ContentPart): string {
   switch (part.type) {
     case 'text':
       return part.text
     case 'image_url':
-      return readablePayload(part.image_url.url)
+      return readPayload(part.image_url.url)
     case 'input_audio':
-      return readablePayload(part.input_audio.data)
+      return readPayload(part.input_audio.data)
     default: {
       const { filename = '', file_id: id = '', file_data: data = '' } = part.file
-      return [filename, id, readablePayload(data)].filter((text) => text !== '').join('\n')
+      return [filename, id, readPayload(data)].filter((text) => text !== '').join('\n')
     }
   }
 }
 
-function readablePayload(payload: string): string {
+function readPayload(payload: string): string {
   const [, type, data] = /^data:([^,]*),([^]*)$/i.exec(payload) ?? []
-  if (data === undefined) return isBase64(payload) ? (textIn(payload) ?? '') : payload
-  return /;base64$/i.test(type ?? '') ? (textIn(data) ?? '') : unescaped(data)
+  if (data === undefined) return isBase64(payload) ? (decodeText(payload) ?? '') : payload
+  return /;base64$/i.test(type ?? '') ? (decodeText(data) ?? '') : unescaped(data)
 }
 
 function isBase64(text: string): boolean {
@@ -31,7 +31,7 @@ function isBase64(text: string): boolean {
 }
 
 /** Null for bytes that are no text. */
-function textIn(base64: string): string | null {
+function decodeText(base64: string): string | null {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)

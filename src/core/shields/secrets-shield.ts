@@ -1,6 +1,6 @@
-import { finderShield, type FinderShieldOptions } from './finder-shield.js'
-import { checkKeys, chosenKinds } from './options.js'
-import { secretFinders, type SecretKind, secretKinds } from './secrets.js'
+import { createFinderShield, type FinderShieldOptions } from './finder-shield.js'
+import { checkKeys, chooseKinds } from './shield-options.js'
+import { createSecretFinders, type SecretKind, secretKinds } from './secrets.js'
 import type { Shield } from './shield.js'
 
 /** What to look for, and what to do about it. */
@@ -24,8 +24,8 @@ const keys = ['name', 'action', 'kinds', 'replacement', 'message']
 export function secretsShield(options: SecretsShieldOptions = {}): Shield {
   checkKeys('secrets', options, keys)
   const { name = 'secrets' } = options
-  const finders = secretFinders(chosenKinds(name, secretKinds, options.kinds))
-  return finderShield(
+  const finders = createSecretFinders(chooseKinds(name, secretKinds, options.kinds))
+  return createFinderShield(
     name,
     finders,
     'The text contains what looks like a secret',

@@ -1,19 +1,19 @@
-import { wordStart } from './boundary.js'
+import { createWordStart } from './word-start.js'
 import type { Finder } from './finder.js'
 
 /** Keys that are known by how they start can be told when they are wrapped; an end of a line ends all others. */
-const wrapped = new Map<RegExp, NonNullable<Finder['wrapped']>>()
+const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
 
 /**
  * A key that is known by how it starts. The start comes first in the pattern and its boundary after it, because
  * engines skip quickly to the next place where a literal can match. `behind` must not follow it.
  */
-function key(start: string, rest: string, behind?: string): RegExp {
+function createKeyPattern(start: string, rest: string, behind?: string): RegExp {
   const end = behind === undefined ? '' : `(?!${behind})`
-  const pattern = new RegExp(`(?:${start})(?<=${wordStart()}(?:${start}))(?:${rest})${end}`, 'g')
-  wrapped.set(pattern, {
+  const pattern = new RegExp(`(?:${start})(?<=${createWordStart()}(?:${start}))(?:${rest})${end}`, 'g')
+  wrappedByPattern.set(pattern, {
     pattern: new RegExp(`(?:${start})(?:${rest})`, 'g'),
-    start: new RegExp(wordStart(), 'y'),
+    start: new RegExp(createWordStart(), 'y'),
     end: new RegExp(end, 'y'),
   })
   return pattern
@@ -50,10 +50,15 @@ const patterns = {
    * RFC 7519: base64url of a JSON header, then of JSON claims; RFC 7515 for the signature. A header without claims matches,
    * too, and is not accepted: a search that began again at each `eyJ` in it would take quadratic time.
    */
-  jwt: [{ pattern: key('eyJ', String.raw`[\w-]{5,}(?:\.eyJ[\w-]{5,}(?:\.[\w-]*)?)?`), accepts: hasClaims }],
+  jwt: [
+    {
+      pattern: createKeyPattern('eyJ', String.raw`[\w-]{5,}(?:\.eyJ[\w-]{5,}(?:\.[\w-]*)?)?`),
+      accepts: hasClaims,
+    },
+  ],
   /** docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html, "Understanding unique ID prefixes" */
   aws: [
-    { pattern: key('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]') },
+    { pattern: createKeyPattern('AKIA|ASIA', '[A-Z0-9]{16}', '[A-Za-z0-9]') },
     {
       pattern:
         /(?<kept>aws_?secret_?access_?key\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
@@ -61,79 +66,84 @@ const patterns = {
   ],
   /** docs.github.com, "About authentication to GitHub", "GitHub's token formats" */
   github: [
-    { pattern: key('gh[opsur]_', String.raw`[A-Za-z0-9]{36}\w*`) },
-    { pattern: key('github_pat_', String.raw`\w{22,}`) },
+    { pattern: createKeyPattern('gh[opsur]_', String.raw`[A-Za-z0-9]{36}\w*`) },
+    { pattern: createKeyPattern('github_pat_', String.raw`\w{22,}`) },
   ],
   /** docs.gitlab.com/security/tokens, "Token prefixes" */
   gitlab: [
     {
-      pattern: key('gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-', String.raw`[\w-]{20}[\w.-]*`),
+      pattern: createKeyPattern(
+        'gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct|wt)-',
+        String.raw`[\w-]{20}[\w.-]*`,
+      ),
     },
   ],
   /** platform.openai.com/docs/api-reference/authentication; the plain form is that of many compatible services, too. */
   openai: [
-    { pattern: key('sk-(?:proj|svcacct|admin|None)-', String.raw`[\w-]{20,}`) },
-    { pattern: key('sk-', '[A-Za-z0-9]{32,}') },
+    { pattern: createKeyPattern('sk-(?:proj|svcacct|admin|None)-', String.raw`[\w-]{20,}`) },
+    { pattern: createKeyPattern('sk-', '[A-Za-z0-9]{32,}') },
   ],
   /** docs.claude.com/en/api/admin-api: sk-ant-api03-…, sk-ant-admin01-… */
-  anthropic: [{ pattern: key('sk-ant-', String.raw`[\w-]{20,}`) }],
+  anthropic: [{ pattern: createKeyPattern('sk-ant-', String.raw`[\w-]{20,}`) }],
   /** openrouter.ai/docs/api-reference/authentication */
-  openrouter: [{ pattern: key('sk-or-v1-', '[0-9a-f]{40,}') }],
+  openrouter: [{ pattern: createKeyPattern('sk-or-v1-', '[0-9a-f]{40,}') }],
   /** cloud.google.com/docs/authentication/api-keys; developers.google.com/identity/protocols/oauth2 */
   google: [
-    { pattern: key('AIza', String.raw`[\w-]{35}`) },
-    { pattern: key(String.raw`ya29\.`, String.raw`[\w-]{20,}`) },
-    { pattern: key('GOCSPX-', String.raw`[\w-]{28}`) },
+    { pattern: createKeyPattern('AIza', String.raw`[\w-]{35}`) },
+    { pattern: createKeyPattern(String.raw`ya29\.`, String.raw`[\w-]{20,}`) },
+    { pattern: createKeyPattern('GOCSPX-', String.raw`[\w-]{28}`) },
   ],
   /** docs.slack.dev/authentication/tokens; docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
   slack: [
-    { pattern: key(String.raw`xox[abeoprs](?:\.xox[bp])?-|xapp-\d-`, String.raw`[\w-]{10,}`) },
+    { pattern: createKeyPattern(String.raw`xox[abeoprs](?:\.xox[bp])?-|xapp-\d-`, String.raw`[\w-]{10,}`) },
     { pattern: /(?<kept>hooks\.slack\.com\/(?:services|workflows|triggers)\/)[\w/]{20,}/g },
   ],
   /** docs.stripe.com/keys; publishable keys (pk_) are no secrets. docs.stripe.com/webhooks for whsec_ */
   stripe: [
-    { pattern: key('[sr]k_(?:live|test)_', '[A-Za-z0-9]{10,}') },
-    { pattern: key('whsec_', '[A-Za-z0-9+/]{24,}') },
+    { pattern: createKeyPattern('[sr]k_(?:live|test)_', '[A-Za-z0-9]{10,}') },
+    { pattern: createKeyPattern('whsec_', '[A-Za-z0-9+/]{24,}') },
   ],
   /** docs.npmjs.com/about-access-tokens; github.blog, "Announcing npm's new access token format" */
-  npm: [{ pattern: key('npm_', '[A-Za-z0-9]{36}') }],
+  npm: [{ pattern: createKeyPattern('npm_', '[A-Za-z0-9]{36}') }],
   /** pypi.org/help/#apitoken; the rest is the constant head of a macaroon for pypi.org or test.pypi.org. */
-  pypi: [{ pattern: key('pypi-AgE', String.raw`[\w-]{20,}`) }],
+  pypi: [{ pattern: createKeyPattern('pypi-AgE', String.raw`[\w-]{20,}`) }],
   /** learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature" */
   azure: [
     { pattern: /(?<kept>AccountKey=)[A-Za-z0-9+/]{40,88}={0,2}/gi },
     {
       pattern: new RegExp(
-        String.raw`${wordStart(String.raw`\w~.\-`)}[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~-])`,
+        String.raw`${createWordStart(String.raw`\w~.\-`)}[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~-])`,
         'g',
       ),
     },
     { pattern: /(?<kept>[?&;]sig=)(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){30,}={0,2}/g },
   ],
   /** huggingface.co/docs/hub/security-tokens */
-  huggingface: [{ pattern: key('hf_', '[A-Za-z0-9]{30,}') }],
+  huggingface: [{ pattern: createKeyPattern('hf_', '[A-Za-z0-9]{30,}') }],
   /** console.groq.com/docs/quickstart */
-  groq: [{ pattern: key('gsk_', '[A-Za-z0-9]{40,}') }],
+  groq: [{ pattern: createKeyPattern('gsk_', '[A-Za-z0-9]{40,}') }],
   /** docs.x.ai/docs/tutorial */
-  xai: [{ pattern: key('xai-', '[A-Za-z0-9]{40,}') }],
+  xai: [{ pattern: createKeyPattern('xai-', '[A-Za-z0-9]{40,}') }],
   /** docs.perplexity.ai/getting-started */
-  perplexity: [{ pattern: key('pplx-', '[A-Za-z0-9]{40,}') }],
+  perplexity: [{ pattern: createKeyPattern('pplx-', '[A-Za-z0-9]{40,}') }],
   /** replicate.com/docs/topics/security/api-tokens */
-  replicate: [{ pattern: key('r8_', '[A-Za-z0-9]{37}') }],
+  replicate: [{ pattern: createKeyPattern('r8_', '[A-Za-z0-9]{37}') }],
   /** docs.sendgrid.com/ui/account-and-settings/api-keys */
-  sendgrid: [{ pattern: key(String.raw`SG\.`, String.raw`[\w-]{22}\.[\w-]{43}`) }],
+  sendgrid: [{ pattern: createKeyPattern(String.raw`SG\.`, String.raw`[\w-]{22}\.[\w-]{43}`) }],
   /** twilio.com/docs/iam/api-keys */
-  twilio: [{ pattern: key('SK', '[0-9a-f]{32}', '[0-9a-f]') }],
+  twilio: [{ pattern: createKeyPattern('SK', '[0-9a-f]{32}', '[0-9a-f]') }],
   /** core.telegram.org/bots/api#authorizing-your-bot */
-  telegram: [{ pattern: key(String.raw`\d{8,10}:AA`, String.raw`[\w-]{33}`, String.raw`[\w-]`) }],
+  telegram: [
+    { pattern: createKeyPattern(String.raw`\d{8,10}:AA`, String.raw`[\w-]{33}`, String.raw`[\w-]`) },
+  ],
   /** docs.digitalocean.com/reference/api/create-personal-access-token */
-  digitalocean: [{ pattern: key('do[opr]_v1_', '[0-9a-f]{64}') }],
+  digitalocean: [{ pattern: createKeyPattern('do[opr]_v1_', '[0-9a-f]{64}') }],
   /** shopify.dev/docs/apps/build/authentication-authorization/access-tokens */
-  shopify: [{ pattern: key('shp(?:at|ca|pa|ss)_', '[0-9a-fA-F]{32}') }],
+  shopify: [{ pattern: createKeyPattern('shp(?:at|ca|pa|ss)_', '[0-9a-fA-F]{32}') }],
   /** docs.databricks.com/dev-tools/auth/pat */
-  databricks: [{ pattern: key('dapi', '[0-9a-f]{32}', '[0-9a-f]') }],
+  databricks: [{ pattern: createKeyPattern('dapi', '[0-9a-f]{32}', '[0-9a-f]') }],
   /** developer.hashicorp.com/vault/docs/concepts/tokens, "Token prefixes" */
-  vault: [{ pattern: key(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
+  vault: [{ pattern: createKeyPattern(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
   /** RFC 6750 §2.1. Words have no digits. */
   bearer: [{ pattern: /(?<kept>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
   /** RFC 3986 §3.2.1: scheme://user:password@host */
@@ -153,10 +163,10 @@ export type SecretKind = keyof typeof patterns
 
 export const secretKinds = Object.keys(patterns) as readonly SecretKind[]
 
-export function secretFinders(kinds: readonly SecretKind[]): Finder[] {
+export function createSecretFinders(kinds: readonly SecretKind[]): Finder[] {
   return kinds.flatMap((kind) =>
     patterns[kind].map((pattern: Pattern) => {
-      const lines = wrapped.get(pattern.pattern)
+      const lines = wrappedByPattern.get(pattern.pattern)
       return { kind, ...pattern, ...(lines ? { reads: 'unbroken', wrapped: lines } : { reads: 'plainly' }) }
     }),
   )

@@ -38,36 +38,36 @@ const keys: readonly string[] = [...points, 'timeoutMs', 'failOpen', 'holdBack']
  * The shields of an agent, checked, with the defaults filled in. Throws a ConfigError: `duplicate_shield` when two of
  * one point have one name, `invalid_shield` for what is none, `invalid_option` for the rest.
  */
-export function shieldSet(options: ShieldsOptions = {}): ShieldSet {
+export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw invalidOption(
+    throw invalidOptionError(
       'shields',
       'must be an object: { input: [], toolInput: [], toolOutput: [], output: [] }.',
     )
   }
   for (const key of Object.keys(options)) {
     if (!keys.includes(key))
-      throw invalidOption(`shields.${key}`, `is no option. They are ${keys.join(', ')}.`)
+      throw invalidOptionError(`shields.${key}`, `is no option. They are ${keys.join(', ')}.`)
   }
   const { timeoutMs = defaultTimeoutMs, failOpen = false, holdBack = 200 } = options
-  if (!isTimeout(timeoutMs)) throw invalidOption('shields.timeoutMs', timeoutRule)
-  if (typeof failOpen !== 'boolean') throw invalidOption('shields.failOpen', 'must be true or false.')
+  if (!isTimeout(timeoutMs)) throw invalidOptionError('shields.timeoutMs', timeoutRule)
+  if (typeof failOpen !== 'boolean') throw invalidOptionError('shields.failOpen', 'must be true or false.')
   if (!Number.isSafeInteger(holdBack) || holdBack < 1)
-    throw invalidOption('shields.holdBack', 'must be a whole number of characters, from 1.')
+    throw invalidOptionError('shields.holdBack', 'must be a whole number of characters, from 1.')
   return Object.freeze({
-    input: listOf('input', options.input),
-    toolInput: listOf('toolInput', options.toolInput),
-    toolOutput: listOf('toolOutput', options.toolOutput),
-    output: listOf('output', options.output),
+    input: checkShields('input', options.input),
+    toolInput: checkShields('toolInput', options.toolInput),
+    toolOutput: checkShields('toolOutput', options.toolOutput),
+    output: checkShields('output', options.output),
     timeoutMs,
     failOpen,
     holdBack,
   })
 }
 
-function listOf(point: ShieldPoint, shields: readonly Shield[] = []): readonly Shield[] {
+function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): readonly Shield[] {
   const place = `shields.${point}`
-  if (!Array.isArray(shields)) throw invalidOption(place, 'must be an array of shields.')
+  if (!Array.isArray(shields)) throw invalidOptionError(place, 'must be an array of shields.')
   const names = new Set<string>()
   // Array.from visits holes, too.
   return Object.freeze(
@@ -95,6 +95,6 @@ function listOf(point: ShieldPoint, shields: readonly Shield[] = []): readonly S
   )
 }
 
-function invalidOption(key: string, problem: string): ConfigError {
+function invalidOptionError(key: string, problem: string): ConfigError {
   return new ConfigError('invalid_option', `${key} ${problem}`, key)
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ModelProvider, ModelRequest, ResponseFormat, ToolSpec } from '../models/provider.js'
-import { strictSchema } from './strict-schema.js'
+import { toStrictSchema } from './strict-schema.js'
 import type { StructuredOutput } from './structured-output.js'
 
 /**
@@ -13,8 +13,8 @@ export function demandOutput(
   model: ModelProvider,
   conclude: boolean,
 ): ModelRequest {
-  if (takesFormat(output, request, model)) return { ...request, responseFormat: formatOf(output) }
-  const tool = toolOf(output, request.tools)
+  if (canTakeFormat(output, request, model)) return { ...request, responseFormat: getFormat(output) }
+  const tool = getFinalToolSpec(output, request.tools)
   return {
     ...request,
     tools: [...request.tools, tool],
@@ -23,13 +23,13 @@ export function demandOutput(
 }
 
 /** The name of the tool that the request takes its answer by; undefined when it has none. */
-export function finalToolOf({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
+export function findFinalTool({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
   // A tool of the user's own may have any name, but not this very object.
   return tools.find(({ parameters }) => parameters === schema)?.name
 }
 
 /** Whether the answer can be asked for as a format of the response, beside the tools that there are. */
-export function takesFormat(
+export function canTakeFormat(
   { mode }: StructuredOutput,
   { tools }: Pick<ModelRequest, 'tools'>,
   model: ModelProvider,
@@ -43,11 +43,11 @@ export function takesFormat(
 const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
 /** Strict where that changes nothing of what the schema accepts. Made with the first request, and kept. */
-export function formatOf(output: StructuredOutput): ResponseFormat {
+export function getFormat(output: StructuredOutput): ResponseFormat {
   const known = formats.get(output)
   if (known) return known
   const { name, schema } = output
-  const strict = strictSchema(schema)
+  const strict = toStrictSchema(schema)
   const format = { name, schema: strict ?? schema, strict: strict !== null }
   formats.set(output, format)
   return format
@@ -56,10 +56,10 @@ export function formatOf(output: StructuredOutput): ResponseFormat {
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
 
 /** The same object for the same name: whoever translates and counts tools knows them by identity. */
-function toolOf({ name: wanted, schema }: StructuredOutput, tools: readonly ToolSpec[]): ToolSpec {
+function getFinalToolSpec({ name: wanted, schema }: StructuredOutput, tools: readonly ToolSpec[]): ToolSpec {
   const known = specs.get(schema) ?? new Map<string, ToolSpec>()
   specs.set(schema, known)
-  const name = freeName(wanted, tools)
+  const name = findFreeName(wanted, tools)
   const spec = known.get(name) ?? { name, description, parameters: schema }
   known.set(name, spec)
   return spec
@@ -68,7 +68,7 @@ function toolOf({ name: wanted, schema }: StructuredOutput, tools: readonly Tool
 const description =
   'Gives the final answer and ends the work. Call it once, alone, when everything else is done, instead of answering in text.'
 
-function freeName(wanted: string, tools: readonly ToolSpec[]): string {
+function findFreeName(wanted: string, tools: readonly ToolSpec[]): string {
   const taken = new Set(tools.map(({ name }) => name))
   let name = wanted
   for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}_${number}`

@@ -1,11 +1,11 @@
-import type { ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
 
 /**
  * A response that calls the final tool, as the answer that it gives: the arguments of its first such call are the text.
  * What the model said beside it becomes its reasoning, and its other calls are not made, whichever they are: the model
  * has its answer. Any other response is returned as it is.
  */
-export function finalAnswer(response: ModelResponse, finalTool: string | undefined): ModelResponse {
+export function readFinalAnswer(response: ModelResponse, finalTool: string | undefined): ModelResponse {
   const call = response.toolCalls.find(({ function: { name } }) => name === finalTool)
   if (call === undefined) return response
   const { text, reasoning } = response
@@ -18,7 +18,7 @@ export function finalAnswer(response: ModelResponse, finalTool: string | undefin
 }
 
 /** What is told of calls that came with the final answer; null when there were none. */
-export function droppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
+export function describeDroppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
   const names = response.toolCalls.map(({ function: { name } }) => name)
   const answer = names.findIndex((name) => name === finalTool)
   const others = names.filter((_, index) => index !== answer)

@@ -11,9 +11,9 @@ import type { StandardSchema } from '../tools/standard-schema.js'
  * `ready` rejects with a ConfigError when zod cannot check a keyword of the schema (`if`, `dependentRequired`, a
  * reference to elsewhere, …); `validate` may be called once it has resolved.
  */
-export function plainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
+export function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
   let compiling: Promise<StandardSchema> | undefined
-  const compiled = () => (compiling ??= compile(schema))
+  const compiled = () => (compiling ??= compileSchema(schema))
   return {
     validate: async (value) => (await compiled())['~standard'].validate(value),
     ready: async () => {
@@ -22,7 +22,7 @@ export function plainSchema(schema: JsonObject): { validate: Validate; ready: ()
   }
 }
 
-async function compile(schema: JsonObject): Promise<StandardSchema> {
+async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
   const { fromJSONSchema } = await import('zod')
   try {
     return fromJSONSchema(schema as Parameters<typeof fromJSONSchema>[0])

@@ -13,26 +13,26 @@ export type Reading = { ok: true; value: unknown } | { ok: false; problem: strin
  * rejects; a promise only when the schema checks asynchronously.
  */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
-  if (text.trim() === '') return failed('The answer is empty, but has to be a JSON object.')
-  const json = unfenced(text.trim())
+  if (text.trim() === '') return toProblem('The answer is empty, but has to be a JSON object.')
+  const json = stripFence(text.trim())
   let value: unknown
   try {
-    value = parse(json)
+    value = parseJson(json)
   } catch {
-    return failed(`The answer is not a JSON object: ${whatIsWrong(json)}.`)
+    return toProblem(`The answer is not a JSON object: ${describeJsonProblem(json)}.`)
   }
   try {
     const checked = validate(value)
     return 'then' in checked
-      ? checked.then((result) => conclude(result, schema), uncheckable)
-      : conclude(checked, schema)
+      ? checked.then((result) => toReading(result, schema), toUncheckable)
+      : toReading(checked, schema)
   } catch (error) {
-    return uncheckable(error)
+    return toUncheckable(error)
   }
 }
 
 /** From the first fence to the last: JSON may have fences in its strings. */
-function unfenced(text: string): string {
+function stripFence(text: string): string {
   const [open, close] = [text.indexOf(fence), text.lastIndexOf(fence)]
   if (text.startsWith('{') || open === close) return text
   return text.slice(open + fence.length, close).replace(/^json\b/i, '')
@@ -41,34 +41,34 @@ function unfenced(text: string): string {
 const fence = '```'
 
 /** Without properties named `__proto__`, as the arguments of tools. */
-function parse(json: string): unknown {
+function parseJson(json: string): unknown {
   if (!/__proto__|\\u/.test(json)) return JSON.parse(json)
   return JSON.parse(json, (key, value: unknown) => (key === '__proto__' ? undefined : value))
 }
 
 /** Where, but nothing of what stands there: no shield has seen it yet. */
-function whatIsWrong(json: string): string {
+function describeJsonProblem(json: string): string {
   const found = jsonProblem(json)
   return found === null
     ? 'it is nested too deeply to be read'
     : `${found.problem}, at position ${found.position}`
 }
 
-function conclude(result: Validation, schema: JsonObject): Reading {
+function toReading(result: Validation, schema: JsonObject): Reading {
   try {
     if (!result.issues) return { ok: true, value: result.value }
     const issues = result.issues.map(({ message, path = [] }) => ({ message, path: ['answer', ...path] }))
     const problems = explainIssues(issues, { properties: { answer: schema } })
-    return failed(`The answer does not fit the output schema:\n${problems}`)
+    return toProblem(`The answer does not fit the output schema:\n${problems}`)
   } catch (error) {
-    return uncheckable(error)
+    return toUncheckable(error)
   }
 }
 
-function uncheckable(error: unknown): Reading {
-  return failed(`The answer could not be held against the output schema: ${describeError(error)}`)
+function toUncheckable(error: unknown): Reading {
+  return toProblem(`The answer could not be held against the output schema: ${describeError(error)}`)
 }
 
-function failed(problem: string): Reading {
+function toProblem(problem: string): Reading {
   return { ok: false, problem }
 }

@@ -4,20 +4,20 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 const deepest = 10
 
 /** Keywords that a strict schema may have as they are. */
-const taken = words(
+const taken = toWordSet(
   'type enum const title description required',
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems',
 )
 
 /** Keywords that are refused, and can be said in words: the answer is held against the whole schema anyway. */
-const sayable = words(
+const sayable = toWordSet(
   'minLength maxLength uniqueItems minProperties maxProperties',
   'pattern format default examples contentEncoding contentMediaType',
 )
 
-const formats = words('date-time time date duration email hostname ipv4 ipv6 uuid')
+const formats = toWordSet('date-time time date duration email hostname ipv4 ipv6 uuid')
 
-function words(...lines: string[]): ReadonlySet<Json> {
+function toWordSet(...lines: string[]): ReadonlySet<Json> {
   return new Set(lines.flatMap((line) => line.split(' ')))
 }
 
@@ -29,40 +29,40 @@ function words(...lines: string[]): ReadonlySet<Json> {
  * The rules are those of OpenAI's structured outputs, which others have taken over:
  * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
-export function strictSchema(schema: JsonObject): JsonObject | null {
-  return 'anyOf' in schema || 'oneOf' in schema ? null : strict(schema, 0)
+export function toStrictSchema(schema: JsonObject): JsonObject | null {
+  return 'anyOf' in schema || 'oneOf' in schema ? null : toStrict(schema, 0)
 }
 
-function strict(schema: Json | undefined, depth: number): JsonObject | null {
+function toStrict(schema: Json | undefined, depth: number): JsonObject | null {
   if (!isObject(schema) || depth > deepest || !isTyped(schema)) return null
-  if (typeof schema['$ref'] === 'string') return reference(schema, schema['$ref'])
-  if (accepts(schema, 'object') && !isClosable(schema)) return null
-  if (accepts(schema, 'array') && !('items' in schema)) return null
+  if (typeof schema['$ref'] === 'string') return toStrictReference(schema, schema['$ref'])
+  if (acceptsType(schema, 'object') && !isClosable(schema)) return null
+  if (acceptsType(schema, 'array') && !('items' in schema)) return null
   const result: JsonObject = {}
   const said: string[] = []
   for (const [keyword, value] of Object.entries(schema)) {
-    const inner = nested(keyword, value, depth)
+    const inner = toStrictKeyword(keyword, value, depth)
     if (inner === null) return null
     if (inner !== undefined) Object.assign(result, inner)
     else if (isTaken(keyword, value)) result[keyword] = value
     else if (sayable.has(keyword)) said.push(`${keyword}: ${JSON.stringify(value)}`)
     else return null
   }
-  if (accepts(schema, 'object')) result['additionalProperties'] = false
-  return said.length === 0 ? result : { ...result, description: described(schema, said) }
+  if (acceptsType(schema, 'object')) result['additionalProperties'] = false
+  return said.length === 0 ? result : { ...result, description: appendToDescription(schema, said) }
 }
 
 /** A keyword that holds other schemas; undefined for any other keyword, null when one of them cannot be strict. */
-function nested(keyword: string, value: Json, depth: number): JsonObject | null | undefined {
+function toStrictKeyword(keyword: string, value: Json, depth: number): JsonObject | null | undefined {
   switch (keyword) {
     case 'properties':
     case '$defs':
-      return wrapped(keyword, isObject(value) ? strictMap(value, depth + 1) : null)
+      return wrapKeyword(keyword, isObject(value) ? toStrictMap(value, depth + 1) : null)
     case 'items':
-      return wrapped(keyword, strict(value, depth))
+      return wrapKeyword(keyword, toStrict(value, depth))
     case 'anyOf':
     case 'oneOf':
-      return wrapped('anyOf', Array.isArray(value) ? strictList(value, depth) : null)
+      return wrapKeyword('anyOf', Array.isArray(value) ? toStrictList(value, depth) : null)
     case 'additionalProperties':
       return {}
     default:
@@ -70,22 +70,22 @@ function nested(keyword: string, value: Json, depth: number): JsonObject | null 
   }
 }
 
-function wrapped(keyword: string, value: Json): JsonObject | null {
+function wrapKeyword(keyword: string, value: Json): JsonObject | null {
   return value === null ? null : { [keyword]: value }
 }
 
-function strictMap(schemas: JsonObject, depth: number): JsonObject | null {
-  const entries = Object.entries(schemas).map(([name, schema]) => [name, strict(schema, depth)] as const)
+function toStrictMap(schemas: JsonObject, depth: number): JsonObject | null {
+  const entries = Object.entries(schemas).map(([name, schema]) => [name, toStrict(schema, depth)] as const)
   return entries.every(([, schema]) => schema !== null) ? Object.fromEntries(entries) : null
 }
 
-function strictList(schemas: readonly Json[], depth: number): Json[] | null {
-  const list = schemas.map((schema) => strict(schema, depth))
+function toStrictList(schemas: readonly Json[], depth: number): Json[] | null {
+  const list = schemas.map((schema) => toStrict(schema, depth))
   return list.every((schema) => schema !== null) ? list : null
 }
 
 /** Nothing may stand beside a reference. */
-function reference(schema: JsonObject, to: string): JsonObject | null {
+function toStrictReference(schema: JsonObject, to: string): JsonObject | null {
   if (!to.startsWith('#')) return null
   const { $ref: _ref, $defs, ...beside } = schema
   if ($defs !== undefined) return null
@@ -100,7 +100,7 @@ function isTyped(schema: JsonObject): boolean {
   return ['type', 'enum', 'const', 'anyOf', 'oneOf', '$ref'].some((keyword) => keyword in schema)
 }
 
-function accepts({ type }: JsonObject, name: string): boolean {
+function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
@@ -118,7 +118,7 @@ function isTaken(keyword: string, value: Json): boolean {
   return taken.has(keyword)
 }
 
-function described({ description }: JsonObject, said: readonly string[]): string {
+function appendToDescription({ description }: JsonObject, said: readonly string[]): string {
   const rest = `(${said.join(', ')})`
   return typeof description === 'string' ? `${description} ${rest}` : rest
 }

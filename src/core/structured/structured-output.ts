@@ -8,10 +8,10 @@ import {
   type InputSchema,
   toParameters,
   type Validate,
-  validatorOf,
+  createValidator,
 } from '../tools/input-schema.js'
 import { isStandardSchema } from '../tools/standard-schema.js'
-import { plainSchema } from './plain-schema.js'
+import { createPlainSchema } from './plain-schema.js'
 
 /** How the model is asked for an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'
@@ -44,16 +44,16 @@ export interface StructuredOutput {
 }
 
 /** @throws ConfigError for what is no schema, has no JSON Schema, or is none of an object. */
-export function structuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
+export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
   const {
     schema: given,
     name = 'final_answer',
     mode = 'auto',
-  } = isOptions(option) ? checked(option) : { schema: option }
-  const schema = jsonSchemaOf(given)
+  } = isOptions(option) ? checkOptions(option) : { schema: option }
+  const schema = toJsonSchema(given)
   const { validate, ready } = isStandardSchema(given)
-    ? { validate: validatorOf(given), ready: undefined }
-    : plainSchema(schema)
+    ? { validate: createValidator(given), ready: undefined }
+    : createPlainSchema(schema)
   return { name, mode, schema, validate, ready }
 }
 
@@ -62,7 +62,7 @@ function isOptions(option: InputSchema | OutputOptions): option is OutputOptions
   return isObject && !isStandardSchema(option) && !('type' in option)
 }
 
-function checked(options: OutputOptions): OutputOptions {
+function checkOptions(options: OutputOptions): OutputOptions {
   check(record({ output: settings }), { output: options }, 'output')
   return options
 }
@@ -74,7 +74,7 @@ const settings = section({
   mode: choice('auto', 'response_format', 'tool'),
 })
 
-function jsonSchemaOf(schema: InputSchema): JsonObject {
+function toJsonSchema(schema: InputSchema): JsonObject {
   try {
     return toParameters(schema)
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 import { lazily } from '../base/load.js'
 import type { StructuredOutput } from './structured-output.js'
 
@@ -11,17 +11,17 @@ export function withObject(
   result: RunResult,
 ): RunResult | Promise<RunResult> {
   if (output === undefined || result.resumable || result.outputProblem !== undefined) return result
-  return completed(output, result)
+  return addObject(output, result)
 }
 
-async function completed(
+async function addObject(
   output: StructuredOutput,
   result: Extract<RunResult, { resumable: false }>,
 ): Promise<RunResult> {
-  const { readOutput } = await loadReading()
+  const { readOutput } = await loadReadOutput()
   const read = await readOutput(result.output, output.validate, output.schema)
   return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
 }
 
 /** Only those who ask for an object need it; it has come with the first answer. */
-const loadReading = lazily(() => import('./read-output.js'))
+const loadReadOutput = lazily(() => import('./read-output.js'))

@@ -34,9 +34,9 @@ export interface AsToolOptions<
 const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
 
 /** What sub-agents are made of, by what makes a tool one: for whoever holds them against what they were. */
-export const subAgentOf = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
+export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
 
-const children = lazily(() => import('./open-child.js'))
+const loadOpenChild = lazily(() => import('./open-child.js'))
 
 /** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
 export function asTool<Schema extends InputSchema, Name extends string>(
@@ -52,7 +52,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     timeoutMs,
     maxDepth = 3,
     needsApproval,
-  } = checked(options)
+  } = checkOptions(options)
   const tool = defineTool({
     name,
     description,
@@ -67,13 +67,13 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   const delegate: Delegate = {
     maxDepth,
     tools: agent.tools,
-    messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : messageOf(given)),
+    messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : formatTaskMessage(given)),
     open: async (errand) => {
-      const { openChild } = await children()
+      const { openChild } = await loadOpenChild()
       return openChild({ ...agent, config }, errand)
     },
   }
-  subAgentOf.set(delegate, { parts: agent.parts, config })
+  subAgentByDelegate.set(delegate, { parts: agent.parts, config })
   return Object.freeze({
     ...(tool as Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>),
     execute: undefined,
@@ -83,14 +83,14 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
 }
 
-function messageOf(input: unknown): string {
+function formatTaskMessage(input: unknown): string {
   const fields = Object.entries(input ?? {})
   const [only] = fields
   if (fields.length === 1 && only?.[0] === 'task' && typeof only[1] === 'string') return only[1]
   return JSON.stringify(input)
 }
 
-function checked<Schema extends InputSchema, Name extends string>(
+function checkOptions<Schema extends InputSchema, Name extends string>(
   options: AsToolOptions<Schema, Name>,
 ): AsToolOptions<Schema, Name> {
   if (typeof options !== 'object' || (options as unknown) === null) {

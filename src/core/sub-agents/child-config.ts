@@ -1,8 +1,8 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { Errand } from '../tools/tool.js'
+import type { DelegateRequest } from '../tools/tool.js'
 
 /** A sub-agent's own configuration, but it may spend no more than its run has left, and asks nobody for a message. */
-export function childConfig(own: AgentConfig, { left, countCached }: Errand): AgentConfig {
+export function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null
   return {
@@ -10,9 +10,9 @@ export function childConfig(own: AgentConfig, { left, countCached }: Errand): Ag
     interactive: false,
     limits: {
       ...limits,
-      tokenBudget: lower(limits.tokenBudget, left.tokens),
-      outputTokens: lower(limits.outputTokens, left.outputTokens),
-      costLimit: lower(limits.costLimit, left.cost),
+      tokenBudget: toLowerLimit(limits.tokenBudget, left.tokens),
+      outputTokens: toLowerLimit(limits.outputTokens, left.outputTokens),
+      costLimit: toLowerLimit(limits.costLimit, left.cost),
     },
     budget: {
       ...budget,
@@ -22,7 +22,7 @@ export function childConfig(own: AgentConfig, { left, countCached }: Errand): Ag
 }
 
 /** 0 is no limit; null is none, either. */
-function lower(limit: number, left: number | null): number {
+function toLowerLimit(limit: number, left: number | null): number {
   if (left === null) return limit
   return limit === 0 ? left : Math.min(limit, left)
 }

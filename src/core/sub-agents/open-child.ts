@@ -11,14 +11,14 @@ import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type Clock, elapsedOn } from '../base/clock.js'
 import { toMessages } from '../sessions/input.js'
-import type { Binding } from '../live/live.js'
-import type { AgentParts } from '../live/parts.js'
+import type { Binding } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
 import { newId } from '../base/new-id.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
-import { childConfig } from './child-config.js'
-import type { Errand } from '../tools/tool.js'
+import { createChildConfig } from './child-config.js'
+import type { DelegateRequest } from '../tools/tool.js'
 
 /** The agent that is to run as a sub-agent. */
 export interface ChildHost {
@@ -40,31 +40,34 @@ export interface ChildHost {
     options: { config: AgentConfig },
     binding: Binding,
   ): AgentInput
-  rebind(snapshot: object, binding: Binding): void
+  bindSnapshot(snapshot: object, binding: Binding): void
 }
 
 /**
  * The run of a sub-agent: a new one, or the one that its log holds, as it was left there. Null when it was under way
  * before, and there is no log of it.
  */
-export async function openChild(host: ChildHost, errand: Errand): Promise<Run | null> {
+export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
   const binding: Binding = { context, depth, maxDepth, above, prices, ...(store && { store }) }
   const runId = newId()
   if (!store) {
     if (isBegun) return null
-    return runOf(host, errand, { runId, origin: { input: await begin(host, errand, runId, binding) } })
+    return createChildRun(host, errand, {
+      runId,
+      origin: { input: await createChildInput(host, errand, runId, binding) },
+    })
   }
   const { log, standing } = await openWhenFree(store, host, errand)
   if (standing.run) {
     const snapshot = machineStateOf(standing.run)
-    host.rebind(snapshot, { ...binding, journal: log, told: toldBefore(standing), link: standing.link })
-    return runOf(host, errand, { runId: standing.run.context.runId, origin: { snapshot, log } })
+    host.bindSnapshot(snapshot, { ...binding, journal: log, told: toldBefore(standing), link: standing.link })
+    return createChildRun(host, errand, { runId: standing.run.context.runId, origin: { snapshot, log } })
   }
   try {
-    const input = isBegun ? null : await begin(host, errand, runId, { ...binding, journal: log })
-    if (input) return runOf(host, errand, { runId, origin: { input, log } })
+    const input = isBegun ? null : await createChildInput(host, errand, runId, { ...binding, journal: log })
+    if (input) return createChildRun(host, errand, { runId, origin: { input, log } })
     await log.close()
     return null
   } catch (error) {
@@ -73,23 +76,36 @@ export async function openChild(host: ChildHost, errand: Errand): Promise<Run | 
   }
 }
 
-async function begin(host: ChildHost, errand: Errand, runId: string, binding: Binding): Promise<AgentInput> {
-  const config = childConfig(host.config, errand)
+async function createChildInput(
+  host: ChildHost,
+  errand: DelegateRequest,
+  runId: string,
+  binding: Binding,
+): Promise<AgentInput> {
+  const config = createChildConfig(host.config, errand)
   const messages = toMessages(errand.message)
   const input = host.bind(runId, errand.sessionId, emptySession(), messages, { config }, binding)
   await host.ready(input, binding.prices)
   return input
 }
 
-function runOf(host: ChildHost, errand: Errand, begun: Pick<RunParts, 'runId' | 'origin'>): Run {
-  const { parent, actorId: id, watch, hear, sessionId, name } = errand
+function createChildRun(
+  host: ChildHost,
+  errand: DelegateRequest,
+  begun: Pick<RunParts, 'runId' | 'origin'>,
+): Run {
+  const { parent, actorId: id, watch, onEvent, sessionId, name } = errand
   const session = new Session(sessionId, name)
-  const above = { parent, id, watch, hear }
+  const above = { parent, id, watch, onEvent }
   return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
 }
 
 /** After a crash the dead process may hold the log for a while longer than it held that of the run above. */
-async function openWhenFree(store: SessionStore, host: ChildHost, { name, sessionId, isUnwanted }: Errand) {
+async function openWhenFree(
+  store: SessionStore,
+  host: ChildHost,
+  { name, sessionId, isUnwanted }: DelegateRequest,
+) {
   const { clock } = host
   const definition = () => host.definitionAs(subAgentLabel(name))
   const giveUpAt = elapsedOn(clock) + leaseMs

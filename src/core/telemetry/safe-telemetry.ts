@@ -9,7 +9,7 @@ import type {
 } from './telemetry.js'
 
 /** Throws a ConfigError for what is none. */
-export function checkedTelemetry(telemetry: Telemetry | undefined): Telemetry | undefined {
+export function checkTelemetry(telemetry: Telemetry | undefined): Telemetry | undefined {
   if (telemetry === undefined || typeof telemetry?.begin === 'function') return telemetry
   throw new ConfigError(
     'invalid_config',
@@ -19,7 +19,7 @@ export function checkedTelemetry(telemetry: Telemetry | undefined): Telemetry | 
 }
 
 /** What measures the run, kept from hurting it. `report` is told of the first thing that it throws. */
-export function measured(
+export function beginTelemetry(
   telemetry: Telemetry,
   run: TelemetryRunInfo,
   report: (thrown: unknown) => void,
@@ -50,7 +50,7 @@ export class SafeTelemetry implements RunTelemetry {
       const link: unknown = this.#run.link()
       return typeof link === 'string' && link.length <= maxLink ? link : null
     } catch (thrown) {
-      this.#threw(thrown)
+      this.#reportOnce(thrown)
       return null
     }
   }
@@ -65,13 +65,13 @@ export class SafeTelemetry implements RunTelemetry {
           done = { error }
         }
       }
-      return outcome(done)
+      return unwrapOutcome(done)
     }
     try {
       this.#run.around(step, once)
     } catch (thrown) {
       const isOfWork = done !== undefined && 'error' in done && done.error === thrown
-      if (!isOfWork) this.#threw(thrown)
+      if (!isOfWork) this.#reportOnce(thrown)
     }
     return once()
   }
@@ -80,7 +80,7 @@ export class SafeTelemetry implements RunTelemetry {
     try {
       this.#run.event(announcement)
     } catch (thrown) {
-      this.#threw(thrown)
+      this.#reportOnce(thrown)
     }
   }
 
@@ -88,16 +88,16 @@ export class SafeTelemetry implements RunTelemetry {
     try {
       this.#run.end()
     } catch (thrown) {
-      this.#threw(thrown)
+      this.#reportOnce(thrown)
     }
   }
 
   /** For a sub-agent that a call of the run is carried out by. */
-  above(callId: string, name: string, isWithheld: boolean): TelemetryParent {
+  describeParent(callId: string, name: string, isWithheld: boolean): TelemetryParent {
     return { telemetry: this.#telemetry, run: this.#run, callId, name, isUncleared: isWithheld }
   }
 
-  #threw(thrown: unknown): void {
+  #reportOnce(thrown: unknown): void {
     if (this.#hasThrown) return
     this.#hasThrown = true
     this.#report(thrown)
@@ -107,7 +107,7 @@ export class SafeTelemetry implements RunTelemetry {
 /** It is in every log that runs are kept in: a `traceparent` has 55 characters. */
 const maxLink = 200
 
-function outcome<T>(done: { value: T } | { error: unknown }): T {
+function unwrapOutcome<T>(done: { value: T } | { error: unknown }): T {
   if ('error' in done) throw done.error
   return done.value
 }

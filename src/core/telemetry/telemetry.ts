@@ -1,6 +1,6 @@
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { ShieldPoint } from '../../../machines/agent/screening.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelRequest } from '../models/provider.js'

@@ -1,4 +1,4 @@
-import type { ToolErrorKind } from '../../../machines/agent/results.js'
+import type { ToolErrorKind } from '../../../machines/agent/batch-calls.js'
 import { causesOf, describeError } from '../base/describe-error.js'
 import { peek } from '../base/to-json.js'
 import { toolErrorKinds } from './tool-error.js'
@@ -40,28 +40,28 @@ const words = new RegExp(
 export function classifyToolError(error: unknown): { kind: ToolErrorKind; message: string } {
   const message = describeError(error)
   const kind =
-    kindThatItNames(error) ?? judge(causesOf(error)) ?? (words.test(message) ? 'transient' : 'failed')
+    readNamedKind(error) ?? classifyCauses(causesOf(error)) ?? (words.test(message) ? 'transient' : 'failed')
   return { kind, message }
 }
 
 /** What a ToolError says to pages. */
-export function publicMessageOf(error: unknown): string | undefined {
+export function findPublicMessage(error: unknown): string | undefined {
   const message = peek(error, 'name') === 'ToolError' ? peek(error, 'publicMessage') : undefined
   return typeof message === 'string' ? message : undefined
 }
 
 /** By its name, not its class: a second copy of this package may be installed. */
-function kindThatItNames(error: unknown): ToolErrorKind | undefined {
+function readNamedKind(error: unknown): ToolErrorKind | undefined {
   if (peek(error, 'name') !== 'ToolError') return undefined
   const kind = peek(error, 'kind')
   return toolErrorKinds.find((known) => known === kind)
 }
 
-function judge(causes: readonly unknown[]): ToolErrorKind | undefined {
+function classifyCauses(causes: readonly unknown[]): ToolErrorKind | undefined {
   for (const cause of causes) {
     const [code, name] = [peek(cause, 'code'), peek(cause, 'name')]
     if (codes.some((known) => known === code) || names.some((known) => known === name)) return 'transient'
-    const status = statusOf(cause)
+    const status = findStatus(cause)
     if (status === undefined) continue
     if ([408, 425, 429, 502, 503, 504].includes(status)) return 'transient'
     if (status >= 400 && status < 500) return 'failed'
@@ -69,7 +69,7 @@ function judge(causes: readonly unknown[]): ToolErrorKind | undefined {
   return undefined
 }
 
-function statusOf(error: unknown): number | undefined {
+function findStatus(error: unknown): number | undefined {
   const found = [peek(error, 'status'), peek(error, 'statusCode'), peek(peek(error, 'response'), 'status')]
   return found.find((status) => typeof status === 'number')
 }

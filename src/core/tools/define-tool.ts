@@ -1,14 +1,14 @@
 import { ConfigError } from '../base/errors.js'
 import { describeError } from '../base/describe-error.js'
 import { findOtherName } from '../config/other-names.js'
-import { type Flawless, flaws, toolFlags, toolKeys } from './flaws.js'
+import { type Flawless, toolFlaws, toolFlags, toolKeys } from './tool-flaws.js'
 import {
   type ArgumentsOf,
   type InputOf,
   type InputSchema,
   toParameters,
   type Usable,
-  validatorOf,
+  createValidator,
 } from './input-schema.js'
 import type { ApprovalPredicate, Tool, ToolExecution } from './tool.js'
 
@@ -77,14 +77,14 @@ export function defineTool<
   definition: (ExecutedToolDefinition<Schema, Context, Name> | ClientToolDefinition<Schema, Name>) &
     Flawless<Key>,
 ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>> {
-  check(definition)
+  checkDefinition(definition)
   const { name, description, execute, timeoutMs, needsApproval } = definition
   const input = definition.input as InputSchema
   return Object.freeze({
     name,
     description,
-    parameters: parametersOf(name, input),
-    validate: validatorOf(input),
+    parameters: createParameters(name, input),
+    validate: createValidator(input),
     execute,
     timeoutMs,
     needsApproval: needsApproval ?? false,
@@ -95,7 +95,7 @@ export function defineTool<
   })
 }
 
-function parametersOf(name: string, input: InputSchema): Tool['parameters'] {
+function createParameters(name: string, input: InputSchema): Tool['parameters'] {
   try {
     return toParameters(input)
   } catch (error) {
@@ -106,7 +106,7 @@ function parametersOf(name: string, input: InputSchema): Tool['parameters'] {
 }
 
 /** Types rule most of this out; JavaScript and casts do not. */
-function check(definition: unknown): void {
+function checkDefinition(definition: unknown): void {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError(
       'invalid_tool',
@@ -127,7 +127,7 @@ function check(definition: unknown): void {
     throw new ConfigError('invalid_tool', `Tool '${name}': ${problem}`, `${name}.${key}`)
   }
   for (const key of Object.keys(tool)) {
-    if (key === 'parameters') refuse(key, `${flaws.parameters}.`)
+    if (key === 'parameters') refuse(key, `${toolFlaws.parameters}.`)
     if (!(toolKeys as readonly string[]).includes(key)) {
       const other = findOtherName(key)
       const hint = other ? `Here it is ${other}.` : `The options are ${toolKeys.join(', ')}.`
@@ -158,6 +158,6 @@ function check(definition: unknown): void {
       )
     }
   } else if (typeof execute !== 'function') {
-    refuse('execute', execute === undefined ? `${flaws.execute}.` : 'execute must be a function.')
+    refuse('execute', execute === undefined ? `${toolFlaws.execute}.` : 'execute must be a function.')
   }
 }

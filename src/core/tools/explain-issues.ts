@@ -13,7 +13,7 @@ const mostShown = 200
 export function explainIssues(issues: readonly Issue[], parameters?: Json): string {
   const lines = issues.slice(0, mostListed).map(({ message, path = [] }) => {
     const keys = path.map((segment) => (typeof segment === 'object' ? segment.key : segment))
-    const schema = /expected|must|should/i.test(message) ? undefined : schemaAt(parameters, keys)
+    const schema = /expected|must|should/i.test(message) ? undefined : findSchema(parameters, keys)
     const expected = schema === undefined ? '' : `; expected ${JSON.stringify(schema).slice(0, mostShown)}`
     return `- ${formatPath(keys)}: ${message}${expected}`
   })
@@ -34,16 +34,17 @@ function formatKey(key: PropertyKey, first: boolean): string {
 }
 
 /** The schema of a field, as far as plain `properties` and `items` lead to it. */
-function schemaAt(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {
+function findSchema(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {
   if (keys.length === 0) return undefined
   let schema: Json | undefined = parameters
   for (const key of keys) {
-    schema = typeof key === 'number' ? own(schema, 'items') : own(own(schema, 'properties'), String(key))
+    schema =
+      typeof key === 'number' ? getOwn(schema, 'items') : getOwn(getOwn(schema, 'properties'), String(key))
   }
   return schema
 }
 
-function own(value: Json | undefined, key: string): Json | undefined {
+function getOwn(value: Json | undefined, key: string): Json | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   return Object.hasOwn(value, key) ? value[key] : undefined
 }

@@ -18,16 +18,16 @@ export function fitArguments(tool: Tool, value: unknown): ParsedArguments | Prom
     const checked = tool.validate(value)
     return 'then' in checked
       ? checked.then(
-          (result) => conclude(tool, result),
-          (error: unknown) => uncheckable(tool, error),
+          (result) => toParsedArguments(tool, result),
+          (error: unknown) => toUncheckable(tool, error),
         )
-      : conclude(tool, checked)
+      : toParsedArguments(tool, checked)
   } catch (error) {
-    return uncheckable(tool, error)
+    return toUncheckable(tool, error)
   }
 }
 
-function conclude(tool: Tool, result: Validation): ParsedArguments {
+function toParsedArguments(tool: Tool, result: Validation): ParsedArguments {
   try {
     if (!result.issues) return { ok: true, input: result.value }
     const problems = explainIssues(result.issues, tool.parameters)
@@ -36,11 +36,11 @@ function conclude(tool: Tool, result: Validation): ParsedArguments {
       message: `The arguments of '${tool.name}' do not fit its schema:\n${problems}\nCorrect them and call it again.`,
     }
   } catch (error) {
-    return uncheckable(tool, error)
+    return toUncheckable(tool, error)
   }
 }
 
-function uncheckable(tool: Tool, error: unknown): ParsedArguments {
+function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
   return {
     ok: false,
     message: `The arguments of '${tool.name}' could not be checked: ${describeError(error)}`,

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { lazily } from '../base/load.js'
 import { describeError } from '../base/describe-error.js'
-import { flaws } from './flaws.js'
+import { toolFlaws } from './tool-flaws.js'
 import { peek } from '../base/to-json.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
@@ -27,23 +27,25 @@ export type ArgumentsOf<Schema> =
   Schema extends StandardJsonSchema<infer Input, infer _Output> ? Input : JsonObject
 
 /** The schema, or a sentence in its place: what the compiler then shows says what to do. */
-export type Usable<Schema> = Schema extends InputSchema ? Schema : `This input ${(typeof flaws)['schema']}`
+export type Usable<Schema> = Schema extends InputSchema
+  ? Schema
+  : `This input ${(typeof toolFlaws)['schema']}`
 
 export type Validate = (value: unknown) => Validation | Promise<Validation>
 
 /** How a schema checks arguments. */
-export function validatorOf(schema: InputSchema): Validate {
-  if (!isStandardSchema(schema)) return plainSchemaValidator(copyOf(schema))
+export function createValidator(schema: InputSchema): Validate {
+  if (!isStandardSchema(schema)) return plainSchemaValidator(copyJsonObject(schema))
   const standard = schema['~standard']
   return (value) => standard.validate(value)
 }
 
-const plain = lazily(() => import('./plain-validator.js'))
+const loadPlainValidator = lazily(() => import('./plain-validator.js'))
 
 /** Loaded with the first tool that has such a schema: in time for its first call, or the call waits. */
 function plainSchemaValidator(schema: JsonObject): Validate {
   let validate: ((value: unknown) => Validation) | undefined
-  const load = async () => (validate ??= await (await plain()).plainValidator(schema))
+  const load = async () => (validate ??= await (await loadPlainValidator()).createPlainValidator(schema))
   // Whoever checks with it hears of a failure, and tries again.
   load().catch(() => undefined)
   return (value) => (validate ? validate(value) : load().then((check) => check(value)))
@@ -58,16 +60,18 @@ function plainSchemaValidator(schema: JsonObject): Validate {
 export function toParameters(schema: InputSchema): JsonObject {
   // Libraries' own objects are JSON of a kind, and nothing that a model could use.
   if (!isStandardSchema(schema) && typeof peek(schema, 'parse') === 'function') {
-    throw new Error(`${flaws.schema}.`)
+    throw new Error(`${toolFlaws.schema}.`)
   }
-  const { $schema: _, ...parameters } = copyOf(isStandardSchema(schema) ? convert(schema) : schema)
-  if (parameters.type !== 'object') throw new Error(whyNotAnObject(parameters))
+  const { $schema: _, ...parameters } = copyJsonObject(
+    isStandardSchema(schema) ? convertToJsonSchema(schema) : schema,
+  )
+  if (parameters.type !== 'object') throw new Error(explainNotAnObject(parameters))
   return { ...parameters, properties: parameters.properties ?? {} }
 }
 
-function convert(schema: StandardJsonSchema): unknown {
+function convertToJsonSchema(schema: StandardJsonSchema): unknown {
   const { jsonSchema } = schema['~standard']
-  if (typeof jsonSchema?.input !== 'function') throw new Error(`${flaws.schema}.`)
+  if (typeof jsonSchema?.input !== 'function') throw new Error(`${toolFlaws.schema}.`)
   try {
     return jsonSchema.input({ target: 'draft-2020-12' })
   } catch (error) {
@@ -79,7 +83,7 @@ function convert(schema: StandardJsonSchema): unknown {
   }
 }
 
-function copyOf(schema: unknown): JsonObject {
+function copyJsonObject(schema: unknown): JsonObject {
   let copy: unknown
   try {
     copy = JSON.parse(JSON.stringify(schema) ?? 'null')
@@ -94,7 +98,7 @@ function copyOf(schema: unknown): JsonObject {
   return copy as JsonObject
 }
 
-function whyNotAnObject(parameters: JsonObject): string {
+function explainNotAnObject(parameters: JsonObject): string {
   const union = ['oneOf', 'anyOf', 'allOf'].find((keyword) => keyword in parameters)
   if (union !== undefined) {
     return `has '${union}' at its top level, which providers refuse. Put the union in a field: z.object({ action: … }).`

@@ -12,11 +12,11 @@ import type { Issue, Validation } from './standard-schema.js'
  *
  * The schema can come from a stranger: its patterns run in linear time, by RE2.
  */
-export async function plainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
+export async function createPlainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
   const { checks, schema: safe } = await withLinearPatterns(schema)
   let validator: Validator | null = null
   try {
-    validator = new Validator(safe as Schema, draftOf(schema), false)
+    validator = new Validator(safe as Schema, findDraft(schema), false)
   } catch {
     // A schema that contradicts itself: two parts with one `$id`, for example.
   }
@@ -25,7 +25,7 @@ export async function plainValidator(schema: JsonObject): Promise<(value: unknow
     Object.assign(format, checks)
     try {
       const { valid, errors } = validator?.validate(value) ?? { valid: true, errors: [] }
-      return valid ? { value } : { issues: issuesOf(errors) }
+      return valid ? { value } : { issues: toIssues(errors) }
     } catch {
       return { value }
     } finally {
@@ -41,7 +41,7 @@ const drafts: readonly [part: string, draft: SchemaDraft][] = [
   ['2019-09', '2019-09'],
 ]
 
-function draftOf({ $schema }: JsonObject): SchemaDraft {
+function findDraft({ $schema }: JsonObject): SchemaDraft {
   const named = typeof $schema === 'string' ? $schema : ''
   return drafts.find(([part]) => named.includes(part))?.[1] ?? '2020-12'
 }
@@ -51,7 +51,7 @@ type Checks = Record<string, (text: string) => boolean>
 /** What a pattern's check is called among the formats. */
 const patternName = 'statewright pattern '
 
-const linear = lazily(() => import('re2js'))
+const loadRe2 = lazily(() => import('re2js'))
 
 /**
  * A copy whose patterns are formats, each with a check that takes linear time. RE2 knows neither lookaheads nor back
@@ -60,7 +60,7 @@ const linear = lazily(() => import('re2js'))
 async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown; checks: Checks }> {
   const checks: Checks = {}
   const text = JSON.stringify(schema)
-  const engine = text.includes('"pattern"') ? (await linear()).RE2JS : null
+  const engine = text.includes('"pattern"') ? (await loadRe2()).RE2JS : null
   // Keys that a pattern may allow are not refused where that pattern cannot be checked.
   const isOpen = text.includes('"patternProperties"') && hasUnsafeKeys(schema)
 
@@ -141,7 +141,7 @@ const wrappings: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-function issuesOf(errors: readonly OutputUnit[]): Issue[] {
+function toIssues(errors: readonly OutputUnit[]): Issue[] {
   const chosen = errors.filter(({ keyword }) => choices.has(keyword))
   const isInChoice = ({ keyword, keywordLocation, instanceLocation }: OutputUnit): boolean =>
     chosen.some((choice) =>
@@ -151,11 +151,11 @@ function issuesOf(errors: readonly OutputUnit[]): Issue[] {
         : keywordLocation.startsWith(`${choice.keywordLocation}/`),
     )
   const told = errors.filter((error) => !wrappings.has(error.keyword) && !isInChoice(error))
-  return (told.length > 0 ? told : errors.slice(0, 1)).map(issueOf)
+  return (told.length > 0 ? told : errors.slice(0, 1)).map(toIssue)
 }
 
-function issueOf({ keyword, instanceLocation, error }: OutputUnit): Issue {
-  const path = keysIn(instanceLocation)
+function toIssue({ keyword, instanceLocation, error }: OutputUnit): Issue {
+  const path = parsePointer(instanceLocation)
   if (keyword === 'false') return { path, message: 'There must be no such field.' }
   if (keyword === 'format' && error.includes(`"${patternName}`))
     return { path, message: 'String does not match pattern.' }
@@ -165,7 +165,7 @@ function issueOf({ keyword, instanceLocation, error }: OutputUnit): Issue {
 }
 
 /** `#/files/0/na~1me` */
-function keysIn(pointer: string): (string | number)[] {
+function parsePointer(pointer: string): (string | number)[] {
   return pointer
     .split('/')
     .slice(1)

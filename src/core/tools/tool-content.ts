@@ -1,6 +1,6 @@
 import { anyOptions, expectArgument, listOf } from '../base/expect-argument.js'
 import type { MediaPart } from '../../../machines/agent/messages.js'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { UsageError } from '../base/errors.js'
 import { formatValue } from '../base/format-value.js'
 import { type InputPart, mediaWords, payloadLength, toContentPart } from '../models/media.js'

@@ -1,4 +1,4 @@
-import type { ToolErrorKind } from '../../../machines/agent/results.js'
+import type { ToolErrorKind } from '../../../machines/agent/batch-calls.js'
 import { StatewrightError } from '../base/errors.js'
 
 export const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'transient', 'failed']

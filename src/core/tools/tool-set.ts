@@ -1,8 +1,8 @@
-import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { ConfigError } from '../base/errors.js'
 import type { ToolSpec } from '../models/provider.js'
 import type { Tool } from './tool.js'
-import { type ToolGroup, toolsOf, type ToolSource } from './tool-source.js'
+import { type ToolGroup, listSourceTools, type ToolSource } from './tool-source.js'
 
 /** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
 export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource
@@ -25,14 +25,16 @@ export interface ToolSet {
  * and whatever a group throws about its arguments. What a source brings later is never thrown about: whoever has a name
  * keeps it, and another tool of that name, or what is not a tool at all, is left out.
  */
-export function toolSet(entries: readonly ToolEntry[]): ToolSet {
-  const lots = lotsOf(entries)
-  refuseDuplicates(lots)
-  return lots.some(({ source }) => source !== undefined) ? changingSet(lots) : fixedSet(lots.flatMap(toolsIn))
+export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
+  const lots = openEntries(entries)
+  checkDuplicates(lots)
+  return lots.some(({ source }) => source !== undefined)
+    ? createChangingSet(lots)
+    : createFixedSet(lots.flatMap(listTools))
 }
 
 /** What one entry brings. */
-interface Lot {
+interface EntryTools {
   /** Where it came from, for people. */
   readonly owner: string
   readonly tools: readonly Tool[]
@@ -41,7 +43,7 @@ interface Lot {
   readonly listed?: readonly unknown[]
 }
 
-function fixedSet(tools: readonly Tool[]): ToolSet {
+function createFixedSet(tools: readonly Tool[]): ToolSet {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   return {
     get: (name) => byName.get(name),
@@ -61,16 +63,16 @@ function fixedSet(tools: readonly Tool[]): ToolSet {
   }
 }
 
-function changingSet(first: readonly Lot[]): ToolSet {
+function createChangingSet(first: readonly EntryTools[]): ToolSet {
   let lots = first
-  let owners = ownersOf(lots, new Map())
-  let set = fixedSet(lots.flatMap(toolsIn))
+  let owners = assignOwners(lots, new Map())
+  let set = createFixedSet(lots.flatMap(listTools))
   const now = (): ToolSet => {
-    const latest = lots.map(refreshed)
+    const latest = lots.map(refreshEntry)
     if (latest.every((lot, index) => lot === lots[index])) return set
     lots = latest
-    owners = ownersOf(lots, owners)
-    set = fixedSet(
+    owners = assignOwners(lots, owners)
+    set = createFixedSet(
       lots.flatMap((lot, index) =>
         lot.tools.filter((tool) => owners.get(tool.name) === index && isFirst(lot, tool)),
       ),
@@ -92,26 +94,26 @@ function changingSet(first: readonly Lot[]): ToolSet {
 }
 
 /** The same object when nothing has changed. */
-function refreshed(lot: Lot): Lot {
-  const listed = lot.source && toolsOf(lot.source)
+function refreshEntry(lot: EntryTools): EntryTools {
+  const listed = lot.source && listSourceTools(lot.source)
   return listed === undefined || listed === lot.listed
     ? lot
     : { ...lot, listed, tools: listed.filter(isTool) }
 }
 
 /** Which lot each name belongs to: whoever has it keeps it, so that no newcomer can take the place of a known tool. */
-function ownersOf(lots: readonly Lot[], before: ReadonlyMap<string, number>): Map<string, number> {
+function assignOwners(lots: readonly EntryTools[], before: ReadonlyMap<string, number>): Map<string, number> {
   const claims = lots.flatMap(({ tools }, index) => tools.map(({ name }) => ({ name, index })))
   const kept = claims.filter(({ name, index }) => before.get(name) === index)
   // The first of several with one key wins.
   return new Map([...kept, ...claims].toReversed().map(({ name, index }) => [name, index]))
 }
 
-function isFirst({ tools }: Lot, tool: Tool): boolean {
+function isFirst({ tools }: EntryTools, tool: Tool): boolean {
   return tools.find(({ name }) => name === tool.name) === tool
 }
 
-function refuseDuplicates(lots: readonly Lot[]): void {
+function checkDuplicates(lots: readonly EntryTools[]): void {
   const owners = new Map<string, string>()
   for (const { owner, tools } of lots) {
     for (const { name } of tools) {
@@ -128,26 +130,26 @@ function refuseDuplicates(lots: readonly Lot[]): void {
   }
 }
 
-function lotsOf(entries: readonly ToolEntry[]): Lot[] {
+function openEntries(entries: readonly ToolEntry[]): EntryTools[] {
   if (!Array.isArray(entries)) throw new ConfigError('invalid_tool', 'tools must be an array.', 'tools')
-  return (entries as readonly ToolEntry[]).map((entry, index) => lotOf(entry, `tools[${index}]`))
+  return (entries as readonly ToolEntry[]).map((entry, index) => openEntry(entry, `tools[${index}]`))
 }
 
-function lotOf(entry: ToolEntry, place: string): Lot {
+function openEntry(entry: ToolEntry, place: string): EntryTools {
   if (isGroup(entry)) {
     const owner = `${place}, group '${entry.group.name}'`
-    return { owner, tools: entry.group.open(entry.args ?? {}).map((tool) => toolAt(owner, tool)) }
+    return { owner, tools: entry.group.open(entry.args ?? {}).map((tool) => expectTool(owner, tool)) }
   }
-  const listed = toolsOf(entry)
+  const listed = listSourceTools(entry)
   if (listed !== undefined) {
     const source = entry as ToolSource
     const owner = `${place}, '${source.name}'`
-    return { owner, tools: listed.map((tool) => toolAt(owner, tool)), source, listed }
+    return { owner, tools: listed.map((tool) => expectTool(owner, tool)), source, listed }
   }
-  return { owner: place, tools: [toolAt(place, entry)] }
+  return { owner: place, tools: [expectTool(place, entry)] }
 }
 
-function toolsIn({ tools }: Lot): readonly Tool[] {
+function listTools({ tools }: EntryTools): readonly Tool[] {
   return tools
 }
 
@@ -161,7 +163,7 @@ function isTool(entry: unknown): entry is Tool {
   return typeof name === 'string' && typeof parameters === 'object' && typeof validate === 'function'
 }
 
-function toolAt(place: string, entry: unknown): Tool {
+function expectTool(place: string, entry: unknown): Tool {
   if (isTool(entry)) return entry
   throw new ConfigError(
     'invalid_tool',

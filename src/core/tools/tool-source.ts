@@ -19,7 +19,7 @@ export interface ToolSource {
 }
 
 /** A source's present list; undefined for what is none, or has none to give. Never throws. */
-export function toolsOf(source: unknown): readonly unknown[] | undefined {
+export function listSourceTools(source: unknown): readonly unknown[] | undefined {
   const tools = peek(source, 'tools')
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
 }
@@ -77,20 +77,23 @@ export function defineToolGroup<Args extends StandardSchema, Member extends Tool
     args: schema,
     tools,
   } = (definition as typeof definition | null | undefined) ?? ({} as typeof definition)
-  if (typeof name !== 'string' || name === '') throw invalid('?', 'name is missing')
-  if (!isStandardSchema(schema)) throw invalid(name, 'args must be a schema, such as z.object({ … })')
-  if (typeof tools !== 'function') throw invalid(name, 'tools must be a function that returns the tools')
+  if (typeof name !== 'string' || name === '') throw invalidGroupError('?', 'name is missing')
+  if (!isStandardSchema(schema))
+    throw invalidGroupError(name, 'args must be a schema, such as z.object({ … })')
+  if (typeof tools !== 'function')
+    throw invalidGroupError(name, 'tools must be a function that returns the tools')
   const open = (args: unknown): readonly Member[] => {
     const checked = schema['~standard'].validate(args)
-    if ('then' in checked) throw invalid(name, 'args must be a schema that checks synchronously')
-    if (checked.issues) throw invalid(name, `its args do not fit:\n${explainIssues(checked.issues)}\n`)
+    if ('then' in checked) throw invalidGroupError(name, 'args must be a schema that checks synchronously')
+    if (checked.issues)
+      throw invalidGroupError(name, `its args do not fit:\n${explainIssues(checked.issues)}\n`)
     const made: unknown = tools(checked.value as OutputOf<Args>)
-    if (!Array.isArray(made)) throw invalid(name, 'tools must return an array of tools')
+    if (!Array.isArray(made)) throw invalidGroupError(name, 'tools must return an array of tools')
     return made as Member[]
   }
   return Object.freeze({ name, open })
 }
 
-function invalid(name: string, problem: string): ConfigError {
+function invalidGroupError(name: string, problem: string): ConfigError {
   return new ConfigError('invalid_tool_group', `Tool group '${name}': ${problem}.`, name)
 }

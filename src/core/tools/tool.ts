@@ -3,8 +3,8 @@ import type { BudgetRemaining } from '../../../guards/budget.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { AgentState, RunResult } from '../../../machines/agent/outcome.js'
-import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { PriceBook } from '../prices/prices.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -88,7 +88,7 @@ export interface Delegate {
   /** The sub-agent's user message. Throws when the input makes none. */
   readonly messageFor: (input: unknown) => string
   /** Begins the run of a call, or goes on with it. Null: it was under way before, and nothing is left of it. */
-  readonly open: (errand: Errand) => Promise<DelegateRun | null>
+  readonly open: (errand: DelegateRequest) => Promise<DelegateRun | null>
 }
 
 /** What a call needs of the run that carries it out. */
@@ -105,7 +105,7 @@ export interface DelegateRun {
 }
 
 /** One call of a sub-agent, and what its run gives it. */
-export interface Errand {
+export interface DelegateRequest {
   /** The call's tool. */
   name: string
   message: string
@@ -134,5 +134,5 @@ export interface Errand {
   /** Told whatever its run has come to, as it happens. */
   watch: (context: AgentContext) => void
   /** Told its events, from the first on. */
-  hear: (event: AgentEvent) => void
+  onEvent: (event: AgentEvent) => void
 }

@@ -20,7 +20,7 @@ import type { GuardDefinition, UserGuard } from './guard.js'
  * Throws a ConfigError `invalid_guard` for a definition that cannot be used; it names the guard and what to change.
  */
 export function defineGuard<State = null>(definition: GuardDefinition<State>): UserGuard {
-  const { name, initial, observe, verdict, onHalt, timeoutMs, onError } = checked(definition)
+  const { name, initial, observe, verdict, onHalt, timeoutMs, onError } = checkDefinition(definition)
   return Object.freeze({
     name,
     initial,
@@ -36,7 +36,7 @@ const keys = ['name', 'initial', 'observe', 'verdict', 'onHalt', 'timeoutMs', 'o
 const longest = 2_147_483_647
 
 /** Types rule most of this out; JavaScript and casts do not. */
-function checked(definition: unknown): GuardDefinition<Json> & { initial: Json } {
+function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial: Json } {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError('invalid_guard', 'defineGuard takes an object: { name, verdict, … }.')
   }

@@ -6,7 +6,7 @@ import type { UserGuard } from './guard.js'
  * The guards of an agent, checked. Throws a ConfigError: `duplicate_guard` when two have one name, `invalid_guard` for
  * what is none.
  */
-export function guardSet(guards: readonly UserGuard[]): readonly UserGuard[] {
+export function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
   if (!Array.isArray(guards)) throw new ConfigError('invalid_guard', 'guards must be an array.', 'guards')
   const names = new Set<string>()
   return guards.map((entry: UserGuard, index) => {

@@ -1,5 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
-import type { ResultStatus, ToolErrorKind } from '../../../machines/agent/results.js'
+import type { ResultStatus, ToolErrorKind } from '../../../machines/agent/batch-calls.js'
 
 /** A call that the model asks for. */
 export interface GuardedCall {

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { cut } from '../../../guards/lib/cut.js'
+import { truncate } from '../../../guards/lib/cut.js'
 import { abortable, CallAbort } from '../../core/base/abort.js'
 import { within } from '../../core/base/time-limit.js'
 import { AttachmentError } from './attachment-error.js'
@@ -56,7 +56,7 @@ export async function loadAttachment(
 /** A text of which at most `maxChars` are kept, and a note about it when that is not all. */
 function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
-  return `${cut(text, maxChars)}\n\n[Cut here: only the first ${maxChars} characters are kept.]`
+  return `${truncate(text, maxChars)}\n\n[Cut here: only the first ${maxChars} characters are kept.]`
 }
 
 /** Does `work` within `ms`; its signal aborts when the time is over or `outer` aborts, and it is waited for no longer. */

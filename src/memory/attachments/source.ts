@@ -1,4 +1,4 @@
-import { cutLine } from '../../../guards/lib/cut.js'
+import { truncateLine } from '../../../guards/lib/cut.js'
 import { AttachmentError } from './attachment-error.js'
 import type { Limits } from './options.js'
 import { readFile } from './read-file.js'
@@ -36,7 +36,7 @@ export function sourceOf(attachment: unknown): Source {
   if (given !== undefined && (typeof given !== 'string' || given.trim() === '')) {
     throw invalid('The attachment', 'must have a text as name.')
   }
-  const named = (fallback: string) => cutLine(given ?? fallback, 200)
+  const named = (fallback: string) => truncateLine(given ?? fallback, 200)
 
   if (data !== undefined) {
     if (given === undefined) throw invalid('The attachment', 'with data must have a name.')

@@ -1,10 +1,10 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { answerableCalls } from '../../../machines/agent/result-of.js'
+import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { at, type Events } from './at.js'
 
 export function ofPeople(context: AgentContext): Events {
   const openThatNeeds = (needs: string): string =>
-    answerableCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
+    listAnswerableCalls(context).find((call) => call.needs === needs)?.callId ?? 'nobody'
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
   if (context.state === 'WAITING_FOR_TOOL') return ofTheHasty(callId, clientCallId, context.features)

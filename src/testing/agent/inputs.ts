@@ -1,5 +1,5 @@
 import { noGuards } from '../../../guards/roster.js'
-import { initialGuardrails } from '../../../guards/state.js'
+import { getInitialGuardrails } from '../../../guards/state.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
@@ -143,7 +143,7 @@ function start(config: AgentConfigInput, features: Partial<Features> = {}): Agen
     messages: [],
     input: [{ content: 'Go.' }],
     usage: noUsage,
-    guardrails: initialGuardrails(),
+    guardrails: getInitialGuardrails(),
     warnedOfBudget: false,
   }
 }

@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
+import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../space.js'
 import { at, type Events, late } from './at.js'
 import {

@@ -1,7 +1,11 @@
 import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
-import { type ModelActorError, modelFailure, type ModelOutput } from '../../../machines/agent/response.js'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import {
+  type ModelActorError,
+  createModelFailure,
+  type ModelOutput,
+} from '../../../machines/agent/model-response.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 
 /** What a model can answer: the text, the calls, or how little of it arrived. */
@@ -142,7 +146,7 @@ function output(answer: {
 }
 
 export function failure(kind: ModelActorError['kind'], code: string): ModelActorError {
-  return { ...modelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
+  return { ...createModelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
 }
 
 /** A failure that comes when a part of the answer has arrived. */

@@ -1,18 +1,18 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
-import { uncheckedCalls, unscreenedInput } from '../../../machines/agent/unscreened.js'
+import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
 import { createDoneActorEvent } from '../space.js'
 import { at, type Events } from './at.js'
 
 /** What shields say of the messages and calls at hand. */
 export function ofShields(context: AgentContext): Events {
-  const messages = unscreenedInput(context)
+  const messages = listUnclearedInput(context)
   const allowed = messages.map(({ content }, index) => ({
     ...screening('allow', typeof content === 'string' ? content : ''),
     index,
     part: null,
   }))
-  const open = uncheckedCalls(context)
+  const open = listUnclearedCalls(context)
   const unscreened = context.calls.filter((call) => call.unscreened)
   const results = (action: ShieldAction) =>
     unscreened.map(({ id }) => ({ ...screening(action, 'What it may say.'), callId: id }))
@@ -41,7 +41,7 @@ export function ofShields(context: AgentContext): Events {
 }
 
 export function callsAllowed(context: AgentContext): Events {
-  const allowed = uncheckedCalls(context).map((call) => ({
+  const allowed = listUnclearedCalls(context).map((call) => ({
     ...screening('allow', call.arguments),
     callId: call.id,
   }))

@@ -2,8 +2,8 @@ import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
-import { unscreenedInput } from '../../../machines/agent/unscreened.js'
-import { budgetReason } from '../../../machines/agent/totals.js'
+import { listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import { findBudgetReason } from '../../../machines/agent/budget-totals.js'
 import { isWatching } from '../../../guards/state.js'
 
 export const agentSnapshot = objectWith(['context', 'value'], 'a snapshot of the agent machine')
@@ -34,12 +34,12 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       outputRepairs,
     ],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
-    [context.deadline, context.timeLeft, budgetReason(context)],
+    [context.deadline, context.timeLeft, findBudgetReason(context)],
     [
       context.retrieved !== null,
       context.held !== null,
       context.untold !== null,
-      unscreenedInput(context).length,
+      listUnclearedInput(context).length,
     ],
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
     context.calls.map((call) => [

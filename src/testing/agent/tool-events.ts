@@ -2,7 +2,7 @@ import type { AnyEventObject } from 'xstate'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
-import type { PendingCall } from '../../../machines/agent/outcome.js'
+import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { at, type Events, late } from './at.js'
 import { toolOutcomes, usageOf } from './outcomes.js'
 

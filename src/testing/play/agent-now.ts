@@ -1,17 +1,17 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
-import { type ModelOutput, kindOf } from '../../../machines/agent/response.js'
-import type { BatchCall, ToolResult, ToolTraits } from '../../../machines/agent/results.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { type ModelOutput, classifyResponse } from '../../../machines/agent/model-response.js'
+import type { BatchCall, ToolResult, ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { featuresOf } from '../../core/agent/features-of.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/describe-error.js'
-import type { AgentParts } from '../../core/live/parts.js'
+import type { AgentParts } from '../../core/live/agent-parts.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import { wholeInput } from '../../core/sessions/log/whole-context.js'
 import { readOutput } from '../../core/structured/read-output.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
-import { prepareCalls } from '../../core/tools/prepare.js'
+import { prepareCalls } from '../../core/tools/prepare-calls.js'
 import { configNow } from './agent-record.js'
 import { steady } from './digest.js'
 import type { LiveTools } from './live-tools.js'
@@ -162,7 +162,7 @@ export class AgentNow {
   /** Whether an answer fits the output schema now. */
   async #fitNow(output: ModelOutput, found: Found[]): Promise<Pick<ModelOutput, 'outputProblem'>> {
     const { parts } = this.#scene
-    const kind = kindOf(output.response)
+    const kind = classifyResponse(output.response)
     if (!parts.output || (kind !== 'answer' && kind !== 'empty')) return {}
     await parts.output.ready?.()
     const reading = await readOutput(output.response.text, parts.output.validate, parts.output.schema)

@@ -1,8 +1,8 @@
 import { scrubSecrets } from '../../core/shields/scrub-secrets.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
-import type { AgentParts } from '../../core/live/parts.js'
-import { subAgentOf } from '../../core/sub-agents/as-tool.js'
+import type { AgentParts } from '../../core/live/agent-parts.js'
+import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import type { RecordedAgent, RecordedTool } from './recording.js'
 
 /** What of an agent goes out with each request, as plain JSON. Secrets in its settings do not. */
@@ -12,7 +12,7 @@ export function recordedAgentOf(parts: AgentParts, config: AgentConfig): Require
     instructions,
     tools: tools.specs.map((spec): RecordedTool => {
       const tool = tools.get(spec.name)
-      const below = tool?.delegate && subAgentOf.get(tool.delegate)
+      const below = tool?.delegate && subAgentByDelegate.get(tool.delegate)
       return {
         ...spec,
         ...(tool?.client && { client: true as const }),

@@ -1,8 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { systemClock } from '../../core/base/clock.js'
-import type { AgentParts } from '../../core/live/parts.js'
-import { RunningCall } from '../../core/tools/run-call.js'
+import type { AgentParts } from '../../core/live/agent-parts.js'
+import { RunningCall } from '../../core/tools/running-call.js'
 
 /** Carries out the calls of a played run with the agent's own tools, when the run would have. */
 export class LiveTools {
@@ -41,7 +41,7 @@ export class LiveTools {
           batchId: `${context.runId}.${context.batchNumber}`,
           onProgress: () => undefined,
         },
-        { ended: (_call, ended) => end(ended) },
+        { onCallEnd: (_call, ended) => end(ended) },
       )
       this.#running.set(key, { call: running, result })
     }

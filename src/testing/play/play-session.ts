@@ -1,10 +1,10 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { AgentState, Reason } from '../../../machines/agent/outcome.js'
+import type { AgentState, Reason } from '../../../machines/agent/run-result.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { madeOf } from '../../core/agent/made-of.js'
 import { ConfigError } from '../../core/base/errors.js'
 import { overrideLimits } from '../../core/config/schema.js'
-import { subAgentOf } from '../../core/sub-agents/as-tool.js'
+import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { compareAgents } from './compare-agents.js'
 import type { Scene } from './agent-now.js'
 import { Player } from './player.js'
@@ -131,7 +131,7 @@ async function play(
   const subAgents: SessionReplay[] = []
   for (const { tool, recording: child } of recording.subAgents) {
     const delegate = parts.tools.get(tool)?.delegate
-    const host = delegate && subAgentOf.get(delegate)
+    const host = delegate && subAgentByDelegate.get(delegate)
     // A tool that is gone is told as that.
     if (!host) continue
     const deeper = { ...scene, recording: readRecording(child), parts: host.parts, config: host.config }

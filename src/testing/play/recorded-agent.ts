@@ -1,6 +1,6 @@
 import { noFeatures, type AgentContext, type Features } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import type { ToolTraits } from '../../../machines/agent/results.js'
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { createAgent } from '../../core/agent/agent.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { ModelError, type ModelProvider } from '../../core/models/provider.js'

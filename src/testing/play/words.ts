@@ -1,5 +1,5 @@
-import { cut } from '../../../guards/lib/cut.js'
-import type { CallNeeds } from '../../../machines/agent/response.js'
+import { truncate } from '../../../guards/lib/cut.js'
+import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/labels.js'
 import { callName, shownArguments } from '../../core/format/call-words.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
@@ -34,17 +34,17 @@ function marked(sign: string, lines: readonly string[], beside: string | undefin
 
 /** Of a long line, the part at which it differs from the other one. */
 function near(line: string, beside: string | undefined): string {
-  if (line.length <= longestLine || beside === undefined) return cut(line, longestLine)
+  if (line.length <= longestLine || beside === undefined) return truncate(line, longestLine)
   let at = 0
   while (at < line.length && line[at] === beside[at]) at += 1
   const from = Math.max(0, at - 60)
-  return `${from > 0 ? '…' : ''}${cut(line.slice(from), longestLine)}`
+  return `${from > 0 ? '…' : ''}${truncate(line.slice(from), longestLine)}`
 }
 
 /** A value on one line. */
 export function valueWords(value: unknown): string {
   if (value === undefined) return 'nothing'
-  return cut(typeof value === 'string' ? `'${value}'` : JSON.stringify(value), longestLine)
+  return truncate(typeof value === 'string' ? `'${value}'` : JSON.stringify(value), longestLine)
 }
 
 /** `read_file({"path":"march.txt"})`. */

@@ -1,4 +1,4 @@
-import { kindOf } from '../../../machines/agent/response.js'
+import { classifyResponse } from '../../../machines/agent/model-response.js'
 import type { AssistantMessage, MediaPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ToolSpec } from '../../core/models/provider.js'
 import { holds, same, shown } from '../verdict.js'
@@ -31,7 +31,7 @@ export const answerChecks: readonly Check[] = [
     async run(scene) {
       const { response, text, pieces, activity } = await ask(scene)
       same('the text', response.text, words)
-      same('what it is to the loop', kindOf(response), 'answer')
+      same('what it is to the loop', classifyResponse(response), 'answer')
       same('complete', response.complete, true)
       same('the calls', response.toolCalls, [])
       holds(activity > 0, 'onActivity has to be called when something of the answer arrives')
@@ -69,7 +69,7 @@ export const answerChecks: readonly Check[] = [
     async run(scene) {
       const { response } = await ask(scene, { tools: [add] })
       same('the text', response.text, 'Let me see.')
-      same('what it is to the loop', kindOf(response), 'calls')
+      same('what it is to the loop', classifyResponse(response), 'calls')
       same('the calls', calledIn(response.toolCalls), twoCalls)
       const ids = new Set(response.toolCalls.map(({ id }) => id))
       holds(ids.size === 2, 'each call needs an id of its own')
@@ -198,7 +198,7 @@ export const answerChecks: readonly Check[] = [
     turns: [{ text: 'Once upon', finishReason: 'length' }],
     async run(scene) {
       const { response } = await ask(scene)
-      same('what it is to the loop', kindOf(response), 'truncated')
+      same('what it is to the loop', classifyResponse(response), 'truncated')
       same('the text', response.text, 'Once upon')
     },
   },
@@ -206,7 +206,7 @@ export const answerChecks: readonly Check[] = [
     name: 'an answer that is filtered',
     turns: [{ text: 'Once', finishReason: 'content_filter' }],
     async run(scene) {
-      const kind = kindOf((await ask(scene)).response)
+      const kind = classifyResponse((await ask(scene)).response)
       holds(
         kind === 'filtered' || kind === 'refusal',
         `it should be filtered or a refusal to the loop, but is ${shown(kind)}`,

@@ -1,5 +1,5 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { checkedResponse } from '../../core/models/checked-response.js'
 import { toModelFailure } from '../../core/models/failures.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'

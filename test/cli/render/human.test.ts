@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
-import type { RunResult } from '../../../machines/agent/outcome.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { HumanRenderer } from '../../../src/cli/render/human.js'
 import { wantsColor } from '../../../src/cli/render/paint.js'

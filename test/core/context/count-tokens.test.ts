@@ -1,5 +1,5 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import { createTokenCounter } from '../../../src/core/context/count-tokens.js'
+import { createTokenCounter } from '../../../src/core/context/token-counter.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 import { stamped } from './histories.js'
 

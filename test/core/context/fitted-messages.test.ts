@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { Fit } from '../../../machines/agent/fit.js'
-import { fittedMessages } from '../../../src/core/context/fitted-messages.js'
+import { fitMessages } from '../../../src/core/context/fit-messages.js'
 import { findHistoryProblem } from '../../support/history.js'
 import { histories, stamped } from './histories.js'
 
@@ -20,11 +20,11 @@ const messages = stamped([
 ])
 
 it('copies nothing without a fit', () => {
-  expect(fittedMessages(messages, null)).toBe(messages)
+  expect(fitMessages(messages, null)).toBe(messages)
 })
 
 it('puts the note into the user message before the gap, or after it, or makes one of it', () => {
-  const shown = (fit: Fit) => fittedMessages(messages, fit).map(({ role, content }) => [role, content])
+  const shown = (fit: Fit) => fitMessages(messages, fit).map(({ role, content }) => [role, content])
   expect(shown({ head: 1, from: 3, note: 'Note.' }).slice(0, 2)).toEqual([
     ['user', 'One.\n\nNote.'],
     ['assistant', 'Four.'],
@@ -42,7 +42,7 @@ it('puts the note into the user message before the gap, or after it, or makes on
 })
 
 it('joins what users said on both sides of the gap and in it, parts and all', () => {
-  expect(fittedMessages(messages, { head: 1, kept: [2], from: 4, note: 'Note.' })).toEqual([
+  expect(fitMessages(messages, { head: 1, kept: [2], from: 4, note: 'Note.' })).toEqual([
     {
       ...messages[4],
       content: [
@@ -59,10 +59,10 @@ it('joins what users said on both sides of the gap and in it, parts and all', ()
 
 it('gives the same message object as long as the fit lasts', () => {
   const fit = { head: 1, from: 3, note: 'Note.' }
-  const [first] = fittedMessages(messages.slice(0, 4), fit)
-  expect(fittedMessages(messages, fit)[0]).toBe(first)
+  const [first] = fitMessages(messages.slice(0, 4), fit)
+  expect(fitMessages(messages, fit)[0]).toBe(first)
   const others = stamped([{ role: 'user', content: 'Other.' }, ...messages.slice(1)])
-  expect(fittedMessages(others, fit)[0]).toMatchObject({ content: 'Other.\n\nNote.' })
+  expect(fitMessages(others, fit)[0]).toMatchObject({ content: 'Other.\n\nNote.' })
 })
 
 it('leaves a transcript alone that the fit is none of, whatever the fit is', () => {
@@ -75,7 +75,7 @@ it('leaves a transcript alone that the fit is none of, whatever the fit is', () 
   })
   fc.assert(
     fc.property(histories, fits, (history, fit) => {
-      const fitted = fittedMessages(history, fit as unknown as Fit)
+      const fitted = fitMessages(history, fit as unknown as Fit)
       expect(findHistoryProblem([...fitted])).toBeNull()
     }),
     { numRuns: 500 },
@@ -83,7 +83,7 @@ it('leaves a transcript alone that the fit is none of, whatever the fit is', () 
   const within = fc.record({ head: fc.nat({ max: 8 }), from: fc.nat({ max: 20 }), note: fc.constant(null) })
   fc.assert(
     fc.property(histories, within, (history, fit) => {
-      expect(findHistoryProblem([...fittedMessages(history, fit)])).toBeNull()
+      expect(findHistoryProblem([...fitMessages(history, fit)])).toBeNull()
     }),
   )
 })

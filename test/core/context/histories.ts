@@ -3,9 +3,9 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { checkFit } from '../../../src/core/context/check-fit.js'
-import { createTokenCounter } from '../../../src/core/context/count-tokens.js'
-import { drawFit, type Strategy } from '../../../src/core/context/situation.js'
-import { fittedMessages } from '../../../src/core/context/fitted-messages.js'
+import { createTokenCounter } from '../../../src/core/context/token-counter.js'
+import { drawFit, type FitStrategy } from '../../../src/core/context/fit-strategy.js'
+import { fitMessages } from '../../../src/core/context/fit-messages.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 
 /** One token is four characters: exact, additive enough, and fast. */
@@ -77,7 +77,7 @@ export function stamped(drafts: readonly Draft[]): Message[] {
 export function requestOf(messages: readonly Message[], fit: Fit | null): ModelRequest {
   return {
     instructions: 'You are careful.',
-    messages: fittedMessages(messages, fit),
+    messages: fitMessages(messages, fit),
     nudges: [],
     tools: [{ name: 'tool_0', description: 'A tool.', parameters: { type: 'object' } }],
     sampling: {},
@@ -92,7 +92,7 @@ export function sizeOf(messages: readonly Message[], fit: Fit | null): number {
 
 /** The next fit of a transcript, as the runtime comes to it; undefined when there is none. */
 export function nextFit(
-  strategy: Strategy,
+  strategy: FitStrategy,
   messages: Message[],
   window: number,
   fit: Fit | null = null,

@@ -1,33 +1,37 @@
 import * as fc from 'fast-check'
-import { droppedBy, type Fit } from '../../../machines/agent/fit.js'
+import { countDropped, type Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import { fittedMessages } from '../../../src/core/context/fitted-messages.js'
-import { leftOut } from '../../../src/core/context/gap.js'
-import { landmarksOf } from '../../../src/core/context/landmarks.js'
-import type { Strategy } from '../../../src/core/context/situation.js'
-import { compact, slidingWindow } from '../../../src/core/context/strategies/plain.js'
-import { planSummary, withoutSummary, withSummary } from '../../../src/core/context/strategies/summarize.js'
+import { fitMessages } from '../../../src/core/context/fit-messages.js'
+import { listLeftOut } from '../../../src/core/context/gap.js'
+import { findLandmarks } from '../../../src/core/context/transcript-landmarks.js'
+import type { FitStrategy } from '../../../src/core/context/fit-strategy.js'
+import { fitCompact, fitSlidingWindow } from '../../../src/core/context/strategies/plain-strategies.js'
+import {
+  planSummary,
+  fitWithoutSummary,
+  fitWithSummary,
+} from '../../../src/core/context/strategies/summarize.js'
 import { findHistoryProblem } from '../../support/history.js'
 import { textOf } from '../../support/play.js'
 import { counter, histories, nextFit, requestPoints, sizeOf, stamped } from './histories.js'
 
 const windows = fc.integer({ min: 30, max: 1_200 })
-const strategies: [string, Strategy][] = [
-  ['sliding_window', slidingWindow],
-  ['compact', compact],
-  ['summarize without a summary', withoutSummary],
+const strategies: [string, FitStrategy][] = [
+  ['sliding_window', fitSlidingWindow],
+  ['compact', fitCompact],
+  ['summarize without a summary', fitWithoutSummary],
   [
     'summarize',
     (situation) => {
       const plan = planSummary(situation)
-      return plan === null ? withoutSummary(situation) : withSummary(situation, plan.gap, 'Notes.')
+      return plan === null ? fitWithoutSummary(situation) : fitWithSummary(situation, plan.gap, 'Notes.')
     },
   ],
 ]
 
 /** What cannot be left out: lead, newest user message, steering, newest unit. */
 function indispensable(messages: readonly Message[]): Set<Message> {
-  const { lead, said, latest } = landmarksOf(messages)
+  const { lead, said, latest } = findLandmarks(messages)
   return new Set(messages.filter((_, i) => i < lead || i >= latest || said.includes(i)))
 }
 
@@ -58,7 +62,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
         const fit = nextFit(strategy, messages, window)
         if (fit == null) return
         fits++
-        rule(messages, fit, fittedMessages(messages, fit), window)
+        rule(messages, fit, fitMessages(messages, fit), window)
       }),
       { numRuns: 200 },
     )
@@ -115,7 +119,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
 
   it('brings the request down to three quarters of the window, if older turns are what it takes', () => {
     holds((messages, fit, _fitted, window) => {
-      const { opening, latest } = landmarksOf(messages)
+      const { opening, latest } = findLandmarks(messages)
       const size = sizeOf(messages, fit)
       if (size > window * 0.75) expect([opening, latest]).toContain(fit.from)
       if (fit.from < opening) expect(size).toBeLessThanOrEqual(window * 0.75)
@@ -133,7 +137,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
           if (fit !== null && sizeOf(transcript, fit) <= window) expect(next).toBe(fit)
           else if (fit !== null) {
             refits++
-            const [was, is] = [leftOut(transcript, fit), next ? leftOut(transcript, next) : []]
+            const [was, is] = [listLeftOut(transcript, fit), next ? listLeftOut(transcript, next) : []]
             expect(was.filter((message) => !is.includes(message))).toEqual([])
           }
           fit = next
@@ -150,9 +154,9 @@ describe('sliding_window', () => {
     let whole = 0
     fc.assert(
       fc.property(histories, windows, (messages, window) => {
-        const fit = nextFit(slidingWindow, messages, window)
+        const fit = nextFit(fitSlidingWindow, messages, window)
         if (fit == null) return
-        const { lead, opening } = landmarksOf(messages)
+        const { lead, opening } = findLandmarks(messages)
         const turn = messages.filter((_, i) => i < lead || i >= opening)
         if (sizeOf(turn, null) > window) return
         whole++
@@ -178,9 +182,9 @@ describe('sliding_window', () => {
       { role: 'user', content: 'New.' },
       ...[1, 2, 3, 4, 5].flatMap(batch),
     ])
-    const fit = nextFit(slidingWindow, messages, 400)
+    const fit = nextFit(fitSlidingWindow, messages, 400)
     expect(fit).toEqual({ head: 0, kept: [2], from: 9, note: null })
-    const fitted = fittedMessages(messages, fit ?? null)
+    const fitted = fitMessages(messages, fit ?? null)
     expect(fitted.map(({ id }) => id)).toEqual(['m3', 'm10', 'm11', 'm12', 'm13'])
   })
 })
@@ -204,7 +208,7 @@ describe('compact', () => {
   ])
 
   it('keeps the first user message and says what was dropped, when, and which tools it was', () => {
-    const fit = nextFit(compact, messages, 800)
+    const fit = nextFit(fitCompact, messages, 800)
     expect(fit).toEqual({
       head: 1,
       from: 7,
@@ -212,7 +216,7 @@ describe('compact', () => {
         '[6 messages of this conversation left out here to fit the context window; 2 answers, 4 tool results; ' +
         'tools called: read ×2, find ×2; from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:06.000Z.]',
     })
-    const fitted = fittedMessages(messages, fit ?? null)
+    const fitted = fitMessages(messages, fit ?? null)
     expect(fitted[0]?.content).toBe(`The task.\n\n${fit?.note}`)
     expect(fitted.slice(1)).toEqual(messages.slice(7))
   })
@@ -223,24 +227,24 @@ describe('compact', () => {
       { role: 'assistant', content: 'Yes.' },
       { role: 'user', content: 'Now this.' },
     ])
-    const fit = nextFit(compact, long, 150)
+    const fit = nextFit(fitCompact, long, 150)
     expect(fit).toMatchObject({ head: 0, from: 1, note: expect.stringContaining('1 message ') })
     const least = leastSize(long)
-    expect(nextFit(compact, long, least)).toEqual({ head: 0, from: 2, note: null })
-    expect(nextFit(compact, long, least - 1)).toBeUndefined()
+    expect(nextFit(fitCompact, long, least)).toEqual({ head: 0, from: 2, note: null })
+    expect(nextFit(fitCompact, long, least - 1)).toBeUndefined()
   })
 
   it('keeps the first user message of every history that has room for it', () => {
     let kept = 0
     fc.assert(
       fc.property(histories, windows, (messages, window) => {
-        const fit = nextFit(compact, messages, window)
+        const fit = nextFit(fitCompact, messages, window)
         const first = messages.find(({ role }) => role === 'user')
         if (fit?.note == null || first === undefined) return
         const marker = counter.text(fit.note) + 50
         if (leastSize(messages) + counter.message(first) + marker > window) return
         kept++
-        expect(contains(fittedMessages(messages, fit), first)).toBe(true)
+        expect(contains(fitMessages(messages, fit), first)).toBe(true)
       }),
       { numRuns: 200 },
     )
@@ -251,8 +255,8 @@ describe('compact', () => {
 it('counts as dropped exactly what is in the gap', () => {
   fc.assert(
     fc.property(histories, windows, (messages, window) => {
-      const fit = nextFit(compact, messages, window) ?? null
-      expect(droppedBy(fit)).toBe(fit === null ? 0 : leftOut(messages, fit).length)
+      const fit = nextFit(fitCompact, messages, window) ?? null
+      expect(countDropped(fit)).toBe(fit === null ? 0 : listLeftOut(messages, fit).length)
     }),
   )
 })

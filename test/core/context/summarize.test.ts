@@ -1,9 +1,13 @@
 import * as fc from 'fast-check'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import { leftOut } from '../../../src/core/context/gap.js'
-import { planSummary, withoutSummary, withSummary } from '../../../src/core/context/strategies/summarize.js'
-import { summaryRequest } from '../../../src/core/context/summary-request.js'
+import { listLeftOut } from '../../../src/core/context/gap.js'
+import {
+  planSummary,
+  fitWithoutSummary,
+  fitWithSummary,
+} from '../../../src/core/context/strategies/summarize.js'
+import { createSummaryRequest } from '../../../src/core/context/summary-request.js'
 import { textOf } from '../../support/play.js'
 import { counter, histories, nextFit, requestOf, requestPoints, sizeOf, stamped } from './histories.js'
 
@@ -21,17 +25,17 @@ describe('summaries', () => {
           const next = nextFit(
             (situation) => {
               const plan = planSummary(situation)
-              if (plan === null) return withoutSummary(situation)
+              if (plan === null) return fitWithoutSummary(situation)
               expect(plan.earlier === null).toBe(read.length === 0)
-              const newly = leftOut(transcript, plan.gap).filter((message) => !read.includes(message))
+              const newly = listLeftOut(transcript, plan.gap).filter((message) => !read.includes(message))
               expect(plan.fresh).toEqual(newly)
               if (plan.fresh.length === 0 || !works.next().value) {
                 failures++
-                return withoutSummary(situation)
+                return fitWithoutSummary(situation)
               }
               summaries++
               read.push(...plan.fresh)
-              return withSummary(situation, plan.gap, `Notes up to ${read.at(-1)?.id}.`)
+              return fitWithSummary(situation, plan.gap, `Notes up to ${read.at(-1)?.id}.`)
             },
             transcript,
             window,
@@ -64,12 +68,12 @@ describe('summaries', () => {
     const summed = nextFit(
       (situation) => {
         const plan = planSummary(situation)
-        return plan && withSummary(situation, plan.gap, 'Everything so far.')
+        return plan && fitWithSummary(situation, plan.gap, 'Everything so far.')
       },
       long(8),
       window,
     )
-    const fit = nextFit(withoutSummary, long(14), window, summed)
+    const fit = nextFit(fitWithoutSummary, long(14), window, summed)
     expect(fit?.note).toMatch(
       /^\[Notes on \d+ earlier .*\]\nEverything so far\.\n\n\[\d+ messages .* left out/,
     )
@@ -96,7 +100,7 @@ describe('the room for a summary', () => {
     nextFit(
       (situation) => {
         limits.push(planSummary(situation)?.limit)
-        return withoutSummary(situation)
+        return fitWithoutSummary(situation)
       },
       long,
       window,
@@ -123,7 +127,7 @@ describe('a request for a summary', () => {
   }
   const plan = { gap: { head: 0, from: 4 }, fresh, earlier: 'He likes files.', limit: 100 }
   const asked = (window: number) =>
-    summaryRequest(base, plan, (request) => counter.request(request) <= window)
+    createSummaryRequest(base, plan, (request) => counter.request(request) <= window)
 
   it('has the earlier notes and the new messages, and neither tools nor a forced format', () => {
     const request = asked(100_000)

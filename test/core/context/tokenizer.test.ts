@@ -1,11 +1,15 @@
 import * as fc from 'fast-check'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
-import { checkedTokenizer, defaultTokenizer, type Tokenizer } from '../../../src/core/context/tokenizer.js'
+import {
+  wrapTokenizer,
+  loadDefaultTokenizer,
+  type Tokenizer,
+} from '../../../src/core/context/default-tokenizer.js'
 
 describe('the default tokenizer', () => {
   let tokenizer: Tokenizer
   beforeAll(async () => {
-    tokenizer = await defaultTokenizer()
+    tokenizer = await loadDefaultTokenizer()
   })
 
   it('counts as o200k_base does', () => {
@@ -41,7 +45,7 @@ describe('the default tokenizer', () => {
   })
 
   it('is loaded once', () => {
-    expect(defaultTokenizer()).toBe(defaultTokenizer())
+    expect(loadDefaultTokenizer()).toBe(loadDefaultTokenizer())
   })
 })
 
@@ -49,7 +53,7 @@ describe("a tokenizer of one's own", () => {
   it.each([NaN, -1, Infinity, undefined, '7', Promise.resolve(7)])(
     'is refused when it returns %s',
     (value) => {
-      const broken = checkedTokenizer({ count: () => value as number })
+      const broken = wrapTokenizer({ count: () => value as number })
       expect(() => broken.count('text')).toThrow(expect.objectContaining({ code: 'invalid_tokenizer' }))
     },
   )

@@ -1,5 +1,5 @@
 import { checkedResponse } from '../../../src/core/models/checked-response.js'
-import type { ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { createAgent, defineTool } from '../../../src/index.js'
 import { call, ManualModel, settled } from '../../support/manual-model.js'
 

@@ -1,4 +1,4 @@
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/response.js'
+import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { AnswerFormat } from '../../../src/core/models/openai/answer-format.js'
 import { readAnswer } from '../../../src/core/models/openai/read-answer.js'
 import { ModelError, type ModelProvider } from '../../../src/core/models/provider.js'

@@ -1,4 +1,9 @@
-import { defineShield, type Shield, shieldSet, type ShieldsOptions } from '../../../src/core/shields/index.js'
+import {
+  defineShield,
+  type Shield,
+  createShieldSet,
+  type ShieldsOptions,
+} from '../../../src/core/shields/index.js'
 import { refusal } from './support.js'
 
 const check = () => ({ action: 'allow' }) as const
@@ -38,7 +43,7 @@ describe('defineShield', () => {
 
 describe('the shields of an agent', () => {
   it('are none by default, with ten seconds a check, and fail closed', () => {
-    expect(shieldSet()).toEqual({
+    expect(createShieldSet()).toEqual({
       input: [],
       toolInput: [],
       toolOutput: [],
@@ -51,7 +56,7 @@ describe('the shields of an agent', () => {
 
   it('may stand at several points', () => {
     const shield = defineShield({ name: 'mine', check })
-    const { input, output } = shieldSet({ input: [shield], output: [shield] })
+    const { input, output } = createShieldSet({ input: [shield], output: [shield] })
     expect([input, output]).toEqual([[shield], [shield]])
   })
 
@@ -80,7 +85,7 @@ describe('the shields of an agent', () => {
       /shields\.failOpen must be true or false/,
     ],
   ])('are refused with %s', (_, options, code, words) => {
-    const error = refusal(() => shieldSet(options as ShieldsOptions))
+    const error = refusal(() => createShieldSet(options as ShieldsOptions))
     expect(error.code).toBe(code)
     expect(error.message).toMatch(words)
   })

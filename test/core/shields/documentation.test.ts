@@ -35,7 +35,7 @@ describe('docs/shields.md', () => {
       options = agent.shields
     }
     await run(configured, '', { createAgent })
-    const { toolOutput, timeoutMs } = shields.shieldSet(options)
+    const { toolOutput, timeoutMs } = shields.createShieldSet(options)
     expect(toolOutput.map(({ name }) => name)).toEqual(['secrets', 'pii'])
     expect(page).toContain(`${timeoutMs / 1000} 000 ms`)
   })

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import { z } from 'zod'
 import { readOutput } from '../../../src/core/structured/read-output.js'
-import { toParameters, validatorOf } from '../../../src/core/tools/input-schema.js'
+import { toParameters, createValidator } from '../../../src/core/tools/input-schema.js'
 
 const schema = z.object({ city: z.string(), days: z.array(z.int()) })
 const read = (text: string, by: typeof schema | z.ZodObject = schema) =>
-  readOutput(text, validatorOf(by as never), toParameters(by as never))
+  readOutput(text, createValidator(by as never), toParameters(by as never))
 
 const problemOf = async (text: string, by?: z.ZodObject): Promise<string> => {
   const reading = await read(text, by)

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { strictSchema } from '../../../src/core/structured/strict-schema.js'
+import { toStrictSchema } from '../../../src/core/structured/strict-schema.js'
 import { toParameters } from '../../../src/core/tools/input-schema.js'
 
-const strict = (schema: z.ZodType) => strictSchema(toParameters(schema as never))
+const strict = (schema: z.ZodType) => toStrictSchema(toParameters(schema as never))
 const object = (properties: JsonObject, more: JsonObject = {}): JsonObject => ({
   type: 'object',
   properties,
@@ -44,7 +44,7 @@ describe('a strict schema', () => {
       site: { type: 'string', format: 'uri' },
       code: { type: 'string', pattern: '^(?!x)' },
     })
-    expect(strictSchema(schema)?.['properties']).toEqual({
+    expect(toStrictSchema(schema)?.['properties']).toEqual({
       name: { type: 'string', description: 'Theirs. (minLength: 2, maxLength: 9)' },
       site: { type: 'string', description: '(format: "uri")' },
       code: { type: 'string', description: '(pattern: "^(?!x)")' },
@@ -56,7 +56,7 @@ describe('a strict schema', () => {
       id: { type: 'string', format: 'uuid' },
       code: { type: 'string', pattern: '^[a-z]+$' },
     }
-    expect(strictSchema(object(properties))?.['properties']).toEqual(properties)
+    expect(toStrictSchema(object(properties))?.['properties']).toEqual(properties)
   })
 
   it('writes a discriminated union as anyOf', () => {
@@ -74,7 +74,7 @@ describe('a strict schema', () => {
   it('lets nothing stand beside a reference', () => {
     const node = { $ref: '#/$defs/node', description: 'The first.' }
     const defs = { node: object({ next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } }) }
-    const schema = strictSchema(object({ head: node }, { $defs: defs }))
+    const schema = toStrictSchema(object({ head: node }, { $defs: defs }))
     expect(schema).toMatchObject({
       properties: { head: { description: 'The first.', anyOf: [{ $ref: '#/$defs/node' }] } },
       $defs: { node: { additionalProperties: false } },
@@ -94,7 +94,7 @@ describe('a strict schema', () => {
   it('does not change the schema that it is made from', () => {
     const schema = object({ a: { type: 'string', minLength: 1 } })
     const before = structuredClone(schema)
-    strictSchema(schema)
+    toStrictSchema(schema)
     expect(schema).toEqual(before)
   })
 
@@ -117,13 +117,13 @@ describe('a strict schema', () => {
     ['a reference to elsewhere', object({ a: { $ref: 'https://example.com/a.json' } })],
     ['a union at the top', object({ a: { type: 'string' } }, { anyOf: [{ required: ['a'] }] })],
   ])('does not exist for %s', (_, schema) => {
-    expect(strictSchema(schema)).toBeNull()
+    expect(toStrictSchema(schema)).toBeNull()
   })
 
   it('exists for ten levels of objects, and not for eleven', () => {
     const nested = (levels: number): JsonObject =>
       levels === 1 ? object({ a: { type: 'string' } }) : object({ a: nested(levels - 1) })
-    expect(strictSchema(nested(10))).not.toBeNull()
-    expect(strictSchema(nested(11))).toBeNull()
+    expect(toStrictSchema(nested(10))).not.toBeNull()
+    expect(toStrictSchema(nested(11))).toBeNull()
   })
 })

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { ConfigError, createAgent, type ModelProvider, openaiChat } from '../../../src/index.js'
 import { structuredOutputAt } from '../../../src/core/models/openai/structured-output-at.js'
-import { formatOf } from '../../../src/core/structured/demand-output.js'
-import { structuredOutput } from '../../../src/core/structured/structured-output.js'
+import { getFormat } from '../../../src/core/structured/demand-output.js'
+import { createStructuredOutput } from '../../../src/core/structured/structured-output.js'
 
 const schema = z.object({ city: z.string() })
 const model = {
@@ -23,24 +23,24 @@ function refusal(output: unknown): ConfigError {
 
 describe('output', () => {
   it('takes a schema, or a schema with a name and a mode', () => {
-    expect(structuredOutput(schema)).toMatchObject({ name: 'final_answer', mode: 'auto' })
+    expect(createStructuredOutput(schema)).toMatchObject({ name: 'final_answer', mode: 'auto' })
     const options = { schema, name: 'place', mode: 'tool' } as const
-    expect(structuredOutput(options)).toMatchObject({ name: 'place', mode: 'tool' })
+    expect(createStructuredOutput(options)).toMatchObject({ name: 'place', mode: 'tool' })
   })
 
   it('takes a plain JSON Schema', () => {
-    const output = structuredOutput({
+    const output = createStructuredOutput({
       type: 'object',
       properties: { a: { type: 'null' } },
       required: ['a'],
     })
-    expect(formatOf(output)).toMatchObject({ strict: true, schema: { additionalProperties: false } })
+    expect(getFormat(output)).toMatchObject({ strict: true, schema: { additionalProperties: false } })
   })
 
   it('is sent as it is, and not strict, where strictness would change what it accepts', () => {
-    const output = structuredOutput(z.object({ city: z.string().optional() }))
-    expect(formatOf(output)).toEqual({ name: 'final_answer', schema: output.schema, strict: false })
-    expect(formatOf(output)).toBe(formatOf(output))
+    const output = createStructuredOutput(z.object({ city: z.string().optional() }))
+    expect(getFormat(output)).toEqual({ name: 'final_answer', schema: output.schema, strict: false })
+    expect(getFormat(output)).toBe(getFormat(output))
   })
 
   it.each([

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { defineTool, type ToolExecution } from '../../../src/core/tools/define-tool.js'
 import type { InputSchema } from '../../../src/core/tools/input-schema.js'
-import { toolSet } from '../../../src/core/tools/tool-set.js'
+import { createToolSet } from '../../../src/core/tools/tool-set.js'
 
 const valid = {
   name: 'read',
@@ -83,7 +83,7 @@ test('The JSON Schema is made once', () => {
     },
   }
   const tool = defineTool({ ...valid, input })
-  const set = toolSet([tool])
+  const set = createToolSet([tool])
   expect(tool.parameters).toEqual({ type: 'object', title: 'draft-2020-12', properties: {} })
   expect(set.specs[0]?.parameters).toBe(tool.parameters)
   expect(made).toBe(1)
@@ -178,7 +178,7 @@ test('Inputs, the context and misuse are typed', () => {
   expect(() => defineTool({ ...valid, client: true })).toThrow(ConfigError)
   // @ts-expect-error -- arguments are an object
   expect(() => defineTool({ ...valid, input: { type: 'string' } })).toThrow(ConfigError)
-  expect(toolSet([tool, defineTool({ ...valid, name: 'other' })]).names).toEqual(['read', 'other'])
+  expect(createToolSet([tool, defineTool({ ...valid, name: 'other' })]).names).toEqual(['read', 'other'])
 })
 
 function circular(): unknown {

@@ -1,9 +1,9 @@
 import { SimulatedClock } from 'xstate'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { CallAbort } from '../../../src/core/base/abort.js'
-import { type RunBatchOptions, RunningBatch } from '../../../src/core/tools/run-batch.js'
-import type { RunnableCall } from '../../../src/core/tools/run-call.js'
-import { type ToolEntry, toolSet } from '../../../src/core/tools/tool-set.js'
+import { type RunBatchOptions, RunningBatch } from '../../../src/core/tools/running-batch.js'
+import type { RunnableCall } from '../../../src/core/tools/running-call.js'
+import { type ToolEntry, createToolSet } from '../../../src/core/tools/tool-set.js'
 
 export function call(name: string, args: unknown = {}, id = `call_${name}`): RunnableCall {
   return { id, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) }
@@ -23,7 +23,7 @@ export function start(
     ended = resolve
   })
   const batch = new RunningBatch(calls, {
-    tools: toolSet(tools),
+    tools: createToolSet(tools),
     concurrency: 8,
     defaultTimeoutMs: 0,
     maxResultChars: 1000,

@@ -1,11 +1,11 @@
 import { SimulatedClock } from 'xstate'
 import { z } from 'zod'
 import { defineTool } from '../../../src/core/tools/define-tool.js'
-import { prepareCalls } from '../../../src/core/tools/prepare.js'
-import { toolSet } from '../../../src/core/tools/tool-set.js'
+import { prepareCalls } from '../../../src/core/tools/prepare-calls.js'
+import { createToolSet } from '../../../src/core/tools/tool-set.js'
 
 const common = { description: 'Does.', input: z.object({ n: z.number() }), execute: () => 'done' }
-const tools = toolSet([
+const tools = createToolSet([
   defineTool({ ...common, name: 'free' }),
   defineTool({ ...common, name: 'guarded', needsApproval: true }),
   defineTool({ ...common, name: 'small', needsApproval: ({ n }) => n > 10 }),

@@ -3,7 +3,7 @@ import { ConfigError } from '../../../src/core/base/errors.js'
 import { defineTool } from '../../../src/core/tools/define-tool.js'
 import { defineToolGroup } from '../../../src/core/tools/tool-source.js'
 import type { Tool } from '../../../src/core/tools/tool.js'
-import { type ToolEntry, toolSet } from '../../../src/core/tools/tool-set.js'
+import { type ToolEntry, createToolSet } from '../../../src/core/tools/tool-set.js'
 
 const tool = (name: string, description = 'Does.') =>
   defineTool({ name, description, input: z.object({}), readOnly: true, execute: () => name })
@@ -25,7 +25,7 @@ function refusal(work: () => unknown): ConfigError {
 }
 
 test('Tools keep their order and are found by name, and names of Object.prototype are not tools', () => {
-  const set = toolSet([tool('b'), tool('a')])
+  const set = createToolSet([tool('b'), tool('a')])
   expect(set.names).toEqual(['b', 'a'])
   expect(set.get('a')?.name).toBe('a')
   expect(set.get('constructor')).toBeUndefined()
@@ -40,19 +40,19 @@ test('Tools keep their order and are found by name, and names of Object.prototyp
 })
 
 test('A group brings its tools, made from its validated arguments', () => {
-  const set = toolSet([tool('echo'), { group: files, args: { root: '/srv' } }])
+  const set = createToolSet([tool('echo'), { group: files, args: { root: '/srv' } }])
   expect(set.specs.map(({ description }) => description)).toEqual(['Does.', 'Reads in /srv.', 'Lists /srv.'])
-  expect(toolSet([{ group: files }]).get('list')?.description).toBe('Lists /.')
+  expect(createToolSet([{ group: files }]).get('list')?.description).toBe('Lists /.')
 })
 
 test('Arguments that do not fit a group are refused, field by field', () => {
-  const { code, message } = refusal(() => toolSet([{ group: files, args: { root: 7 } }]))
+  const { code, message } = refusal(() => createToolSet([{ group: files, args: { root: 7 } }]))
   expect(code).toBe('invalid_tool_group')
   expect(message).toMatch(/'files'[^]*root: .*expected string/)
 })
 
 test('Two tools with one name are refused, with both places', () => {
-  const { code, message, subject } = refusal(() => toolSet([tool('read'), { group: files }]))
+  const { code, message, subject } = refusal(() => createToolSet([tool('read'), { group: files }]))
   expect(code).toBe('duplicate_tool')
   expect(subject).toBe('read')
   expect(message).toContain("tools[0] and tools[1], group 'files'")
@@ -61,14 +61,14 @@ test('Two tools with one name are refused, with both places', () => {
 test.each([null, undefined, 'read', 3, {}, { name: 'x', execute: () => 1 }, { group: 'files' }])(
   'The entry %j is refused',
   (entry) => {
-    const { code, message } = refusal(() => toolSet([tool('a'), entry as ToolEntry]))
+    const { code, message } = refusal(() => createToolSet([tool('a'), entry as ToolEntry]))
     expect(code).toBe('invalid_tool')
     expect(message).toContain('tools[1] is not a tool')
   },
 )
 
 test('Tools that are not a list are refused', () => {
-  expect(refusal(() => toolSet({} as ToolEntry[])).message).toContain('must be an array')
+  expect(refusal(() => createToolSet({} as ToolEntry[])).message).toContain('must be an array')
 })
 
 test.each([
@@ -87,11 +87,11 @@ test('A group that checks asynchronously or returns no list of tools is refused'
     args: z.object({}).refine(() => Promise.resolve(true)),
     tools: () => [],
   })
-  expect(refusal(() => toolSet([{ group: slow }])).message).toContain('synchronously')
+  expect(refusal(() => createToolSet([{ group: slow }])).message).toContain('synchronously')
   const odd = defineToolGroup({ name: 'odd', args: z.object({}), tools: () => tool('a') as never })
-  expect(refusal(() => toolSet([{ group: odd }])).message).toContain('array of tools')
+  expect(refusal(() => createToolSet([{ group: odd }])).message).toContain('array of tools')
   const wrong = defineToolGroup({ name: 'wrong', args: z.object({}), tools: () => ['a'] as never })
-  expect(refusal(() => toolSet([{ group: wrong }])).message).toContain("group 'wrong' is not a tool")
+  expect(refusal(() => createToolSet([{ group: wrong }])).message).toContain("group 'wrong' is not a tool")
 })
 
 /** A source whose list the test changes. */
@@ -101,7 +101,7 @@ function source(...names: string[]): { name: string; tools: readonly Tool[] } {
 
 test('A source brings the tools that it has when somebody asks', () => {
   const server = source('a', 'b')
-  const set = toolSet([tool('own'), server])
+  const set = createToolSet([tool('own'), server])
   expect(set.names).toEqual(['own', 'a', 'b'])
   server.tools = [tool('b', 'Does more.') as Tool, tool('c') as Tool]
   expect(set.names).toEqual(['own', 'b', 'c'])
@@ -113,7 +113,7 @@ test('A source brings the tools that it has when somebody asks', () => {
 
 test('The specs are one array until a source brings another one', () => {
   const server = source('a')
-  const set = toolSet([server])
+  const set = createToolSet([server])
   const { specs } = set
   expect(set.specs).toBe(specs)
   server.tools = [...server.tools]
@@ -123,7 +123,7 @@ test('The specs are one array until a source brings another one', () => {
 
 test('Whoever has a name keeps it when a source brings another tool of that name', () => {
   const [first, second, own] = [source('a'), source('b'), tool('own')]
-  const set = toolSet([first, second, own])
+  const set = createToolSet([first, second, own])
   first.tools = [...source('b', 'own', 'c').tools, ...source('c').tools]
   expect(set.names).toEqual(['c', 'b', 'own'])
   expect(set.get('own')).toBe(own)
@@ -135,7 +135,7 @@ test('Whoever has a name keeps it when a source brings another tool of that name
 
 test('What a source brings later is never thrown about: bad entries are left out, a bad list changes nothing', () => {
   const server = source('a')
-  const set = toolSet([server])
+  const set = createToolSet([server])
   server.tools = [null, 'b', {}, tool('b')] as unknown as Tool[]
   expect(set.names).toEqual(['b'])
   for (const bad of [undefined, 'tools', { length: 1 }]) {
@@ -151,11 +151,11 @@ test('What a source brings later is never thrown about: bad entries are left out
 })
 
 test('What a source brings at first is held to the same rules as everything else', () => {
-  expect(refusal(() => toolSet([tool('a'), source('a')]))).toMatchObject({
+  expect(refusal(() => createToolSet([tool('a'), source('a')]))).toMatchObject({
     code: 'duplicate_tool',
     message:
       "Two tools are named 'a' (tools[0] and tools[1], 'server'). Rename one: the model calls tools by name.",
   })
   const junk = { name: 'server', tools: [{}] } as unknown as ToolEntry
-  expect(refusal(() => toolSet([junk])).message).toContain("tools[0], 'server' is not a tool")
+  expect(refusal(() => createToolSet([junk])).message).toContain("tools[0], 'server' is not a tool")
 })

@@ -1,5 +1,10 @@
-import { callFact, callsFact, resultFact, resultsFact } from '../../../guards/facts.js'
-import { findings, initialGuardrails, observeAll } from '../../../guards/state.js'
+import {
+  createCallFact,
+  createCallsFact,
+  createResultFact,
+  createResultsFact,
+} from '../../../guards/facts.js'
+import { collectFindings, getInitialGuardrails, observeAll } from '../../../guards/state.js'
 import { rules } from '../../../guards/roster.js'
 import type { Fact } from '../../../guards/types.js'
 import { replayGuards, replaySteps, type RecordedStep } from '../../../src/testing/index.js'
@@ -11,7 +16,7 @@ import { transcript } from '../scripted.js'
 const config = { ...guardsWhenOn, maxRepeatedToolSteps: 3, progress: defaultConfig.guardrails.progress }
 
 const result = (at: number, content: string, ok: boolean) => {
-  const call = callFact('look', JSON.stringify({ at }), { polling: false, readOnly: true })
+  const call = createCallFact('look', JSON.stringify({ at }), { polling: false, readOnly: true })
   const ending = {
     ok,
     errorKind: ok ? null : 'failed',
@@ -20,28 +25,28 @@ const result = (at: number, content: string, ok: boolean) => {
     durationMs: 5,
     content,
   } as const
-  return resultFact(call, ending, config)
+  return createResultFact(call, ending, config)
 }
 
 /** Batches of one call, each with something new, some that fail. */
 const steps = (n: number): Fact[] =>
   Array.from({ length: n }, (_, i) => {
     const one = result(i, `Row ${i} says ${(i * 7_919) % 10_007}.`, i % 3 !== 0)
-    return [callsFact([one], config), resultsFact([one], config, i)]
+    return [createCallsFact([one], config), createResultsFact([one], config, i)]
   }).flat()
 
 /** One batch of so many calls. */
 const batch = (n: number): Fact[] => {
   const all = Array.from({ length: n }, (_, i) => result(i, `Row ${i} says ${(i * 7_919) % 10_007}.`, true))
-  return [callsFact(all, config), resultsFact(all, config, 0)]
+  return [createCallsFact(all, config), createResultsFact(all, config, 0)]
 }
 
 const observed = (facts: readonly Fact[]): unknown =>
   facts.reduce((state, fact) => {
     const next = observeAll(state, fact, config)
-    findings(next, config)
+    collectFindings(next, config)
     return next
-  }, initialGuardrails())
+  }, getInitialGuardrails())
 
 const recorded = (n: number): RecordedStep[] =>
   Array.from({ length: n }, (_, i) => ({

@@ -1,4 +1,4 @@
-import { evidence, scrub } from '../../../guards/lib/evidence.js'
+import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { parseArguments } from '../../../src/core/tools/parse-arguments.js'
 import type { Tool } from '../../../src/core/tools/tool.js'
@@ -229,9 +229,9 @@ export const textRows: readonly Row[] = [
     (text) => runShields([secretsShield(), piiShield()], text, { point: 'output', signal }),
     ['a', 'eyJ', 'sk-\n'],
   ),
-  ...ofText('scrub', [], scrub),
+  ...ofText('scrub', [], scrubEvidence),
   ...ofText('scrubSecrets', [], scrubSecrets, ['eyJ', '\\neyJ', 'a', 'sk-\n', '://a:', 'password=']),
-  ...ofText('evidence', [], evidence, ['eyJ', 'a']),
+  ...ofText('evidence', [], toEvidence, ['eyJ', 'a']),
   ...ofText(
     'redact',
     ['statewright/diagram redactEvent', 'statewright/diagram createInspectorOptions'],

@@ -2,10 +2,10 @@ import { type Actor, type AnyEventObject, createActor, fromPromise } from 'xstat
 import { z } from 'zod'
 import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
-import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
-import { isRunnable, type ToolResult } from '../../../machines/agent/results.js'
+import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
+import { isRunnable, type ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, Screening } from '../../../machines/agent/screening.js'
 import {

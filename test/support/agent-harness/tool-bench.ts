@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ToolResult } from '../../../machines/agent/results.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { defineTool, type Tool, ToolError } from '../../../src/index.js'
 
 interface Execution {

@@ -1,4 +1,4 @@
-import type { ModelActorError, ModelOutput } from '../../../machines/agent/response.js'
+import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { Turn } from '../../../src/rehearsal/index.js'
 

@@ -1,10 +1,10 @@
 import type { Fit, Gap } from '../../../../machines/agent/fit.js'
 import type { Message } from '../../../../machines/agent/messages.js'
-import { isGapOf, leftOut } from '../gap.js'
-import { marker } from '../marker.js'
+import { isValidGap, listLeftOut } from '../gap.js'
+import { formatGapMarker } from '../gap-marker.js'
 import { planGap } from '../plan-gap.js'
-import type { Situation } from '../situation.js'
-import { compact, withNote } from './plain.js'
+import type { FitSituation } from '../fit-strategy.js'
+import { fitCompact, fitWithNote } from './plain-strategies.js'
 
 /** A summary to be made: of what is newly left out, and of the summary before it. */
 export interface SummaryPlan {
@@ -21,44 +21,45 @@ export interface SummaryPlan {
  * As `compact`, with room for a summary in place of the marker; null when there is none. Incremental: nothing that is
  * summed up already is read again.
  */
-export function planSummary(situation: Situation): SummaryPlan | null {
+export function planSummary(situation: FitSituation): SummaryPlan | null {
   const limit = Math.min(4_096, Math.floor(situation.window / 8))
-  const note = limit + situation.noteSize(titleOf(situation.messages.length))
+  const note = limit + situation.noteSize(formatTitle(situation.messages.length))
   const gap = planGap(situation, { keepFirst: true, note }) ?? planGap(situation, { keepFirst: false, note })
   if (gap === null) return null
-  return { gap, fresh: freshIn(situation, gap), earlier: earlierIn(situation), limit }
+  return { gap, fresh: listFresh(situation, gap), earlier: findEarlierSummary(situation), limit }
 }
 
 /** The fit with its summary. */
-export function withSummary({ messages }: Situation, gap: Gap, summary: string): Fit {
-  const note = `${titleOf(leftOut(messages, gap).length)}${summary}`
+export function fitWithSummary({ messages }: FitSituation, gap: Gap, summary: string): Fit {
+  const note = `${formatTitle(listLeftOut(messages, gap).length)}${summary}`
   return { ...gap, note, summary: { ...gap, length: note.length } }
 }
 
 /** What is done when there is no summary: as `compact`, but what was summed up before stays so. */
-export function withoutSummary(situation: Situation): Fit | null {
-  const earlier = earlierIn(situation)
+export function fitWithoutSummary(situation: FitSituation): Fit | null {
+  const earlier = findEarlierSummary(situation)
   const summary = situation.previous?.summary
-  if (earlier === null || summary === undefined) return compact(situation)
-  const fit = withNote(situation, { keepFirst: true }, (gap) => {
-    const fresh = freshIn(situation, gap)
-    return fresh.length === 0 ? earlier : `${earlier}\n\n${marker(fresh)}`
+  if (earlier === null || summary === undefined) return fitCompact(situation)
+  const fit = fitWithNote(situation, { keepFirst: true }, (gap) => {
+    const fresh = listFresh(situation, gap)
+    return fresh.length === 0 ? earlier : `${earlier}\n\n${formatGapMarker(fresh)}`
   })
-  return fit ? { ...fit, summary } : compact(situation)
+  return fit ? { ...fit, summary } : fitCompact(situation)
 }
 
-function titleOf(count: number): string {
+function formatTitle(count: number): string {
   return `[Notes on ${count} earlier messages of this conversation, which are left out here to fit the context window:]\n`
 }
 
-function earlierIn({ messages, previous }: Situation): string | null {
+function findEarlierSummary({ messages, previous }: FitSituation): string | null {
   const summary = previous?.summary
-  return summary && isGapOf(messages, summary) ? (previous?.note?.slice(0, summary.length) ?? null) : null
+  return summary && isValidGap(messages, summary) ? (previous?.note?.slice(0, summary.length) ?? null) : null
 }
 
-function freshIn(situation: Situation, gap: Gap): Message[] {
+function listFresh(situation: FitSituation, gap: Gap): Message[] {
   const { messages, previous } = situation
-  const held = earlierIn(situation) !== null && previous?.summary ? leftOut(messages, previous.summary) : []
+  const held =
+    findEarlierSummary(situation) !== null && previous?.summary ? listLeftOut(messages, previous.summary) : []
   const known = new Set(held)
-  return leftOut(messages, gap).filter((message) => !known.has(message))
+  return listLeftOut(messages, gap).filter((message) => !known.has(message))
 }

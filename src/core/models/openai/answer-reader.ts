@@ -1,4 +1,4 @@
-import type { ModelFailure, ModelResponse } from '../../../../machines/agent/response.js'
+import type { ModelFailure, ModelResponse } from '../../../../machines/agent/model-response.js'
 import { asObject } from '../as-json.js'
 import { isMarkup } from '../error-body.js'
 import { bodyFailure, toModelFailure } from '../failures.js'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import type { CallAbort } from '../../base/abort.js'
 import type { ModelRequestOptions } from '../provider.js'
 import type { AnswerFormat } from './answer-format.js'

@@ -1,5 +1,5 @@
 import type { OpenAI } from 'openai'
-import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/describe-error.js'
 import { toModelFailure } from '../failures.js'
 import { ModelError, type ModelRequest } from '../provider.js'

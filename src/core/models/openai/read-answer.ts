@@ -1,4 +1,4 @@
-import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
 import { closingMs, trailingMs } from './limits.js'
 

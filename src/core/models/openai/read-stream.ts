@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
-import type { ModelResponse } from '../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
 import { closingMs, trailingMs } from './limits.js'
 import type { NodeHttp } from './node-http.js'

@@ -1,5 +1,5 @@
 import type { OpenAI } from 'openai'
-import type { ModelFailure } from '../../../../machines/agent/response.js'
+import type { ModelFailure } from '../../../../machines/agent/model-response.js'
 import type { OpenAIOptions } from './options.js'
 
 const redacted = '[redacted]'

@@ -1,4 +1,4 @@
-import type { ControlEvent } from '../../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'

@@ -1,5 +1,5 @@
 import type { NewMessage } from '../../../../machines/agent/context.js'
-import type { ControlEvent } from '../../../../machines/agent/events.js'
+import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
 import { toMessages, type UserInput } from '../input.js'
 

@@ -1,4 +1,4 @@
-import { shownMessages } from '../../../../machines/agent/unscreened.js'
+import { maskMessages } from '../../../../machines/agent/uncleared-input.js'
 import { sessionFrom } from '../session-from.js'
 import { Session } from '../session.js'
 import type { SessionStore } from '../store/store.js'
@@ -12,6 +12,6 @@ import { standingAt } from '../replay.js'
 export async function readSession(store: SessionStore, id: string): Promise<Session> {
   const { name, state, run } = await standingAt(store, id)
   const { messages: kept, usage, ...metadata } = state
-  const messages = run ? shownMessages(run.context) : kept
+  const messages = run ? maskMessages(run.context) : kept
   return sessionFrom(Object.assign(new Session(id, name), { messages, usage, metadata }))
 }

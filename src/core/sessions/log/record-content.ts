@@ -1,5 +1,5 @@
 import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
-import type { AgentMachineEvent } from '../../../../machines/agent/events.js'
+import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { AgentDefinition } from '../definition.js'
 import type { WrittenEdit } from '../fork-edit.js'
 

@@ -1,4 +1,4 @@
-import { type AgentState, agentStates } from '../../../../machines/agent/outcome.js'
+import { type AgentState, agentStates } from '../../../../machines/agent/run-result.js'
 import { UsageError } from '../../base/errors.js'
 
 /** Where a session stands in a list. */

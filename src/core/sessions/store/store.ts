@@ -1,4 +1,4 @@
-import type { AgentState, Reason } from '../../../../machines/agent/outcome.js'
+import type { AgentState, Reason } from '../../../../machines/agent/run-result.js'
 import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
 import type { ListOptions } from './list-options.js'
 

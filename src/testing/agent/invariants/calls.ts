@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
-import { answerableCalls, pendingCalls } from '../../../../machines/agent/result-of.js'
-import { isRunnable, type BatchCall } from '../../../../machines/agent/results.js'
+import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
+import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { type AgentInvariant, announcedAs, type Change, openCalls, rule, starts } from './rule.js'
 
 /** Which calls run, who decides about them, and what becomes of their results. */
@@ -31,7 +31,7 @@ export const callRules: readonly AgentInvariant[] = [
     return isOneMore && transitions.length > 0 && !starts(change, 'screenResults') && 'they do not'
   }),
   rule('shields look at what people have changed when everybody has decided, and no sooner', (change) => {
-    const calls = takesBranch(change, 'hasCallsToScreen') ? answerableCalls(change.after) : []
+    const calls = takesBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
     const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
     return asked.length > 0 && `${asked.join()} waits for an approval`
   }),
@@ -86,7 +86,9 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, transitions } = change
     const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
     if (needs === undefined || !('callId' in event) || !before) return null
-    const isAsked = answerableCalls(before).some((one) => one.callId === event.callId && one.needs === needs)
+    const isAsked = listAnswerableCalls(before).some(
+      (one) => one.callId === event.callId && one.needs === needs,
+    )
     return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
   }),
   rule('a result is never replaced', ({ before, after, event }) => {
@@ -173,7 +175,7 @@ function runnableOf({ calls }: AgentContext): string[] {
 
 /** Ids of what is asked, the questions of sub-agents included. */
 function askedOf(needs: BatchCall['needs'], context: AgentContext): string[] {
-  return pendingCalls(context)
+  return listPendingCalls(context)
     .filter((one) => one.needs === needs)
     .map(({ callId }) => callId)
 }

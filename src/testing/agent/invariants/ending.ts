@@ -1,7 +1,7 @@
 import { guardNames } from '../../../../guards/roster.js'
-import type { Reason } from '../../../../machines/agent/outcome.js'
-import { budgetReason } from '../../../../machines/agent/totals.js'
-import { resultOf } from '../../../../machines/agent/result-of.js'
+import type { Reason } from '../../../../machines/agent/run-result.js'
+import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
+import { toRunResult } from '../../../../machines/agent/to-result.js'
 import { type AgentInvariant, announcedAs, type Change, rule } from './rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
@@ -45,7 +45,7 @@ export const endingRules: readonly AgentInvariant[] = [
     return !isRight && `the last event is ${JSON.stringify(last)}`
   }),
   rule('a result has what the type of its state says', ({ after, isFinal }) => {
-    const { state, error, pending, outputProblem, resumable } = resultOf(after)
+    const { state, error, pending, outputProblem, resumable } = toRunResult(after)
     const isWaiting = state === 'WAITING_FOR_INPUT'
     if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
     if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
@@ -96,7 +96,7 @@ export const endingRules: readonly AgentInvariant[] = [
   rule('a run that a guard has paused says which, and one whose budget is spent which it was', (change) => {
     const { state, after } = change
     if (state === 'PAUSED') return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
-    const spent = state === 'BUDGET_EXCEEDED' ? (budgetReason(after) ?? 'token_budget') : after.reason
+    const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? 'token_budget') : after.reason
     return after.reason !== spent && `it says ${after.reason}, spent is ${spent}`
   }),
   rule(

@@ -1,7 +1,7 @@
-import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
+import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
 import type { GuardrailsState } from '../../../../guards/state.js'
-import { initialGuardrails, resetGuard } from '../../../../guards/state.js'
-import type { BatchCall } from '../../../../machines/agent/results.js'
+import { getInitialGuardrails, resetGuard } from '../../../../guards/state.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { type AgentInvariant, announcedAs, type Change, rule, starts } from './rule.js'
 
 /** What guards, shields and recoveries owe to the user and to the model. */
@@ -73,7 +73,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
   }),
   rule('what a shield has refused of the input is not kept', ({ state, event, before, after }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
-    const refused = unscreenedInput(before).map(({ id }) => id)
+    const refused = listUnclearedInput(before).map(({ id }) => id)
     const kept = after.messages.filter(({ id, data }) => refused.includes(id) && data?.['withheld'] !== true)
     return kept.length > 0 && `${kept.length} messages are`
   }),
@@ -131,7 +131,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const isNew = before === undefined || (event.type === 'REPLY' && change.transitions.length > 0)
     if (!isNew || !starts(change, 'requestModel')) return null
     const isFresh = after.steps === 0 && after.attempt === 1 && total(after) === 0 && !after.lastBatchFailed
-    return !(isFresh && text(after.guardrails) === text(initialGuardrails())) && 'it does not'
+    return !(isFresh && text(after.guardrails) === text(getInitialGuardrails())) && 'it does not'
   }),
   rule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.judgingResults'))) return null

@@ -1,6 +1,6 @@
-import { isPaused } from '../../../../machines/agent/delegation.js'
-import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
-import { isNearBudget, budgetReason } from '../../../../machines/agent/totals.js'
+import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
+import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
+import { isNearBudget, findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { type AgentInvariant, announcedAs, beginsStep, rule, starts } from './rule.js'
 
 /** Every limit is kept. */
@@ -13,7 +13,7 @@ export const limitRules: readonly AgentInvariant[] = [
   rule('no request is made past the step limit or the budget', (change) => {
     const { after, state } = change
     if (!starts(change, 'requestModel')) return null
-    const reason = budgetReason(after)
+    const reason = findBudgetReason(after)
     if (reason !== null) return `${reason} is spent`
     return (
       state === 'RUNNING.asking.requesting' &&
@@ -41,9 +41,9 @@ export const limitRules: readonly AgentInvariant[] = [
             ? /^PAUSED$/
             : after.steps >= (after.config.limits.maxSteps ?? Infinity)
               ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/
-              : budgetReason(after) !== null
+              : findBudgetReason(after) !== null
                 ? /^BUDGET_EXCEEDED$/
-                : unscreenedInput(after).length > 0
+                : listUnclearedInput(after).length > 0
                   ? /^RUNNING\.preparing\.screeningInput$/
                   : after.attempt > 1 && now < after.backOffUntil
                     ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
@@ -54,7 +54,11 @@ export const limitRules: readonly AgentInvariant[] = [
   rule(
     'what may pass is tried again, as long as attempts and budget are left',
     ({ event, before, after, state }) => {
-      if (event.type !== 'xstate.error.actor.model' || before === undefined || budgetReason(after) !== null)
+      if (
+        event.type !== 'xstate.error.actor.model' ||
+        before === undefined ||
+        findBudgetReason(after) !== null
+      )
         return null
       const { maxAttempts, rateLimitAttempts } = after.config.retry
       const { kind } = event.error
@@ -70,7 +74,7 @@ export const limitRules: readonly AgentInvariant[] = [
   ),
   rule('a truncated answer is continued as long as recoveries are left', ({ event, before, after }) => {
     const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
-    if (event.type !== 'xstate.done.actor.model' || !before || !isCut || budgetReason(after) !== null)
+    if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
       return null
     const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
     return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
@@ -79,14 +83,14 @@ export const limitRules: readonly AgentInvariant[] = [
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
     if (after.outputProblem !== event.output.outputProblem) return 'nobody remembers what does not fit'
-    if (budgetReason(after) !== null) return null
+    if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
     if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
     return !isLeft && after.reason !== 'invalid_output' && `it led to ${state} (${after.reason})`
   }),
   rule('a response that crosses the budget is the last, unless the configuration lets it end', (change) => {
     const { after, state, event } = change
-    if (event.type !== 'xstate.done.actor.model' || budgetReason(after) === null) return null
+    if (event.type !== 'xstate.done.actor.model' || findBudgetReason(after) === null) return null
     const { finishBatch, onOvershoot } = after.config.budget
     if (after.response === 'calls' && finishBatch) return null
     const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
@@ -98,7 +102,7 @@ export const limitRules: readonly AgentInvariant[] = [
     ({ event, after, state, transitions }) => {
       const isSpent =
         event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
-      if (!isSpent || transitions.length === 0 || budgetReason(after) === null) return null
+      if (!isSpent || transitions.length === 0 || findBudgetReason(after) === null) return null
       return state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `it led to ${state}`
     },
   ),
@@ -182,7 +186,7 @@ export const limitRules: readonly AgentInvariant[] = [
   }),
   rule('no sub-agent stays in a pause that is withdrawn', ({ event, before, after }) => {
     const isWithdrawn = event.type === 'RESUME' && before?.pausing
-    return isWithdrawn && after.calls.some(isPaused) && 'a sub-agent stays paused'
+    return isWithdrawn && after.calls.some(isChildPaused) && 'a sub-agent stays paused'
   }),
   rule('a session hears once that its budget is nearly used up', (change) => {
     const { before, after, event } = change

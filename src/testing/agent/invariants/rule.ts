@@ -2,8 +2,8 @@ import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../../machines/agent.machine.js'
 import type { EmittedEvent } from '../../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
-import { type AgentMachineEvent, timeOf } from '../../../../machines/agent/events.js'
-import type { BatchCall } from '../../../../machines/agent/results.js'
+import { type AgentMachineEvent, getEventTime } from '../../../../machines/agent/machine-events.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { describeValue } from '../../../core/chart/labels.js'
 import type { Arrival, Invariant } from '../../invariants.js'
 
@@ -57,7 +57,7 @@ function changeOf(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Ch
   const event = arrival.event as AgentMachineEvent
   const change: Change = {
     event,
-    now: timeOf(event),
+    now: getEventTime(event),
     before: arrival.previous?.context,
     after: context,
     state: describeValue(value),

@@ -1,8 +1,8 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
-import type { BatchCall } from '../../../../machines/agent/results.js'
-import { unscreenedInput } from '../../../../machines/agent/unscreened.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import { findHistoryProblem } from '../history.js'
 import {
@@ -79,9 +79,9 @@ export const transcriptRules: readonly AgentInvariant[] = [
     (change) => {
       const { before, after } = change
       const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
-      const waited = before ? unscreenedInput(before).length : 0
+      const waited = before ? listUnclearedInput(before).length : 0
       const told = announcedAs(change, 'user_message').length
-      const expected = joined + waited - unscreenedInput(after).length
+      const expected = joined + waited - listUnclearedInput(after).length
       return told !== expected && `${joined} joined, ${told} of ${expected} were told`
     },
   ),

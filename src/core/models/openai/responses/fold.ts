@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import type { ModelResponse } from '../../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../../../machines/agent/usage.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { saysError } from '../../error-body.js'

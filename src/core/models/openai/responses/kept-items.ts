@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { MediaPart } from '../../../../../machines/agent/messages.js'
-import type { ModelResponse } from '../../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { mediaText } from '../../media.js'
 import { isApprovalRequest, requestItem } from './calls.js'

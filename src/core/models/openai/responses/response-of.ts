@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import type { ModelResponse } from '../../../../../machines/agent/response.js'
+import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { readCitations } from '../../citations.js'
 import { mediaText } from '../../media.js'

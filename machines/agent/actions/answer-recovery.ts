@@ -1,0 +1,77 @@
+import { repromptText } from '../../../guards/empty-answer.js'
+import { toEvidence } from '../../../guards/lib/evidence.js'
+import { formatRepairPrompt } from '../../../guards/invalid-output.js'
+import { continueCalls, continueText, restartText, truncatedCall } from '../../../guards/truncation.js'
+import { toAction } from '../update-action.js'
+import { getEventTime } from '../machine-events.js'
+import { closeOpenCalls, withInternalMessage, withResults } from './update-transcript.js'
+import { emitAfterScreening } from './emit-after-screening.js'
+
+/** A cut answer is continued; a cut call is closed, which tells the model as much. */
+export const continueAnswer = toAction((context, event, emit) => {
+  const now = getEventTime(event)
+  const recoveries = context.recoveries + 1
+  const of = `${recoveries} of ${context.config.guardrails.maxTokensRecoveries}`
+  emit({
+    type: 'guardrail',
+    guard: 'max_tokens',
+    action: 'recover',
+    evidence: context.response === 'truncatedCalls' ? 'a tool call was cut off' : 'the answer was cut off',
+    message: `The answer hit the output limit; asking the model to go on (${of}).`,
+  })
+  if (context.response === 'truncatedCalls') {
+    const closing = closeOpenCalls(context, truncatedCall, now, emit)
+    const { calls, untold } = emitAfterScreening({ ...context, calls: closing }, emit)
+    const closed = { ...context, messages: withResults(context, calls) }
+    return {
+      recoveries,
+      untold,
+      calls: [],
+      ...withInternalMessage(closed, continueCalls, 'max_tokens_recovery', now),
+    }
+  }
+  const asked = context.features.structuredOutput ? restartText : continueText
+  return { recoveries, ...withInternalMessage(context, asked, 'max_tokens_recovery', now) }
+})
+
+/** An answer that does not fit the output schema is asked for again, with what is wrong with it. */
+export const askForRepair = toAction((context, event, emit) => {
+  const outputRepairs = context.outputRepairs + 1
+  const problem = context.outputProblem ?? ''
+  const of = `${outputRepairs} of ${context.config.completion.maxOutputRepairs}`
+  emit({
+    type: 'guardrail',
+    guard: 'invalid_output',
+    action: 'recover',
+    evidence: toEvidence(problem),
+    message: `The answer does not fit the output schema; asking for it again (${of}).`,
+  })
+  return {
+    outputRepairs,
+    ...withInternalMessage(context, formatRepairPrompt(problem), 'output_repair', getEventTime(event)),
+  }
+})
+
+/** After a failed tool, silence usually means that the model does not know how to go on: it is told. */
+export const reprompt = toAction((context, event, emit) => {
+  const reprompts = context.reprompts + 1
+  emit({
+    type: 'guardrail',
+    guard: 'empty_response',
+    action: 'recover',
+    evidence: 'an empty answer after a failed tool call',
+    message: `The model said nothing after a failed tool call; asking again (${reprompts}).`,
+  })
+  return { reprompts, ...withInternalMessage(context, repromptText, 'empty_response', getEventTime(event)) }
+})
+
+export const askAgain = toAction((context, _event, emit) => {
+  emit({
+    type: 'guardrail',
+    guard: 'empty_response',
+    action: 'recover',
+    evidence: 'an answer with neither text nor calls',
+    message: 'The model said nothing; making the same request again.',
+  })
+  return { emptyRetries: context.emptyRetries + 1 }
+})

@@ -1,0 +1,275 @@
+import { toAction } from '../update-action.js'
+import type { EmittedEvent } from '../announcements.js'
+import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
+import type { AssistantMessage, ContentPart, Message, UserMessage } from '../messages.js'
+import type { BatchCall } from '../batch-calls.js'
+import {
+  type CallScreening,
+  type InputScreening,
+  toList,
+  type Screening,
+  type ShieldPoint,
+  refusedAnswer,
+  withheldArguments,
+  withheldInput,
+} from '../screening.js'
+import { formatMessageId, getStepId } from '../step-id.js'
+import { listUnclearedCalls, listUnclearedInput, maskMessage } from '../uncleared-input.js'
+import { closeCall, joinPieces } from './update-transcript.js'
+import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
+
+type Emit = (announcement: EmittedEvent) => void
+
+/** The user's messages as the shields let them through: never told, and never sent to a model, before. */
+export const heedInputShields = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.inputShields') return undefined
+  const screenings = toList(event.output) as readonly InputScreening[]
+  for (const screening of screenings) emitFindings(screening, 'input', null, emit)
+  const asked: readonly Message[] = listUnclearedInput(context)
+  return {
+    messages: context.messages.map((message) => {
+      if (message.role !== 'user' || !asked.includes(message)) return message
+      const heard = toScreenedMessage(message, asked.indexOf(message), screenings)
+      emit({ type: 'user_message', message: heard })
+      return heard
+    }),
+  }
+})
+
+function toScreenedMessage(
+  message: UserMessage,
+  index: number,
+  screenings: readonly InputScreening[],
+): UserMessage {
+  const mine = screenings.filter((screening) => screening.index === index)
+  // Nothing said of a message is a refusal: shields fail closed.
+  if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
+    return maskMessage(message, withheldInput)
+  return {
+    ...message,
+    content: withScreenedTexts(message.content, mine),
+    data: { ...message.data, screened: true },
+  }
+}
+
+/** A message's content as shields let it through. */
+export function withScreenedTexts(
+  content: UserMessage['content'],
+  screenings: readonly InputScreening[],
+): UserMessage['content'] {
+  if (typeof content === 'string') return screenings[0]?.content ?? content
+  return content.flatMap((part, i): ContentPart[] => {
+    const screening = screenings.find((one) => one.part === i)
+    if (screening?.action !== 'redact') return [part]
+    // What a file says goes on as a text, and a text that has gone into another one not at all.
+    const { content: text } = screening
+    if (text === '') return []
+    return part.type === 'text' ? [{ ...part, text }] : [{ type: 'text', text }]
+  })
+}
+
+/** A block is answered with the shield's own words; what was blocked is not repeated. */
+export const keepShieldMessage = toAction((context, event, emit) => {
+  const content = getBlockMessage(event)
+  const error = { code: 'shield', message: content, recoverable: false }
+  const last = context.messages.at(-1)
+  if (context.held !== null && last?.role === 'assistant') {
+    const { refusal: _refusal, ...said } = last
+    const message: AssistantMessage = { ...said, content, data: { reason: 'shield' } }
+    const pieces = context.spoken?.ids ?? []
+    const messages = [...context.messages.slice(0, -1).map((one) => maskPiece(one, pieces)), message]
+    const untold = context.untold ?? context.held.stepId
+    const told = emitAfterScreening({ ...context, messages, untold }, emit)
+    return { messages, held: null, error, ...told, ...(pieces.length > 0 && noPieces) }
+  }
+  const message: AssistantMessage = {
+    role: 'assistant',
+    id: formatMessageId(context.numbered + 1),
+    createdAt: getEventTime(event),
+    content,
+    data: { reason: 'shield' },
+  }
+  emit({ type: 'assistant_message', stepId: getStepId(context), message })
+  return { messages: context.messages.concat(message), numbered: context.numbered + 1, error }
+})
+
+const noPieces = { pieces: '', spoken: null, output: '' }
+
+/** A forbidden thing can begin in one piece of an answer and end in another: then no piece of it stays. */
+function maskPiece(message: Message, pieces: readonly string[]): Message {
+  if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
+  const {
+    refusal: _refusal,
+    reasoning: _reasoning,
+    reasoning_details: _details,
+    provider_items: _items,
+    media: _media,
+    annotations: _annotations,
+    ...said
+  } = message
+  return { ...said, content: refusedAnswer, data: { withheld: true } }
+}
+
+/** What the shields say of an answer is told, whatever becomes of it. */
+export const tellOutputFindings = toAction((_context, event, emit) => {
+  if (event.type === 'xstate.done.actor.outputShields') emitFindings(event.output, 'output', null, emit)
+  return undefined
+})
+
+/** An answer that the shields have cleared takes its place in the transcript. */
+export const releaseAnswer = toAction((context, event, emit) => {
+  const last = context.messages.at(-1)
+  if (event.type !== 'xstate.done.actor.outputShields' || context.held === null || last?.role !== 'assistant')
+    return undefined
+  const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.held
+  const { content } = event.output
+  const { data: _withheld, ...said } = last
+  const cleared: AssistantMessage = isRefusal
+    ? { ...said, ...reasoning, content: '', refusal: content }
+    : { ...said, ...reasoning, content }
+  const message = withCurrentCalls(cleared, context.calls)
+  const messages = [...context.messages.slice(0, -1), message]
+  const { spoken } = context
+  const heard = { text: (spoken?.text ?? '') + text, ids: [...(spoken?.ids ?? []), message.id] }
+  const { outputProblem = context.held.outputProblem ?? context.outputProblem } = event.output
+  const next = {
+    outputProblem,
+    messages,
+    held: null,
+    spoken: isPiece ? heard : null,
+    ...joinPieces(context, isPiece, content),
+  }
+  const untold = context.untold ?? stepId
+  // Shields are going to look at its calls, too.
+  if (context.calls.some((call) => call.unchecked)) return { ...next, untold }
+  return { ...next, ...emitAfterScreening({ ...context, messages, untold }, emit) }
+})
+
+/**
+ * A call whose arguments were refused has that as its result; the loop goes on. What the shields have made of the calls
+ * takes its place in the transcript, and now they can be told.
+ */
+export const heedCallShields = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.callShields') return undefined
+  const screeningOf = createScreeningLookup(event.output)
+  const screenings = new Map(
+    listUnclearedCalls(context).map((call) => [call.id, blockHostedRedaction(call, screeningOf(call))]),
+  )
+  const checked = context.calls.map((call): BatchCall => {
+    const screening = screenings.get(call.id)
+    if (screening === undefined) return call
+    const looked = { ...toScreenedCall(call, screening), unchecked: true as const }
+    if (looked.result !== undefined || screening.action !== 'block') return looked
+    const why = screening.message ?? refusedCallText
+    const content = call.edited ? `${refusedEditText}: ${why}` : why
+    return {
+      ...looked,
+      result: { status: 'blocked', content, durationMs: 0 },
+      settledAt: getEventTime(event),
+    }
+  })
+  const said = context.messages[context.batchAt]
+  const known = checked.map(({ unchecked: _unchecked, ...call }) =>
+    screenings.get(call.id)?.action === 'redact' ? withJsonArguments(call) : call,
+  )
+  const message = said?.role === 'assistant' ? withCurrentCalls(said, known) : undefined
+  const messages = message ? context.messages.with(context.batchAt, message) : context.messages
+  const told = emitAfterScreening({ ...context, messages, calls: checked }, emit, () => {
+    for (const [id, screening] of screenings) emitFindings(screening, 'toolInput', id, emit)
+  })
+  return { ...told, messages, calls: told.calls.map(({ unchecked: _unchecked, ...call }) => call) }
+})
+
+/** A provider carries its call out as it is, or not at all: what must not be in it cannot be taken out. */
+function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {
+  if (!hosted || screening.action !== 'redact') return screening
+  return { ...screening, action: 'block', message: screening.message ?? refusedCallText }
+}
+
+/** A call as the shields let it be seen. */
+function toScreenedCall(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {
+  const named = { ...call, ...(name !== undefined && { name }) }
+  if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
+  if (action !== 'block') return named
+  const { edited: _edited, ...refused } = named
+  return { ...refused, arguments: withheldArguments }
+}
+
+/** What was redacted can be JSON no more, as when a number was: a message could not be sent with it. */
+function withJsonArguments(call: BatchCall): BatchCall {
+  return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return text.trim() === ''
+  }
+}
+
+/** Finds what the shields said of each call. Nothing said of a call is a refusal: shields fail closed. */
+function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
+  const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
+  return ({ id }) =>
+    known.get(id) ?? {
+      callId: id,
+      action: 'block',
+      message: 'No shield has looked at this call.',
+      content: '',
+      findings: [],
+    }
+}
+
+const refusedCallText = 'A shield refused the arguments of this call.'
+const refusedEditText = 'The user changed the arguments before approving, and they were refused'
+
+/** Results as the shields let them through: now they can be told. */
+export const heedResultShields = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.resultShields') return undefined
+  const screeningOf = createScreeningLookup(event.output)
+  const calls = context.calls.map((call): BatchCall => {
+    if (call.result === undefined || !call.unscreened) return call
+    const screening = screeningOf(call)
+    if (screening.asInput) emitFindings(screening.asInput, 'input', call.id, emit)
+    emitFindings(screening, 'toolOutput', call.id, emit)
+    const { unscreened: _unscreened, result, ...known } = call
+    const now = call.settledAt ?? getEventTime(event)
+    if (screening.action !== 'block') {
+      const { media, ...words } = { ...result, content: screening.content }
+      const isKept = media !== undefined && !screening.withoutMedia
+      return closeCall(known, isKept ? { ...words, media } : words, now, emit)
+    }
+    const { durationMs, status } = result
+    if (status === 'rejected') return closeCall(known, { ...rejectedWithoutReason, durationMs }, now, emit)
+    const content = screening.message ?? 'A shield withheld the result of this call.'
+    return closeCall(known, { status: 'blocked', content, durationMs }, now, emit)
+  })
+  return { calls }
+})
+
+/** Of a refusal a shield can refuse the reason alone. */
+const rejectedWithoutReason = {
+  status: 'rejected' as const,
+  content: 'Rejected by the user, for a reason that a shield has withheld.',
+}
+
+function emitFindings(
+  { findings }: Pick<Screening, 'findings'>,
+  point: ShieldPoint,
+  callId: string | null,
+  emit: Emit,
+): void {
+  for (const { shield, action, message, durationMs } of findings) {
+    if (action === 'allow') continue
+    emit({ type: 'shield', point, shield, action, message, durationMs, ...(callId !== null && { callId }) })
+  }
+}
+
+function getBlockMessage(event: AgentMachineEvent): string {
+  const output: unknown = 'output' in event ? event.output : null
+  const outputs: unknown[] = Array.isArray(output) ? output : [output]
+  const block = outputs.find((one): one is Screening => (one as Screening | null)?.action === 'block')
+  return block?.message ?? 'A shield refused the content.'
+}

@@ -1,0 +1,152 @@
+import { extendObject } from '../../../guards/lib/extended.js'
+import { toAction } from '../update-action.js'
+import { getEventTime } from '../machine-events.js'
+import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
+import { isInDoubt, findResumedTools } from '../in-doubt.js'
+import { listApprovalRequests } from '../approval-requests.js'
+import { isRunnable } from '../batch-calls.js'
+import { rejectionPrefix } from '../screening.js'
+import { spendForChild } from './sub-agent-usage.js'
+import {
+  addUnclearedResult,
+  closeOpenCalls,
+  receiveResult,
+  settleCall,
+  formatNotExecuted,
+  maskUnclearedResults,
+  withResults,
+} from './update-transcript.js'
+import { emitAfterScreening } from './emit-after-screening.js'
+
+export const markStarted = toAction((context) => ({
+  calls: context.calls.map((call) =>
+    isRunnable(call) ? extendObject(call, { started: true as const }) : call,
+  ),
+}))
+
+export const recordResult = toAction((context, event, emit) => {
+  if (event.type !== 'TOOL_RESULT') return undefined
+  const spent = spendForChild(context, event, emit)
+  const calls = receiveResult({ ...context, ...spent }, event.callId, event.result, getEventTime(event), emit)
+  return { ...spent, calls }
+})
+
+/**
+ * A run that is resumed in the middle of a batch: a call that was running may have had its effect. Unless its tool may
+ * run twice, it does not run again by itself.
+ */
+export const closeInterruptedCalls = toAction((context, event, emit) => {
+  const inDoubt = context.calls.filter((call) => isInDoubt(context, call, findResumedTools(event)))
+  if (inDoubt.length === 0) return undefined
+  if (context.config.toolCalls.onInterrupted === 'result') {
+    const closed = closeOpenCalls({ ...context, calls: inDoubt }, '', getEventTime(event), emit)
+    return { calls: context.calls.map((call) => closed.find(({ id }) => id === call.id) ?? call) }
+  }
+  return {
+    calls: context.calls.map((call) => {
+      if (!inDoubt.includes(call)) return call
+      const { started: _started, ...waiting } = call
+      return { ...waiting, needs: 'approval' as const, interrupted: true as const }
+    }),
+  }
+})
+
+/** The program that goes on may have other tools than the one that began. */
+export const noteTools = toAction((_context, event) => {
+  const tools = findResumedTools(event)
+  return tools && { tools }
+})
+
+/** The batch has ended: a call that was started and never reported has an unknown outcome. */
+export const closeStartedCalls = toAction((context, event, emit) => {
+  const started = context.calls.filter((call) => call.started)
+  if (started.every((call) => call.result !== undefined)) return undefined
+  const closed = closeOpenCalls(
+    { ...context, calls: started },
+    'Not executed: the tool runner stopped.',
+    getEventTime(event),
+    emit,
+  )
+  return { calls: context.calls.map((call) => closed.find(({ id }) => id === call.id) ?? call) }
+})
+
+/**
+ * Makes the transcript valid: every call of the last batch has its one result right after it, in call order. Calls
+ * that nobody will carry out any more are closed; those that a waiting state exposes stay open, and so do those of
+ * sub-agents that are paused together with the run.
+ */
+export const settleBatch = toAction((context, event, emit) => {
+  if (context.calls.length === 0) return undefined
+  const exposed =
+    context.reason === 'approval' ||
+    context.reason === 'tool_output' ||
+    (context.reason === 'paused' && context.calls.some(isChildPaused))
+  const closed = exposed
+    ? context.calls
+    : maskUnclearedResults(
+        closeOpenCalls(context, formatNotExecuted(context.reason), getEventTime(event), emit),
+        getEventTime(event),
+        emit,
+      )
+  const { calls, untold } = emitAfterScreening({ ...context, calls: closed }, emit)
+  return { untold, calls: exposed ? calls : [], messages: withResults(context, closed) }
+})
+
+export const askForApproval = toAction((context, _event, emit) => {
+  for (const question of listApprovalRequests(context)) emit(question)
+  return undefined
+})
+
+export const approve = toAction((context, event, emit) => {
+  if (event.type !== 'APPROVE') return undefined
+  const { arguments: edited } = event
+  const answer = { type: 'approve' as const, ...(edited !== undefined && { arguments: edited }) }
+  const answered = withAnswer(context.calls, event.callId, answer)
+  if (answered) return { calls: answered }
+  const asked = edited !== undefined ? context.calls.find(({ id }) => id === event.callId) : undefined
+  if (asked?.hosted && edited !== asked.arguments) {
+    const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
+    return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
+  }
+  // Who logs what no shield has cleared marks it so; logs of old, in which edits were not looked at, have no such mark.
+  const unchecked = context.features.callShields && event.withheld ? { unchecked: true as const } : {}
+  const edit =
+    event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const, ...unchecked }
+  return {
+    calls: context.calls.map((call) =>
+      call.id === event.callId && call.needs === 'approval' && call.result === undefined
+        ? { ...call, ...edit, needs: 'nobody' as const, approved: true as const }
+        : call,
+    ),
+  }
+})
+
+/** A provider carries out what it has asked for, and nothing else. */
+const hostedEditRejection = 'Rejected by the user, who wants it with other arguments.'
+
+export const reject = toAction((context, event, emit) => {
+  if (event.type !== 'REJECT') return undefined
+  const answered = withAnswer(context.calls, event.callId, { type: 'reject', why: event.why })
+  if (answered) return { calls: answered }
+  const content = event.why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${event.why}`
+  const result = { status: 'rejected' as const, content, durationMs: 0 }
+  // A reason is what a person says and the model reads; where a log of old has none marked, no shield has looked at it.
+  const calls = event.withheld
+    ? addUnclearedResult(context.calls, event.callId, result, getEventTime(event))
+    : settleCall(context.calls, event.callId, result, getEventTime(event), emit)
+  return { calls }
+})
+
+export const acceptOutput = toAction((context, event, emit) => {
+  if (event.type !== 'TOOL_OUTPUT') return undefined
+  const { callId, isError } = event
+  const content = typeof event.content === 'string' ? event.content : ''
+  const media = event.media ? { media: event.media } : {}
+  const answer = { type: 'output' as const, content, ...media, ...(isError && { isError }) }
+  const answered = withAnswer(context.calls, callId, answer)
+  if (answered) return { calls: answered }
+  const result = isError
+    ? { status: 'error' as const, errorKind: 'failed' as const, content, durationMs: 0 }
+    : { status: 'ok' as const, content, durationMs: 0, ...media }
+  return { calls: receiveResult(context, callId, result, getEventTime(event), emit) }
+})

@@ -1,0 +1,58 @@
+import type { EmittedEvent } from '../announcements.js'
+import type { AgentContext } from '../context.js'
+import type { AssistantMessage, ToolCall } from '../messages.js'
+import type { BatchCall } from '../batch-calls.js'
+import { withheldArguments, withheldName } from '../screening.js'
+import { emitResult } from './update-transcript.js'
+
+type Emit = (announcement: EmittedEvent) => void
+
+/** A call of a message as it may be shown before shields have looked at it: a name that is the app's own, and its id. */
+export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
+  const { name } = call.function
+  return {
+    ...call,
+    function: {
+      name: Object.hasOwn(tools, name) ? name : withheldName,
+      arguments: withheldArguments,
+    },
+  }
+}
+
+/** A message with its calls as they are now; those that nobody may see yet stay withheld. */
+export function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
+  if (message.tool_calls === undefined) return message
+  const shown = message.tool_calls.map((asked): ToolCall => {
+    const call = calls.find(({ id }) => id === asked.id)
+    if (call === undefined || call.unchecked || call.edited) return asked
+    const { name, arguments: text } = call
+    return { ...asked, function: { name, arguments: text } }
+  })
+  return { ...message, tool_calls: shown }
+}
+
+/**
+ * Tells what had to wait for the shields: the answer with its calls as the transcript has them, then the results that
+ * calls were given meanwhile.
+ */
+export function emitAfterScreening(
+  context: Pick<AgentContext, 'untold' | 'messages' | 'batchAt' | 'calls'>,
+  emit: Emit,
+  findings: () => void = () => undefined,
+): Pick<AgentContext, 'untold' | 'calls'> {
+  const { untold: stepId, messages, batchAt } = context
+  const message = messages[batchAt]
+  if (stepId && message?.role === 'assistant') {
+    emit({ type: 'assistant_message', stepId, message })
+    for (const call of message.tool_calls ?? []) emit({ type: 'tool_call', stepId, call })
+  }
+  findings()
+  const calls = context.calls.map((call) => {
+    if (!call.unchecked || call.result === undefined) return call
+    const { unchecked: _unchecked, ...known } = call
+    // A result that other shields have to see is told by them.
+    if (!call.unscreened) emitResult(known, call.result, emit)
+    return known
+  })
+  return { untold: null, calls }
+}

@@ -1,0 +1,66 @@
+import { createCallsFact, createResultsFact } from '../../../guards/facts.js'
+import { extendObject } from '../../../guards/lib/extended.js'
+import { collectFindings, isWatching, observeAll } from '../../../guards/state.js'
+import type { Fact, Finding } from '../../../guards/types.js'
+import { toAction } from '../update-action.js'
+import type { EmittedEvent } from '../announcements.js'
+import { toCallFact, toResultFact } from '../call-facts.js'
+import type { AgentContext } from '../context.js'
+import { getEventTime } from '../machine-events.js'
+import type { BatchCall } from '../batch-calls.js'
+import { applyFindings } from './apply-findings.js'
+
+/** The guards look at the calls before any of them runs. */
+export const judgeCalls = toAction((context, event, emit) => {
+  const { guardrails } = context.config
+  if (!isWatching(guardrails)) return undefined
+  const calls = context.calls.map((call) => extendObject(call, { fact: toCallFact(context.tools, call) }))
+  const fact = createCallsFact(
+    calls.map((call) => call.fact),
+    guardrails,
+  )
+  return observeFact({ ...context, calls }, fact, getEventTime(event), emit)
+})
+
+/** The guards look at the results of a batch. */
+export const judgeResults = toAction((context, event, emit) => {
+  const lastBatchFailed = context.calls.some((call) => call.result && call.result.status !== 'ok')
+  const { guardrails } = context.config
+  if (!isWatching(guardrails)) return { lastBatchFailed }
+  const results = context.calls.flatMap((call) =>
+    call.result ? [toResultFact(context.tools, call, call.result, guardrails)] : [],
+  )
+  const fact = createResultsFact(results, guardrails, context.batchAt)
+  return { lastBatchFailed, ...observeFact(context, fact, getEventTime(event), emit) }
+})
+
+/** Tells the guards a fact and heeds what they find. */
+function observeFact(
+  context: AgentContext,
+  fact: Fact,
+  now: number,
+  emit: (announcement: EmittedEvent) => void,
+): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
+  const config = context.config.guardrails
+  const guardrails = observeAll(context.guardrails, fact, config)
+  const said = collectFindings(guardrails, config).map((finding) => ({
+    ...finding,
+    refuses: createRefusalTest(finding),
+  }))
+  return { guardrails, ...applyFindings(context, said, now, emit) }
+}
+
+/** Which calls a finding refuses, asked in the order of the calls. */
+export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fact'>) => boolean {
+  if (finding.action !== 'block') return () => false
+  const { fingerprints, spare = 0 } = finding
+  const spared = new Map<string, number>()
+  return ({ fact }) => {
+    if (fact === undefined) return fingerprints === null
+    if (fingerprints && !fingerprints.includes(fact.fingerprint) && !fingerprints.includes(fact.key))
+      return false
+    const before = spared.get(fact.key) ?? 0
+    spared.set(fact.key, before + 1)
+    return before >= spare
+  }
+}

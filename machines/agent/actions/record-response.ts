@@ -1,0 +1,160 @@
+import { observeAll } from '../../../guards/state.js'
+import { toAction } from '../update-action.js'
+import type { EmittedEvent } from '../announcements.js'
+import type { AgentContext } from '../context.js'
+import { getEventTime } from '../machine-events.js'
+import type { AssistantMessage } from '../messages.js'
+import { classifyResponse, type ModelOutput } from '../model-response.js'
+import { type UnclearedAnswer, withheldAnswer } from '../screening.js'
+import { formatMessageId, getStepId } from '../step-id.js'
+import { spendUsage } from './spend-usage.js'
+import { joinPieces } from './update-transcript.js'
+import { maskToolCall } from './emit-after-screening.js'
+
+/** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
+export const recordResponse = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
+    return undefined
+  const { response, calls: needs } = event.output
+  const kind = classifyResponse(response)
+  const stepId = getStepId(context)
+  const number = context.numbered + 1
+  // Half an object cannot be continued: it is asked for again.
+  const isPiece = kind === 'truncated' && !context.features.structuredOutput
+  const held = toUnclearedAnswer(context, event.output, stepId, isPiece)
+  const heard =
+    context.features.outputShields && !event.output.reasoningCleared ? withoutReasoning(response) : response
+  const whole =
+    kind === 'empty' ? null : toAssistantMessage(heard, formatMessageId(number), getEventTime(event))
+  const uncheckedCalls = context.features.callShields && response.toolCalls.length > 0
+  const isUntold = whole !== null && (held !== null || uncheckedCalls)
+  const message = whole && isUntold ? maskUnclearedMessage(whole, held !== null, context.tools) : whole
+
+  if (!response.complete) emit(missingEndWarning)
+  if (message && !isUntold) {
+    emit({ type: 'assistant_message', stepId, message })
+    for (const call of response.toolCalls) emit({ type: 'tool_call', stepId, call })
+  }
+
+  return {
+    untold: isUntold ? stepId : null,
+    messages: message ? context.messages.concat(message) : context.messages,
+    numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
+    steps: context.steps + 1,
+    attempt: 1,
+    rateLimits: 0,
+    response: kind,
+    outputProblem: held ? null : (event.output.outputProblem ?? null),
+    // A conclusion is the last word of a run that was stopped: why it was stays.
+    error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
+    nudges: [],
+    calls: response.toolCalls.map((call, i) => ({
+      id: call.id,
+      name: call.function.name,
+      arguments: call.function.arguments,
+      needs: needs[i]?.needs ?? ('nobody' as const),
+      ...(call.hosted && { hosted: true as const }),
+      ...(needs[i]?.undecided && { undecided: true as const }),
+      ...(uncheckedCalls && { unchecked: true as const }),
+    })),
+    guardrails:
+      response.toolCalls.length > 0
+        ? context.guardrails
+        : observeAll(context.guardrails, { type: 'text' }, context.config.guardrails),
+    batchAt: context.messages.length,
+    batchNumber: number,
+    // What is not always there comes last: an object that begins with its constant keys is made in one go.
+    ...spendUsage(context, response.usage, emit),
+    ...(held ? { held } : joinPieces(context, isPiece, response.text || response.refusal || '')),
+    // Nothing was said that would continue them.
+    ...(!held && !isPiece && { spoken: null }),
+  }
+})
+
+function toAssistantMessage(
+  response: ModelOutput['response'],
+  id: string,
+  createdAt: number,
+): AssistantMessage {
+  const { text, refusal, toolCalls } = response
+  return {
+    role: 'assistant',
+    id,
+    createdAt,
+    content: text === '' && toolCalls.length > 0 ? null : text,
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    ...(refusal !== null && { refusal }),
+    ...pickReasoning(response),
+    ...(response.by !== undefined && { by: response.by }),
+  }
+}
+
+function pickReasoning({
+  reasoning,
+  reasoningDetails,
+  providerItems,
+  media,
+  annotations,
+}: ModelOutput['response']): NonNullable<UnclearedAnswer['reasoning']> {
+  return {
+    ...(reasoning !== '' && { reasoning }),
+    ...(reasoningDetails && { reasoning_details: reasoningDetails }),
+    ...(providerItems && { provider_items: providerItems }),
+    ...(media && { media }),
+    ...(annotations && { annotations }),
+  }
+}
+
+/** An answer with words in it waits for the output shields, where there are any. */
+function toUnclearedAnswer(
+  { features }: AgentContext,
+  { response, reasoningCleared, outputProblem = null }: ModelOutput,
+  stepId: string,
+  isPiece: boolean,
+): UnclearedAnswer | null {
+  const { text, refusal } = response
+  const held = text || refusal || ''
+  if (!features.outputShields || held === '') return null
+  const isRefusal = text === '' && refusal !== null
+  const reasoning = reasoningCleared ? pickReasoning(response) : {}
+  return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
+}
+
+/** A log can be older than the look at reasoning. */
+function withoutReasoning({
+  reasoningDetails: _details,
+  providerItems: _items,
+  media: _media,
+  annotations: _annotations,
+  ...response
+}: ModelOutput['response']): ModelOutput['response'] {
+  return { ...response, reasoning: '' }
+}
+
+/** The message as far as it may be seen before the shields have spoken: that there are calls, and no words of a held one. */
+function maskUnclearedMessage(
+  whole: AssistantMessage,
+  isHeld: boolean,
+  tools: AgentContext['tools'],
+): AssistantMessage {
+  const calls = whole.tool_calls?.map((call) => maskToolCall(call, tools))
+  const message = { ...whole, ...(calls && { tool_calls: calls }) }
+  if (!isHeld) return message
+  const {
+    refusal: _r,
+    reasoning: _t,
+    reasoning_details: _d,
+    provider_items: _i,
+    media: _m,
+    annotations: _a,
+    ...rest
+  } = message
+  return { ...rest, content: withheldAnswer, data: { withheld: true } }
+}
+
+const missingEndWarning: EmittedEvent = {
+  type: 'warning',
+  code: 'missing_end',
+  message:
+    'The stream closed without a finish reason or [DONE]; accepted as complete (completion.onMissingEnd).',
+}

@@ -1,0 +1,101 @@
+import { getRetryDelayMs } from '../../../guards/retry.js'
+import { toAction } from '../update-action.js'
+import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
+import type { AssistantMessage } from '../messages.js'
+import type { Reason } from '../run-result.js'
+import type { ModelActorError } from '../model-response.js'
+import { formatMessageId, getStepId } from '../step-id.js'
+import { spendUsage } from './spend-usage.js'
+
+/** A failed attempt: what it cost is counted, what went wrong is remembered. */
+export const noteFailure = toAction((context, event, emit) => {
+  const failure = readActorError(event)
+  return {
+    error: {
+      code: failure.code,
+      message: failure.message,
+      recoverable: failure.kind !== 'fatal' && failure.kind !== 'context_overflow',
+    },
+    ...spendUsage(context, failure.usage, emit),
+  }
+})
+
+/** Why a run ends with a failure that it cannot mend. Of the parts of the loop itself, none should fail. */
+export const becauseOfFailure = toAction((_context, event) => ({ reason: toFailureReason(event) }))
+
+function toFailureReason(event: AgentMachineEvent): Reason {
+  const { kind } = readActorError(event)
+  // The context is fitted by an actor of its own, whose failures no event of the machine's list has.
+  const isOfFitting = (event.type as string) === 'xstate.error.actor.fitting'
+  const isOfModel = event.type === 'xstate.error.actor.model'
+  if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
+  if (!isOfModel) return 'internal'
+  return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
+}
+
+/** The next attempt is announced, and made when it has been waited for. */
+export const scheduleRetry = toAction((context, event, emit) => {
+  const failure = readActorError(event)
+  const { attempt: failed, rateLimits, config } = context
+  const delayMs = getRetryDelayMs({ ...failure, attempt: failed, rateLimits }, config.retry, failure.jitter)
+  const attempt = failed + 1
+  const { code, message } = failure
+  emit({ type: 'retry', stepId: getStepId(context), attempt, delayMs, code, message })
+  return {
+    attempt,
+    rateLimits: rateLimits + (failure.kind === 'rate_limit' ? 1 : 0),
+    backOffUntil: getEventTime(event) + delayMs,
+  }
+})
+
+/** The text of an answer that was stopped midway is kept and marked. */
+export const keepPartial = toAction((context, event, emit) => {
+  const { text, usage } = readPartialAnswer(event)
+  const cost = spendUsage(context, usage, emit, { isCut: true })
+  if (text === '') return cost
+  const message: AssistantMessage = {
+    role: 'assistant',
+    id: formatMessageId(context.numbered + 1),
+    createdAt: getEventTime(event),
+    content: text,
+    data: { partial: true },
+  }
+  emit({ type: 'assistant_message', stepId: getStepId(context), message, partial: true })
+  return {
+    ...cost,
+    messages: context.messages.concat(message),
+    numbered: context.numbered + 1,
+    output: context.pieces + text,
+  }
+})
+
+export const warnOfConclusion = toAction((context, event, emit) => {
+  const { code, message, usage } = readActorError(event)
+  emit({
+    type: 'warning',
+    code: 'no_conclusion',
+    message: `The last answer at the limit failed (${code}): ${message}`,
+  })
+  return spendUsage(context, usage, emit)
+})
+
+function readPartialAnswer(event: AgentMachineEvent): { text: string; usage: ModelActorError['usage'] } {
+  if ('partial' in event && event.partial) return event.partial
+  const isAnswer = event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
+  return { text: isAnswer ? readActorError(event).partialText : '', usage: null }
+}
+
+/** An actor's rejection with every field in place, whatever it was. */
+function readActorError(event: AgentMachineEvent): ModelActorError {
+  const error = 'error' in event ? (event.error as Partial<ModelActorError> | null | undefined) : undefined
+  return {
+    kind: error?.kind ?? 'fatal',
+    code: error?.code ?? 'internal',
+    message: error?.message ?? 'The model actor failed without saying why.',
+    status: error?.status ?? null,
+    retryAfterMs: error?.retryAfterMs ?? null,
+    partialText: error?.partialText ?? '',
+    usage: error?.usage ?? null,
+    jitter: error?.jitter ?? 1,
+  }
+}

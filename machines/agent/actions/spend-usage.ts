@@ -1,0 +1,78 @@
+import { getRemaining } from '../../../guards/budget.js'
+import type { EmittedEvent } from '../announcements.js'
+import type { AgentContext } from '../context.js'
+import { getStepId } from '../step-id.js'
+import { toBudgetLimits, getBudgetTotals, isNearBudget, addToTotals } from '../budget-totals.js'
+import type { Usage } from '../usage.js'
+
+/** What goes with an expense. */
+interface Expense {
+  /** The call whose sub-agent has spent it. */
+  callId?: string
+  /** The request was for a summary. */
+  summary?: true
+  /** The run stopped the answer itself: the provider could report nothing. */
+  isCut?: true
+}
+
+/**
+ * The one place where something is paid for: it joins the totals and is told, whatever it has bought. So the `usage`
+ * events of a run add up to the usage of its result.
+ */
+export function spendUsage(
+  context: AgentContext,
+  step: Usage | null,
+  emit: (announcement: EmittedEvent) => void,
+  { callId, summary, isCut }: Expense = {},
+): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
+  if (step === null) return {}
+  // A sub-agent has said so itself.
+  if (callId === undefined && !isCut) for (const warning of listBudgetWarnings(context, step)) emit(warning)
+  const { usage } = addToTotals(context, step)
+  const { run, session } = usage
+  const stepId = summary ? `${getStepId(context)}.summary` : getStepId(context)
+  emit({ type: 'usage', stepId, ...(callId !== undefined && { callId }), step, run, session })
+  const hasWarned = warnNearBudget({ config: context.config, usage }, context.warnedOfBudget, emit)
+  return { usage, ...(hasWarned && { warnedOfBudget: true }) }
+}
+
+/** What the budget cannot see is said once a run. */
+function listBudgetWarnings({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
+  const { costLimit } = config.limits
+  return [
+    ...(estimated && !usage.run.estimated ? [missingUsageWarning] : []),
+    ...(costLimit > 0 && cost === null && usage.run.cost !== null ? [unknownPriceWarning] : []),
+  ]
+}
+
+const missingUsageWarning: EmittedEvent = {
+  type: 'warning',
+  code: 'missing_usage',
+  message:
+    'The provider reported no usage: it is estimated, or taken as zero where budget.onMissingUsage says so.',
+}
+
+const unknownPriceWarning: EmittedEvent = {
+  type: 'warning',
+  code: 'unknown_price',
+  message:
+    'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
+}
+
+/** The one warning of a session, when its budget is nearly used up. */
+function warnNearBudget(
+  spent: Pick<AgentContext, 'config' | 'usage'>,
+  hasWarned: boolean,
+  emit: (announcement: EmittedEvent) => void,
+): boolean {
+  if (hasWarned || !isNearBudget(spent)) return false
+  const { tokens, cost } = getRemaining(getBudgetTotals(spent), toBudgetLimits(spent.config))
+  emit({
+    type: 'budget_warning',
+    message:
+      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run should go on.',
+    remainingTokens: tokens,
+    remainingCost: cost,
+  })
+  return true
+}

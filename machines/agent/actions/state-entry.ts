@@ -1,0 +1,67 @@
+import { toAction } from '../update-action.js'
+import type { EmittedEvent } from '../announcements.js'
+import type { AgentContext } from '../context.js'
+import type { AgentState, FinalState, Reason } from '../run-result.js'
+import { explainEnd } from '../explain-end.js'
+import { findOutputProblem } from '../to-result.js'
+import { findBudgetReason } from '../budget-totals.js'
+import { maskMessages } from '../uncleared-input.js'
+
+/** Says why the run goes where it goes next. */
+export const because = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
+
+/** A request that the budget refuses is not made, so nothing is spent yet. */
+export const becauseOfBudget = toAction((context) => ({
+  reason: findBudgetReason(context) ?? 'token_budget',
+}))
+
+/** A guard has paused the run, or somebody. */
+export const becauseOfPause = toAction((context) => ({ reason: context.verdict?.guard ?? 'paused' }))
+
+/** How the model has ended its turn. */
+export const becauseOfAnswer = toAction(({ response }) => ({
+  reason: (response && reasonByResponse[response]) ?? 'end_turn',
+}))
+
+const reasonByResponse: Partial<Record<NonNullable<AgentContext['response']>, Reason>> = {
+  refusal: 'refusal',
+  filtered: 'content_filter',
+  truncated: 'max_tokens',
+}
+
+/** A non-final state is entered; only states of rest keep the reason that led to them. */
+export const enter = toAction<{ state: AgentState }>((context, _event, emit, { state }) => {
+  const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
+  // A run that is resumed enters the state that it is in.
+  const reason = rests || context.state === state ? context.reason : null
+  if (context.state === null) emit({ type: 'run_started', sessionId: context.sessionId })
+  if (context.state !== state) emit({ type: 'state_changed', from: context.state, to: state, reason })
+  return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }
+})
+
+/** A final state is entered: one `error` event unless all is well, then the one terminal event. */
+export const finish = toAction<{ state: FinalState }>((context, _event, emit, { state }) => {
+  const reason = context.reason ?? 'internal'
+  const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explainEnd(context, reason)
+  const messages = maskMessages(context)
+  for (const [i, message] of messages.entries()) {
+    if (message.role === 'user' && message !== context.messages[i]) emit({ type: 'user_message', message })
+  }
+  if (context.steering.length > 0) emit(createSteeringWarning(context))
+  const problem = state === 'COMPLETED' ? findOutputProblem(context) : null
+  if (problem !== null) emit({ type: 'warning', code: 'output_not_validated', message: problem })
+  emit({ type: 'state_changed', from: context.state, to: state, reason })
+  if (error) emit({ type: 'error', ...error })
+  emit({ type: 'run_ended', state, reason })
+  return { state, reason, error, messages, pausing: false }
+})
+
+/** Who steered knows what he said; where shields look at input, nobody else is told. */
+function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
+  const said = features.inputShields ? 'what it was steered to' : steering.join(' | ')
+  return {
+    type: 'warning',
+    code: 'steering_not_delivered',
+    message: `The run ended before the model could be told: ${said}`,
+  }
+}

@@ -1,0 +1,231 @@
+import { extendObject } from '../../../guards/lib/extended.js'
+import { truncatedCall } from '../../../guards/truncation.js'
+import type { EmittedEvent } from '../announcements.js'
+import type { AgentContext, NewMessage } from '../context.js'
+import type { Message, ToolMessage, UserMessage } from '../messages.js'
+import type { Reason } from '../run-result.js'
+import { type BatchCall, findOpenCallIndex, type ResultStatus, type ToolResult } from '../batch-calls.js'
+import { withheldResult } from '../screening.js'
+import { formatMessageId } from '../step-id.js'
+
+type Emit = (announcement: EmittedEvent) => void
+
+/** The transcript with user messages added; they are announced, unless shields are to see them first. */
+export function withUserMessages(
+  context: AgentContext,
+  drafts: readonly NewMessage[],
+  now: number,
+  emit: Emit,
+): Pick<AgentContext, 'messages' | 'numbered'> {
+  const messages: Message[] = drafts.map((draft, i): UserMessage => {
+    const message: UserMessage = {
+      role: 'user',
+      id: formatMessageId(context.numbered + i + 1),
+      createdAt: now,
+      ...draft,
+    }
+    if (!context.features.inputShields) emit({ type: 'user_message', message })
+    return message
+  })
+  return { messages: context.messages.concat(messages), numbered: context.numbered + messages.length }
+}
+
+/** The transcript with a message of the loop's own: sent to the model, shown to nobody. */
+export function withInternalMessage(
+  context: AgentContext,
+  content: string,
+  reason: string,
+  now: number,
+): Pick<AgentContext, 'messages' | 'numbered'> {
+  const message: UserMessage = {
+    role: 'user',
+    id: formatMessageId(context.numbered + 1),
+    createdAt: now,
+    internal: true,
+    data: { reason },
+    content,
+  }
+  return { messages: context.messages.concat(message), numbered: context.numbered + 1 }
+}
+
+/** One call of the batch, settled. */
+export function settleCall(
+  calls: readonly BatchCall[],
+  callId: string,
+  result: ToolResult,
+  now: number,
+  emit: Emit,
+): BatchCall[] {
+  return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
+}
+
+/** The same for a result that comes from outside: where there are shields for it, it is not told before they are. */
+export function receiveResult(
+  context: AgentContext,
+  callId: string,
+  result: ToolResult,
+  now: number,
+  emit: Emit,
+): BatchCall[] {
+  return context.features.resultShields
+    ? addUnclearedResult(context.calls, callId, result, now)
+    : settleCall(context.calls, callId, result, now, emit)
+}
+
+/** One call of the batch with a result that is not told before shields have seen it. */
+export function addUnclearedResult(
+  calls: readonly BatchCall[],
+  callId: string,
+  result: ToolResult,
+  now: number,
+): BatchCall[] {
+  return replaceOpenCall(calls, callId, (call) =>
+    extendObject(call, { result, settledAt: now, unscreened: true as const }),
+  )
+}
+
+/** The batch with one call changed. Copied as a whole: of thousands of calls, each brings its result by itself. */
+function replaceOpenCall(
+  calls: readonly BatchCall[],
+  callId: string,
+  change: (call: BatchCall) => BatchCall,
+): BatchCall[] {
+  const copy = calls.slice()
+  const at = findOpenCallIndex(calls, callId)
+  const call = calls[at]
+  if (call) copy[at] = change(call)
+  return copy
+}
+
+/** Results that no shield has seen when the run stops: they are told as withheld. */
+export function maskUnclearedResults(calls: readonly BatchCall[], now: number, emit: Emit): BatchCall[] {
+  return calls.map((call) => {
+    if (!call.unscreened) return call
+    const { unscreened: _unscreened, ...known } = call
+    const { durationMs = 0 } = call.result ?? {}
+    return closeCall(
+      known,
+      { status: 'blocked', content: withheldResult, durationMs },
+      call.settledAt ?? now,
+      emit,
+    )
+  })
+}
+
+/** Every open call closed: one that never ran reads `notExecuted`, one that was running has an unknown outcome. */
+export function closeOpenCalls(
+  context: AgentContext,
+  notExecuted: string,
+  now: number,
+  emit: Emit,
+): BatchCall[] {
+  return context.calls.map((call) =>
+    call.result === undefined ? closeCall(call, createClosingResult(call, notExecuted), now, emit) : call,
+  )
+}
+
+/** A call with its result, which is told, unless nobody has been told of the call yet. */
+export function closeCall(call: BatchCall, result: ToolResult, now: number, emit: Emit): BatchCall {
+  if (!call.unchecked) emitResult(call, result, emit)
+  return extendObject(call, { result, settledAt: now })
+}
+
+export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, emit: Emit): void {
+  const { status, errorKind, content, durationMs, publicMessage } = result
+  const kind = errorKind ? { errorKind } : {}
+  const truncated = result.truncated ? { truncated: true as const } : {}
+  const media = result.media ? { media: result.media } : {}
+  const toPages = publicMessage === undefined ? {} : { publicMessage }
+  emit({
+    type: 'tool_result',
+    callId,
+    name,
+    status,
+    ...kind,
+    content,
+    durationMs,
+    ...truncated,
+    ...toPages,
+    ...media,
+  })
+}
+
+function createClosingResult(call: BatchCall, notExecuted: string): ToolResult {
+  return call.started || call.questions
+    ? { status: 'interrupted', content: interruptedText, durationMs: 0 }
+    : { status: 'not_executed', content: notExecuted, durationMs: 0 }
+}
+
+const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
+
+/** The transcript with the results of the batch right after the message that called, in call order. */
+export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
+  const results = calls.flatMap((call, i): ToolMessage[] => {
+    if (call.result === undefined) return []
+    const { status, content, media }: Pick<ToolResult, 'status' | 'content' | 'media'> = call.unscreened
+      ? maskedResult
+      : call.result
+    const note =
+      call.edited && !call.unchecked
+        ? `The user changed the arguments to ${call.arguments} before approving.\n\n`
+        : ''
+    return [
+      {
+        role: 'tool',
+        id: formatMessageId(context.batchNumber + 1 + i),
+        createdAt: call.settledAt ?? 0,
+        tool_call_id: call.id,
+        content: note + content,
+        ...(media && { media }),
+        ...createMessageNotes(call, status, note),
+      },
+    ]
+  })
+  return context.messages.slice(0, context.batchAt + 1).concat(results)
+}
+
+/** What a provider asked is answered by its note: words alone never let anything run. */
+function createMessageNotes(
+  { hosted, result, unscreened }: BatchCall,
+  status: ResultStatus,
+  note: string,
+): Pick<ToolMessage, 'data'> {
+  const data = {
+    ...(status !== 'ok' && { status }),
+    ...(!unscreened && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
+    // So many characters at the beginning are a note to the model, which people are not shown.
+    ...(note !== '' && { noteLength: note.length }),
+    ...(status === 'ok' && hosted && { approved: true }),
+    ...(result?.media && result.orWords && { orWords: true }),
+  }
+  return Object.keys(data).length === 0 ? {} : { data }
+}
+
+const maskedResult = { status: 'blocked', content: withheldResult } as const
+
+/** The model's last words stay the output; a continued answer is joined from its pieces. */
+export function joinPieces(
+  context: AgentContext,
+  isPiece: boolean,
+  text: string,
+): Pick<AgentContext, 'pieces' | 'output'> {
+  const joined = context.pieces + text
+  return { pieces: isPiece ? joined : '', output: joined || context.output }
+}
+
+/** What a call reads that was never carried out because the run ended. */
+export function formatNotExecuted(reason: Reason | null): string {
+  if (reason === 'max_tokens') return truncatedCall
+  return `Not executed: ${(reason && notExecutedBecause[reason]) ?? 'the run ended'}.`
+}
+
+const notExecutedBecause: Partial<Record<Reason, string>> = {
+  cancelled: 'the run was cancelled',
+  timeout: "the run's time was up",
+  content_filter: "the provider's content filter stopped the answer",
+  token_budget: 'the token budget was used up',
+  output_tokens: 'the budget of output tokens was used up',
+  cost_limit: 'the cost limit was reached',
+  max_steps: 'the step limit was reached',
+  refusal: 'the model declined to go on',
+}

@@ -1,0 +1,50 @@
+import { startTurn } from '../../../guards/state.js'
+import { isAtStepCap } from '../../../guards/step-cap.js'
+import { toAction } from '../update-action.js'
+import { freshCounters } from '../context.js'
+import { getEventTime } from '../machine-events.js'
+import { withUserMessages } from './update-transcript.js'
+
+/** A new user message starts a turn: it joins the transcript, and what is the turn's starts anew. */
+export const takeInput = toAction((context, event, emit) => ({
+  ...withUserMessages(context, context.inbox, getEventTime(event), emit),
+  guardrails: startTurn(context.guardrails),
+  inbox: [],
+  retrieved: null,
+}))
+
+export const takeReply = toAction((_context, event) =>
+  event.type === 'REPLY'
+    ? {
+        ...freshCounters,
+        inbox: Array.isArray(event.messages) ? event.messages : [],
+        response: null,
+        verdict: null,
+        error: null,
+        pausing: false,
+      }
+    : undefined,
+)
+
+export const queueSteering = toAction((context, event) =>
+  event.type === 'STEER' && typeof event.text === 'string'
+    ? { steering: [...context.steering, event.text] }
+    : undefined,
+)
+
+/**
+ * Steering is a user message that resets no counter. At the step cap only one last request can come, before which shields
+ * do not look any more: so what they would have to see is not delivered.
+ */
+export const deliverSteering = toAction((context, event, emit) => {
+  const { steering, steps, config, features } = context
+  if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
+    return undefined
+  const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
+  return { ...withUserMessages(context, drafts, getEventTime(event), emit), steering: [], reason: null }
+})
+
+export const notePause = toAction((context) => (context.pausing ? undefined : { pausing: true }))
+
+/** The run goes on as if no pause had been asked for. */
+export const withdrawPause = toAction(() => ({ pausing: false }))

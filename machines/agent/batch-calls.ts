@@ -1,0 +1,130 @@
+import { fingerprintCall } from '../../guards/lib/fingerprint.js'
+import type { CallFact, ChildOutcome } from '../../guards/types.js'
+import type { MediaPart } from './messages.js'
+import type { PendingCall, Reason } from './run-result.js'
+import type { CallNeeds } from './model-response.js'
+import type { Usage } from './usage.js'
+
+/**
+ * How a call ended. `ok` is the only success; the others each become one error result for the model.
+ * - `error`: the tool threw · `timeout`: it took longer than its `timeoutMs`
+ * - `unknown_tool`, `invalid_arguments`: it never ran · `denied`: the tool refused by policy
+ * - `rejected`: a person said no · `blocked`: a guard refused it · `not_executed`: the run ended first
+ * - `interrupted`: it was running when the run ended, so its outcome is unknown
+ */
+export type ResultStatus =
+  | 'ok'
+  | 'error'
+  | 'timeout'
+  | 'unknown_tool'
+  | 'invalid_arguments'
+  | 'denied'
+  | 'rejected'
+  | 'blocked'
+  | 'not_executed'
+  | 'interrupted'
+
+/**
+ * Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not.
+ *
+ * @example
+ * const kind: ToolErrorKind = 'transient' // 'policy_denied' ends the run when it is asked for again
+ * throw new ToolError(kind, 'The database restarts; try again.')
+ */
+export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
+
+/** What became of one call. */
+export interface ToolResult {
+  /** `ok` is the only success. */
+  status: ResultStatus
+  /** What the model reads. */
+  content: string
+  /** What a page is shown in place of `content`: the `publicMessage` of a `ToolError`. */
+  publicMessage?: string
+  /** What it looks at besides: pictures, sounds, documents. */
+  media?: MediaPart[]
+  /** A model that is not known to take the media reads `content` alone. */
+  orWords?: true
+  /** Set when `status` is `error`, `timeout` or `denied`. */
+  errorKind?: ToolErrorKind
+  /** How long it ran; 0 when it never did. */
+  durationMs: number
+  /** The guard that refused it, when a guard did. */
+  refusedBy?: Reason
+  /** How the run of a sub-agent ended. */
+  child?: ChildOutcome
+  /** True when `content` was cut to the size limit. */
+  truncated?: true
+}
+
+/** A call of the current batch. */
+export interface BatchCall {
+  id: string
+  name: string
+  /** JSON text: the model's own, or a person's edit of it. */
+  arguments: string
+  needs: CallNeeds
+  /** True when the provider would carry it out: nothing is done here but to answer it. */
+  hosted?: true
+  /** What the guards know of it. */
+  fact?: CallFact
+  /** True once it was handed to its tool. */
+  started?: true
+  /** True when it was running as the process died: it may have had its effect already. */
+  interrupted?: true
+  /** True when nobody could say in time whether a person has to approve it: it does not run. */
+  undecided?: true
+  /** True once a person has let it run. */
+  approved?: true
+  /** True while no shield has seen the arguments: nothing of them is shown, and the call does not run. */
+  unchecked?: true
+  /** True when a person changed the arguments before approving. */
+  edited?: true
+  /** What its sub-agent has used, as far as it is in the run's totals. */
+  childUsage?: Usage
+  /** What its sub-agent asked when it last rested; empty when it was paused. */
+  questions?: ChildQuestion[]
+  result?: ToolResult
+  /** True while no shield has seen the result: nothing of it is shown or sent. */
+  unscreened?: true
+  /** When the result came, in milliseconds since the epoch. */
+  settledAt?: number
+}
+
+/** What the machine knows of a tool. */
+export interface ToolTraits {
+  /** Changes nothing: safe to repeat, and progress is not expected of it. */
+  readOnly: boolean
+  /** Running it twice with one idempotency key has the effect of running it once. */
+  idempotent: boolean
+  /** Repeats by design (waits for something); exempt from the repetition guards. */
+  polling: boolean
+  /** A sub-agent with a log of its own: a call that was interrupted goes on from there. */
+  delegate?: true
+  /** The ids of its sub-agents' sessions begin with the id of the run's own session. Absent in logs of earlier versions. */
+  nested?: true
+}
+
+/** Whether a call can be handed to its tool: nobody has to act on it first, and shields have seen what it is given. */
+export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
+  return result === undefined && needs === 'nobody' && !unchecked
+}
+
+/** Where a call that has no result yet stands in its batch; -1: there is none. */
+export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): number {
+  return calls.findIndex(({ id, result }) => result === undefined && id === callId)
+}
+
+/** What an answer to a call is bound to: its name and its arguments as they are now. */
+export function getCallFingerprint({ name, arguments: text, fact }: BatchCall): string {
+  return fact?.fingerprint ?? fingerprintCall(name, text)
+}
+
+/** A question of a sub-agent, under the id that the call has there, and how it was answered. */
+export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
+
+/** Plain JSON: it is kept until the sub-agent goes on. */
+export type ChildAnswer =
+  | { type: 'approve'; arguments?: string }
+  | { type: 'reject'; why: string }
+  | { type: 'output'; content: string; media?: MediaPart[]; isError?: boolean }

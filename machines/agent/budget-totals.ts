@@ -1,0 +1,34 @@
+import { type BudgetLimits, type BudgetReason, findCrossedLimit, isNearLimit } from '../../guards/budget.js'
+import type { AgentConfig } from './config.js'
+import type { AgentContext } from './context.js'
+import { addUsage, type Usage } from './usage.js'
+
+type BudgetState = Pick<AgentContext, 'config' | 'usage'>
+
+/** The budget's limits, as its guard knows them. */
+export function toBudgetLimits({ limits, budget }: AgentConfig): BudgetLimits {
+  const { tokenBudget, outputTokens, costLimit } = limits
+  return { tokenBudget, outputTokens, costLimit, countCached: budget.countCached }
+}
+
+/** The first limit that the run has reached. */
+export function findBudgetReason(context: BudgetState): BudgetReason | null {
+  return findCrossedLimit(getBudgetTotals(context), toBudgetLimits(context.config))
+}
+
+/** Whether the budget is nearly used up (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). */
+export function isNearBudget(context: BudgetState): boolean {
+  const { reserveTokens, reserveCostFraction } = context.config.guardrails
+  const reserve = { tokens: reserveTokens, costFraction: reserveCostFraction }
+  return isNearLimit(getBudgetTotals(context), toBudgetLimits(context.config), reserve)
+}
+
+/** The totals that the budget is held against: the session's, or this run's alone. */
+export function getBudgetTotals(context: BudgetState): Usage {
+  return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
+}
+
+/** The totals with a response, or a failed attempt, added to them. */
+export function addToTotals({ usage }: AgentContext, response: Usage): Pick<AgentContext, 'usage'> {
+  return { usage: { run: addUsage(usage.run, response), session: addUsage(usage.session, response) } }
+}

@@ -1,0 +1,64 @@
+import { formatBudgetMessage } from '../../guards/budget.js'
+import { formatInvalidOutputMessage } from '../../guards/invalid-output.js'
+import { formatStepCapMessage } from '../../guards/step-cap.js'
+import type { AgentContext } from './context.js'
+import type { Reason, RunFailure } from './run-result.js'
+import { findOutputProblem } from './to-result.js'
+import { toBudgetLimits, getBudgetTotals } from './budget-totals.js'
+
+/** What a run that did not complete tells its user: what happened, and what to do. */
+export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
+  const { error } = context
+  if (error !== null && !isLimit(reason)) return error
+  // The request that was refused because of the budget says what it would have needed.
+  const wasRefused = reason === 'token_budget' && error?.code === reason
+  return {
+    code: reason,
+    message: `${wasRefused ? error.message : formatEndMessage(context, reason)}${formatUnvalidatedNote(context, reason)}`,
+    recoverable: isLimit(reason),
+  }
+}
+
+const limitReasons: readonly Reason[] = [
+  'timeout',
+  'max_steps',
+  'token_budget',
+  'output_tokens',
+  'cost_limit',
+]
+
+function isLimit(reason: Reason): boolean {
+  return limitReasons.includes(reason)
+}
+
+/** A limit keeps the words that there are, and says that they are no object. */
+function formatUnvalidatedNote(context: AgentContext, reason: Reason): string {
+  return isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
+}
+
+function formatEndMessage(context: AgentContext, reason: Reason): string {
+  const { limits } = context.config
+  switch (reason) {
+    case 'timeout':
+      return `The run took longer than limits.timeoutMs (${limits.timeoutMs} ms). Raise it, or continue with a new message.`
+    case 'max_steps':
+      return formatStepCapMessage(limits.maxSteps ?? context.steps)
+    case 'token_budget':
+    case 'output_tokens':
+    case 'cost_limit':
+      return formatBudgetMessage(reason, getBudgetTotals(context), toBudgetLimits(context.config))
+    case 'max_tokens':
+      return 'A tool call was cut off at the output limit and was not executed. Raise sampling.maxTokens or guardrails.maxTokensRecoveries.'
+    case 'empty_response':
+      return 'The model answered with neither text nor tool calls. Try again, or try another model.'
+    case 'invalid_output':
+      return formatInvalidOutputMessage(
+        context.outputProblem ?? '',
+        context.config.completion.maxOutputRepairs,
+      )
+    case 'shield':
+      return 'A shield refused the content.'
+    default:
+      return `The run ended: ${reason}.`
+  }
+}

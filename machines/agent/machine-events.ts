@@ -1,0 +1,108 @@
+import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
+import type { UserGuardsOutput } from './consultation.js'
+import type { NewMessage } from './context.js'
+import type { CompactionOutput } from './fit.js'
+import type { PendingCall } from './run-result.js'
+import type { ModelActorError, ModelOutput } from './model-response.js'
+import type { ToolResult, ToolTraits } from './batch-calls.js'
+import type { MediaPart, RetrievedSnippet } from './messages.js'
+import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
+import type { Usage } from './usage.js'
+
+/** Every event carries the time at which it happened: the machine itself has no clock. */
+interface EventBase {
+  /** Milliseconds since the epoch. The runtime stamps it on events that lack one. */
+  now?: number
+  /** Logged before a shield has cleared what it holds: not to be shown from the log. */
+  withheld?: true
+  /** The message in the session's inbox that brought it. */
+  inbox?: number
+  /** Its sender's idempotency key: a second message with the same key is the same message. */
+  key?: string
+}
+
+/** What a stopped request had brought so far; the runtime puts it on the event that stops it. */
+export interface PartialAnswer {
+  text: string
+  /** An estimate of what it cost. */
+  usage: Usage | null
+}
+
+/**
+ * What people and programs may say to a run.
+ *
+ * @example
+ * const stop: ControlEvent = { type: 'CANCEL', why: 'The user has closed the page.' }
+ * createActor(agent.machine, { input: 'Go.' }).start().send(stop)
+ */
+export type ControlEvent = EventBase &
+  (
+    | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
+    | { type: 'PAUSE' }
+    /** Ends a pause, or withdraws one that the run has not taken yet. */
+    | { type: 'RESUME' }
+    /** Guidance that reaches the model at the next safe point, without resetting any counter. */
+    | { type: 'STEER'; text: string }
+    /** The next user message of an interactive run. */
+    | { type: 'REPLY'; messages: NewMessage[] }
+    /**
+     * `arguments`: JSON text that replaces the model's. `fingerprint`, `messageId`: of the call that was asked about.
+     */
+    | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string; messageId?: string }
+    | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
+    /** The result of a call that the client executes. */
+    | {
+        type: 'TOOL_OUTPUT'
+        callId: string
+        content: string
+        media?: MediaPart[]
+        isError?: boolean
+        fingerprint?: string
+        messageId?: string
+      }
+  )
+
+/** What the machine's own actors report. */
+export type ActorEvent = EventBase &
+  /** `usage`: of a sub-agent, as far as it has not been told yet. */
+  (
+    | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
+    /** What a sub-agent has used since it was last told. */
+    | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
+    /** A sub-agent waits for somebody; without questions, it was paused. */
+    | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
+    | { type: 'BATCH_DONE' }
+    | { type: 'DEADLINE'; partial?: PartialAnswer }
+    /**
+     * A stored run goes on in a new process: the present substate is entered again. `tools`: those of the program that
+     * goes on, where they are not those of the one that began.
+     */
+    | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
+    /**
+     * The process that works at a stored run stops, so that another process can go on. `usage`: of the request that it drops.
+     * `unbegun`: started calls that it has not begun.
+     */
+    | { type: 'LEFT'; usage?: Usage; unbegun?: readonly string[] }
+    /** The session's log could not be written: nothing that happens from here on would be remembered. */
+    | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
+    | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })
+    | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })
+    | (DoneActorEvent<ModelOutput, 'conclusion'> & { type: 'xstate.done.actor.conclusion' })
+    | (ErrorActorEvent<ModelActorError, 'conclusion'> & { type: 'xstate.error.actor.conclusion' })
+    | (DoneActorEvent<CompactionOutput, 'fitting'> & { type: 'xstate.done.actor.fitting' })
+    | (DoneActorEvent<InputScreening[], 'inputShields'> & { type: 'xstate.done.actor.inputShields' })
+    | (DoneActorEvent<OutputScreening, 'outputShields'> & { type: 'xstate.done.actor.outputShields' })
+    | (DoneActorEvent<CallScreening[], 'callShields'> & { type: 'xstate.done.actor.callShields' })
+    | (DoneActorEvent<CallScreening[], 'resultShields'> & { type: 'xstate.done.actor.resultShields' })
+    | (DoneActorEvent<RetrievedSnippet[], 'retrieval'> & { type: 'xstate.done.actor.retrieval' })
+    | (DoneActorEvent<UserGuardsOutput, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
+    | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
+  )
+
+/** Everything that the machine is told: by people and programs, and by its own actors. */
+export type AgentMachineEvent = ControlEvent | ActorEvent
+
+/** When an event happened; the initial event carries it in its input. */
+export function getEventTime(event: { now?: number; input?: { now?: number } }): number {
+  return event.now ?? event.input?.now ?? 0
+}

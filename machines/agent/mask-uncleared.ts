@@ -1,0 +1,54 @@
+import type { AgentContext, Features } from './context.js'
+import type { AgentMachineEvent } from './machine-events.js'
+import type { BatchCall } from './batch-calls.js'
+import {
+  unclearedInput,
+  withheldAnswer,
+  withheldArguments,
+  withheldName,
+  withheldResult,
+} from './screening.js'
+import { maskMessages } from './uncleared-input.js'
+
+/** Whether an event brings what no shield has looked at yet: nobody is to read it where events are kept or shown. */
+export function hasUnclearedContent(event: AgentMachineEvent, features: Features): boolean {
+  switch (event.type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion':
+      return features.outputShields || (features.callShields && event.output.response.toolCalls.length > 0)
+    case 'APPROVE':
+      return features.callShields && event.arguments !== undefined
+    case 'TOOL_RESULT':
+    case 'TOOL_OUTPUT':
+      return features.resultShields
+    case 'REJECT':
+      return (features.inputShields || features.resultShields) && event.why !== ''
+    case 'REPLY':
+    case 'STEER':
+      return features.inputShields
+    default:
+      return false
+  }
+}
+
+/** The state of a run as it may be shown: without what shields have not cleared. It is no state to go on from. */
+export function maskContext(context: AgentContext): AgentContext {
+  const { features, inbox, steering, held, spoken, pieces, calls, tools } = context
+  return {
+    ...context,
+    messages: maskMessages(context),
+    inbox: features.inputShields ? inbox.map(() => ({ content: unclearedInput })) : inbox,
+    steering: features.inputShields ? steering.map(() => unclearedInput) : steering,
+    held: held && { ...held, text: withheldAnswer, outputProblem: null },
+    spoken: spoken && { ...spoken, text: pieces },
+    calls: calls.map((call) => maskBatchCall(call, tools)),
+  }
+}
+
+function maskBatchCall(call: BatchCall, tools: AgentContext['tools']): BatchCall {
+  const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
+  const shown = call.unchecked ? { ...call, name, arguments: withheldArguments } : call
+  if (!shown.unscreened || shown.result === undefined) return shown
+  const { media: _media, ...result } = shown.result
+  return { ...shown, result: { ...result, content: withheldResult } }
+}

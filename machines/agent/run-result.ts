@@ -1,0 +1,254 @@
+import type { GuardName } from '../../guards/roster.js'
+import type { Message } from './messages.js'
+import type { Usage } from './usage.js'
+
+/** Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends. */
+export type AgentState =
+  | 'RUNNING'
+  | 'WAITING_FOR_TOOL'
+  | 'WAITING_FOR_INPUT'
+  | 'PAUSED'
+  | 'COMPLETED'
+  | 'CANCELLED'
+  | 'TIMED_OUT'
+  | 'MAX_STEPS'
+  | 'BUDGET_EXCEEDED'
+  | 'BLOCKED'
+  | 'ERROR'
+
+const knownStates: Record<AgentState, true> = {
+  RUNNING: true,
+  WAITING_FOR_TOOL: true,
+  WAITING_FOR_INPUT: true,
+  PAUSED: true,
+  COMPLETED: true,
+  CANCELLED: true,
+  TIMED_OUT: true,
+  MAX_STEPS: true,
+  BUDGET_EXCEEDED: true,
+  BLOCKED: true,
+  ERROR: true,
+}
+
+export const agentStates = Object.keys(knownStates) as readonly AgentState[]
+
+/** Whether a run is at work there; at rest, or at its end, in every other state. */
+export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
+  return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
+}
+
+/** Whether a run rests there until somebody leads it on. */
+export function isRestState(state: AgentState | null | undefined): state is 'WAITING_FOR_INPUT' | 'PAUSED' {
+  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
+}
+
+/** How a run can end. */
+export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
+
+/** Why a run stands where it stands: one word of a closed list. */
+export type Reason =
+  | 'end_turn'
+  | 'max_tokens'
+  | 'refusal'
+  | 'content_filter'
+  | 'shield'
+  | 'cancelled'
+  | 'timeout'
+  | 'max_steps'
+  | 'token_budget'
+  | 'output_tokens'
+  | 'cost_limit'
+  | 'context_overflow'
+  | GuardName
+  | 'user_guard'
+  | 'provider_error'
+  | 'incomplete_response'
+  | 'empty_response'
+  | 'invalid_output'
+  | 'store_error'
+  | 'internal'
+  | 'approval'
+  | 'tool_output'
+  | 'message'
+  | 'paused'
+
+export interface RunFailure {
+  /** The reason again, or the provider's own code (`insufficient_quota`, `model_not_found`, …). */
+  code: string
+  /** A sentence that says what happened and what to do. */
+  message: string
+  /** True when trying again later, or resuming, can succeed. */
+  recoverable: boolean
+}
+
+/** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */
+export type AnyTools = never
+
+/**
+ * A call that waits for somebody.
+ *
+ * @example
+ * if (result.state === 'WAITING_FOR_INPUT') {
+ *   for (const call of result.pending) {
+ *     if (call.needs === 'approval') run.approve(call)
+ *     else run.addToolOutput(call, 'done here')
+ *   }
+ * }
+ */
+export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> & { needs: 'approval' | 'client' }
+
+/** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
+export type UnansweredCall<Tools = AnyTools> = OwnUnansweredCall<Tools> | SubAgentUnansweredCall
+
+/** One for each tool, so that comparing `name` says which it is. */
+type OwnUnansweredCall<Tools> = {
+  [Name in keyof Tools & string]: UnansweredCallBase & { name: Name; path?: never }
+}[keyof Tools & string]
+
+interface SubAgentUnansweredCall extends UnansweredCallBase {
+  name: string
+  /** The sub-agent that asks, by the names of the tools that lead to it, outermost first. */
+  path: string[]
+}
+
+interface UnansweredCallBase {
+  /** Of a sub-agent's call: the ids of the calls that lead to it, with slashes in between. */
+  callId: string
+  /** JSON text. */
+  arguments: string
+  /** Of name and arguments: an answer that carries it is refused for any other call. */
+  fingerprint: string
+  /**
+   * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A model
+   * may make the same call again, under the same id: an answer with a `messageId` is refused for the other one. Absent where
+   * an earlier version wrote the log.
+   */
+  messageId?: string
+  /** It was running when the process died, and may have had its effect already. */
+  interrupted?: true
+  /** The provider carries it out, with these arguments: it can be approved or rejected, and not be edited. */
+  hosted?: true
+}
+
+/**
+ * A run at rest. Its `state` says what else is there: `error` in ERROR and where a limit or a shield ended the run,
+ * `pending` in WAITING_FOR_INPUT.
+ *
+ * `Output` is what the agent's output schema gives, `never` without one; `Tools` are the agent's.
+ */
+export type RunResult<Output = unknown, Tools = AnyTools> =
+  | CompletedResult<Output>
+  | StoppedResult<Output>
+  | CancelledResult<Output>
+  | WaitingResult<Tools>
+  | PausedResult
+  | StoreErrorResult
+
+/** What a run has come to, however it stands. */
+interface CommonResult {
+  /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
+  output: string
+  /** The whole transcript of the session. Every tool call in it has its result, except those that wait. */
+  messages: readonly Message[]
+  /** What this run has used. */
+  usage: Usage
+  /** Accepted model responses of this run. */
+  steps: number
+  sessionId: string
+  runId: string
+}
+
+/** The model has ended its turn. */
+export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
+  state: 'COMPLETED'
+  reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
+  /** The end could not be written to the store. */
+  error?: RunFailure
+}
+
+/** Somebody cancelled the run. */
+export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
+  state: 'CANCELLED'
+  reason: 'cancelled'
+  /** The end could not be written to the store. */
+  error?: RunFailure
+}
+
+/** A limit, a shield or a failure ended the run, or a guard halted it. */
+export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
+  state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
+  reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | WaitingReason>
+  /** What happened, and what to do. */
+  error: RunFailure
+}
+
+type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused'
+
+interface EndedResult<Output> extends CommonResult {
+  /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can go on. */
+  resumable: false
+  /**
+   * With an output schema: `output` as an object, validated. Made by the runtime: whoever runs the machine without it
+   * asks `agent.withObject(result)`.
+   */
+  object?: Output
+  /** With an output schema: why there is no `object`. `output` is the raw text then. */
+  outputProblem?: string
+  pending?: never
+}
+
+/** The run waits for a person, for the client, or for the next message. */
+export interface WaitingResult<Tools = AnyTools> extends RestingResult {
+  state: 'WAITING_FOR_INPUT'
+  reason: 'approval' | 'tool_output' | 'message'
+  /** The calls that wait; none where a message is waited for. */
+  pending: PendingCall<Tools>[]
+  error?: never
+}
+
+/** The run rests until it is resumed: somebody paused it, or a guard halted it. */
+export interface PausedResult extends RestingResult {
+  state: 'PAUSED'
+  reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
+  /** Why a guard halted it, or what failed and is tried again. */
+  error?: RunFailure
+  pending?: never
+}
+
+/**
+ * The store could not be written, and the run ended here. Its log stands where the last write left it: `agent.resume` or the
+ * next `runSession` goes on from there.
+ *
+ * @example
+ * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)
+ */
+export interface StoreErrorResult extends RestingResult {
+  state: 'ERROR'
+  reason: 'store_error'
+  error: RunFailure
+  pending?: never
+}
+
+interface RestingResult extends CommonResult {
+  resumable: true
+  object?: never
+  outputProblem?: never
+}
+
+/**
+ * A run that is at work, or was when its process died; only `agent.replay()` tells of one.
+ *
+ * @example
+ * const { run: latest } = await agent.replay('ann')
+ * if (latest?.state === 'RUNNING') await agent.resume('ann') // its process is gone
+ */
+export interface RunInProgress extends CommonResult {
+  state: 'RUNNING' | 'WAITING_FOR_TOOL'
+  reason: Reason
+  resumable: false
+  /** What failed and is tried again. */
+  error?: RunFailure
+  object?: never
+  outputProblem?: never
+  pending?: never
+}

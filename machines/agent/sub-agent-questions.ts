@@ -1,0 +1,73 @@
+import { isTerminalChild } from '../../guards/terminal-delegation.js'
+import type { AgentContext } from './context.js'
+import type { AgentMachineEvent } from './machine-events.js'
+import type { PendingCall } from './run-result.js'
+import { formatMessageId } from './step-id.js'
+import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './batch-calls.js'
+
+/** A call whose sub-agent rests: it waits for answers or, when it asks nothing, for the end of a pause. */
+export function isChildAtRest({ needs, result }: BatchCall): boolean {
+  return needs === 'child' && result === undefined
+}
+
+export function isChildPaused(call: BatchCall): boolean {
+  return isChildAtRest(call) && (call.questions ?? []).length === 0
+}
+
+/** What a call's sub-agent still asks. */
+export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
+  return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
+}
+
+/** The question that `callId` names: the call's own id, a slash, and the id that it has in the sub-agent. */
+export function findQuestion(
+  calls: readonly BatchCall[],
+  callId: string,
+): { call: BatchCall; question: ChildQuestion } | undefined {
+  // Most ids are of the run's own calls, of which there may be thousands.
+  if (!callId.includes('/')) return undefined
+  for (const call of calls) {
+    const question = listOpenQuestions(call).find((one) => toQuestionId(call, one) === callId)
+    if (question) return { call, question }
+  }
+  return undefined
+}
+
+export function toQuestionId(call: BatchCall, { callId }: PendingCall): string {
+  return `${call.id}/${callId}`
+}
+
+/** The message that makes the calls of the batch at hand; of a question below, that and the ones in its sub-agents. */
+export function getAskingMessageId(
+  { batchNumber }: Pick<AgentContext, 'batchNumber'>,
+  below?: PendingCall,
+): string {
+  const id = formatMessageId(batchNumber)
+  return below?.messageId === undefined ? id : `${id}/${below.messageId}`
+}
+
+/** The calls with one question answered; a sub-agent that has all its answers can go on. */
+export function withAnswer(
+  calls: readonly BatchCall[],
+  callId: string,
+  answer: ChildAnswer,
+): BatchCall[] | undefined {
+  const asked = findQuestion(calls, callId)
+  if (asked === undefined) return undefined
+  return calls.map((call) => {
+    if (call !== asked.call) return call
+    const questions = (call.questions ?? []).map((one) => (one === asked.question ? { ...one, answer } : one))
+    const isAnswered = questions.every((one) => one.answer !== undefined)
+    return { ...call, questions, ...(isAnswered && { needs: 'nobody' as const }) }
+  })
+}
+
+/** A result that ends the batch at once: a sub-agent that no second try can help. */
+export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {
+  return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
+}
+
+/** What sub-agents have used and the event brings word of. */
+export function findChildUsage(event: AgentMachineEvent) {
+  return event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT' ? (event.usage ?? null) : null
+}

@@ -1,0 +1,103 @@
+import type { AgentContext } from './context.js'
+import { getAskingMessageId, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
+import type { PendingCall, RunInProgress, RunResult } from './run-result.js'
+import { type BatchCall, getCallFingerprint } from './batch-calls.js'
+import { maskMessages } from './uncleared-input.js'
+
+/** A run at rest, as its user sees it. */
+export function toRunResult(context: AgentContext): RunResult {
+  return toCurrentResult(context) as RunResult
+}
+
+/** A run at any time. That each state has what its type says is a rule of the machine. */
+export function toCurrentResult(context: AgentContext): RunResult | RunInProgress {
+  const state = context.state ?? 'RUNNING'
+  const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
+  const outputProblem = resumable ? null : findOutputProblem(context)
+  return {
+    state,
+    reason: context.reason ?? 'internal',
+    output: context.output,
+    messages: maskMessages(context),
+    usage: context.usage.run,
+    steps: context.steps,
+    ...(context.error !== null && { error: context.error }),
+    ...(outputProblem !== null && { outputProblem }),
+    ...(state === 'WAITING_FOR_INPUT' && { pending: listPendingCalls(context) }),
+    resumable,
+    sessionId: context.sessionId,
+    runId: context.runId,
+  } as unknown as RunResult | RunInProgress
+}
+
+/** What the run rests for. */
+export function listPendingCalls(context: AgentContext): PendingCall[] {
+  return context.state === 'WAITING_FOR_INPUT' ? listCallQuestions(context) : []
+}
+
+/** Every call that somebody can answer: at a rest, and while others run. */
+export function listAnswerableCalls(context: AgentContext): PendingCall[] {
+  return canTakeAnswers(context) ? listCallQuestions(context) : []
+}
+
+/** The one of them that an answer names; a batch may have thousands. */
+export function findAnswerableCall(
+  context: AgentContext,
+  callId: string,
+  needs: PendingCall['needs'],
+): PendingCall | undefined {
+  if (!canTakeAnswers(context)) return undefined
+  for (const call of context.calls) {
+    if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
+    const asked = listQuestionsOfCall(context, call).find(
+      (one) => one.callId === callId && one.needs === needs,
+    )
+    if (asked) return asked
+  }
+  return undefined
+}
+
+function canTakeAnswers({ state }: AgentContext): boolean {
+  return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
+}
+
+function listCallQuestions(context: AgentContext): PendingCall[] {
+  return context.calls.flatMap((call) => listQuestionsOfCall(context, call))
+}
+
+function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCall[] {
+  const { id: callId, name, arguments: text, needs, interrupted, hosted } = call
+  if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
+  if (needs === 'child')
+    return listOpenQuestions(call).map((question) => toParentQuestion(context, call, question))
+  const fingerprint = getCallFingerprint(call)
+  const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }) }
+  return [
+    { callId, name, arguments: text, needs, fingerprint, messageId: getAskingMessageId(context), ...marks },
+  ]
+}
+
+/** A question of a sub-agent, as it is asked here. */
+function toParentQuestion(context: AgentContext, call: BatchCall, question: PendingCall): PendingCall {
+  return {
+    ...question,
+    callId: toQuestionId(call, question),
+    messageId: getAskingMessageId(context, question),
+    path: [call.name, ...(question.path ?? [])],
+  }
+}
+
+/**
+ * Why the output of a run that has ended is no object, though its agent has an output schema; null when it is one, and
+ * for an agent without a schema.
+ */
+export function findOutputProblem(context: AgentContext): string | null {
+  const { features, response, reason, held, outputProblem } = context
+  if (!features.structuredOutput) return null
+  // What a shield has blocked, or has not cleared, is not spoken of.
+  if (reason === 'shield' || held !== null) return noAnswerProblem
+  return outputProblem ?? (response === 'answer' ? null : noAnswerProblem)
+}
+
+const noAnswerProblem =
+  'The run ended without an answer that could be held against the output schema; the output is the raw text.'

@@ -1,0 +1,72 @@
+import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
+import { StatewrightError } from '../base/errors.js'
+import { loadPeer } from '../base/load.js'
+
+/**
+ * Counts tokens as a model does.
+ *
+ * @example createAgent({ model, context: { window: 32_000 }, tokenizer: { count: (text) => Math.ceil(text.length / 4) } })
+ */
+export interface Tokenizer {
+  /** Tokens of a text: an integer from 0. Names of special tokens in it (`<|endoftext|>`) are plain text. */
+  count(text: string): number
+}
+
+/** Characters that are counted at once: merging a long word without breaks takes time with the square of its length. */
+const sliceLength = 512
+
+let loadingTokenizer: Promise<Tokenizer> | undefined
+
+/**
+ * The default: `o200k_base` of the package gpt-tokenizer, the encoding of OpenAI's models from GPT-4o on; for other
+ * models it is a good estimate. Loaded once, when it is first needed.
+ *
+ * @throws {StatewrightError} `missing_package`
+ */
+export function loadDefaultTokenizer(): Promise<Tokenizer> {
+  loadingTokenizer ??= loadPeer<typeof O200k>(
+    'gpt-tokenizer/encoding/o200k_base',
+    'context.window without a tokenizer of your own',
+  ).then(({ countTokens }) => {
+    const asPlainText = { disallowedSpecial: new Set<string>() }
+    return createSlicedTokenizer((text) => countTokens(text, asPlainText))
+  })
+  return loadingTokenizer
+}
+
+/** Somebody's own tokenizer, whose counts are checked: NaN would let every request through. */
+export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
+  return {
+    count: (text) => {
+      const tokens: unknown = tokenizer.count(text)
+      if (typeof tokens === 'number' && Number.isFinite(tokens) && tokens >= 0) return tokens
+      throw new StatewrightError(
+        'invalid_tokenizer',
+        `tokenizer.count returned ${String(tokens)}. It must return the number of tokens, at once and from 0.`,
+        'tokenizer',
+      )
+    },
+  }
+}
+
+/** Slices end before a space where there is one, which is where no token of the encoding goes across. */
+function createSlicedTokenizer(count: (text: string) => number): Tokenizer {
+  return {
+    count: (text) => {
+      let tokens = 0
+      for (let at = 0; at < text.length; ) {
+        const slice = text.slice(at, at + sliceLength)
+        const isLast = at + slice.length === text.length
+        const space = isLast ? -1 : slice.lastIndexOf(' ')
+        const whole = space > 0 ? slice.slice(0, space) : isLast ? slice : withoutHalf(slice)
+        tokens += count(whole)
+        at += whole.length
+      }
+      return tokens
+    },
+  }
+}
+
+function withoutHalf(slice: string): string {
+  return /[\ud800-\udbff]$/.test(slice) ? slice.slice(0, -1) : slice
+}

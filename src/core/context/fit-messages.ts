@@ -1,0 +1,64 @@
+import type { Fit } from '../../../machines/agent/fit.js'
+import type { ContentPart, Message, UserMessage } from '../../../machines/agent/messages.js'
+import { isValidGap } from './gap.js'
+
+/**
+ * The transcript as requests show it. The messages around the gap that users said, and the note, become one user
+ * message: a fit never puts two of them in a row. Without a fit, or with one that is no fit of this transcript, these
+ * are the messages themselves. Never throws.
+ */
+export function fitMessages(messages: readonly Message[], fit: Fit | null): readonly Message[] {
+  if (fit === null || !isValidGap(messages, fit)) return messages
+  const { head, from, kept = [] } = fit
+  const said = messages.slice(0, head).findLastIndex((message) => !isUser(message)) + 1
+  const seam = [
+    ...messages.slice(said, head),
+    ...kept.map((index) => messages[index]),
+    messages[from],
+  ].filter(isUser)
+  const merged = getMergedSeam(fit, seam, head - said, messages[head]?.createdAt ?? 0)
+  return [
+    ...messages.slice(0, said),
+    ...(merged === null ? [] : [merged]),
+    ...messages.slice(isUser(messages[from]) ? from + 1 : from),
+  ]
+}
+
+const mergedByFit = new WeakMap<Fit, { seam: readonly UserMessage[]; merged: UserMessage | null }>()
+
+/** The same object as long as the fit lasts: what counts and translates messages knows them by identity. */
+function getMergedSeam(
+  fit: Fit,
+  seam: readonly UserMessage[],
+  noteAt: number,
+  at: number,
+): UserMessage | null {
+  const known = mergedByFit.get(fit)
+  if (known?.seam.length === seam.length && known.seam.every((message, i) => message === seam[i])) {
+    return known.merged
+  }
+  const note: UserMessage[] =
+    fit.note === null
+      ? []
+      : [{ role: 'user', id: 'context-note', createdAt: at, internal: true, content: fit.note }]
+  const merged = mergeUserMessages([...seam.slice(0, noteAt), ...note, ...seam.slice(noteAt)])
+  mergedByFit.set(fit, { seam, merged })
+  return merged
+}
+
+function mergeUserMessages(said: readonly UserMessage[]): UserMessage | null {
+  const last = said.at(-1)
+  if (last === undefined || said.length === 1) return last ?? null
+  const contents = said.map(({ content }) => content)
+  const texts = contents.filter((content) => typeof content === 'string')
+  const isText = texts.length === contents.length
+  return { ...last, content: isText ? texts.filter(Boolean).join('\n\n') : contents.flatMap(toParts) }
+}
+
+function toParts(content: UserMessage['content']): ContentPart[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content
+}
+
+function isUser(message: Message | undefined): message is UserMessage {
+  return message?.role === 'user'
+}

@@ -1,0 +1,120 @@
+import type {
+  AssistantMessage,
+  ContentPart,
+  Message,
+  ToolCall,
+  UserMessage,
+} from '../../../machines/agent/messages.js'
+import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.js'
+import { estimateRequestTokens, remembered, sum } from '../prices/estimate.js'
+import type { Tokenizer } from './default-tokenizer.js'
+
+/** What a chat template adds to each message, to each tool or call, and before the answer. */
+export const perMessage = 4
+const perTool = 8
+const perRequest = 3
+
+/** Tokens of requests as they are sent. What never changes (messages, tools) is counted once and remembered. */
+export interface TokenCounter {
+  /** Tokens of a bare text. */
+  readonly text: (text: string) => number
+  /**
+   * Tokens of a message: its text, its calls, what goes back to the provider with it, and 4 for its role. A picture
+   * counts 765 (85 with `detail: 'low'`), sound and documents by their size: the estimates that usage has, too.
+   */
+  readonly message: (message: Message) => number
+  readonly instructions: (request: ModelRequest) => number
+  readonly tools: (request: ModelRequest) => number
+  /** Instructions, tools and nudges: what a request has besides its messages. */
+  readonly fixed: (request: ModelRequest) => number
+  /** All of it. */
+  readonly request: (request: ModelRequest) => number
+}
+
+/** `echo`: with which answers their reasoning goes back as words. */
+export function createTokenCounter(
+  tokenizer: Tokenizer,
+  echo?: ModelProvider['echoesReasoning'],
+): TokenCounter {
+  const text = (words: string | null | undefined): number => (words ? tokenizer.count(words) : 0)
+  const call = ({ function: { name, arguments: input }, extra_content: extra }: ToolCall): number =>
+    perTool + text(name) + text(input) + (extra === undefined ? 0 : text(JSON.stringify(extra)))
+
+  const isEchoed = ({ tool_calls: calls = [] }: AssistantMessage): boolean =>
+    echo === 'always' || (echo === 'with_calls' && calls.length > 0)
+
+  const message = remembered((message: Message): number => {
+    switch (message.role) {
+      case 'user':
+        return typeof message.content === 'string'
+          ? perMessage + text(message.content)
+          : perMessage +
+              countMediaTokens(message.content) +
+              sum(message.content, (part) => text(getPartText(part)))
+      case 'assistant':
+        return (
+          perMessage +
+          text(message.content || message.refusal) +
+          (isEchoed(message) ? text(message.reasoning) : 0) +
+          sum(message.tool_calls ?? [], call) +
+          text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
+          countMediaTokens(message.media ?? []) +
+          text(message.provider_items && JSON.stringify(message.provider_items.items))
+        )
+      case 'tool':
+        return perMessage + text(message.content) + countMediaTokens(message.media ?? [])
+      default:
+        return perMessage + text(message.content)
+    }
+  })
+  const tool = remembered(
+    ({ name, description, parameters }: ToolSpec): number =>
+      perTool + text(name) + text(description) + text(JSON.stringify(parameters)),
+  )
+  const prompt = memoizeLatest((instructions: string): number => perMessage + text(instructions))
+
+  const counter: TokenCounter = {
+    text,
+    message,
+    instructions: ({ instructions }) => (instructions ? prompt(instructions) : 0),
+    tools: ({ tools }) => sum(tools, tool),
+    fixed: (request) =>
+      perRequest +
+      counter.instructions(request) +
+      counter.tools(request) +
+      sum(request.nudges, (nudge) => perMessage + text(nudge)),
+    request: (request) => counter.fixed(request) + sum(request.messages, message),
+  }
+  return counter
+}
+
+/** What is no text. */
+function countMediaTokens(parts: readonly ContentPart[]): number {
+  const media = parts.filter(({ type }) => type !== 'text')
+  if (media.length === 0) return 0
+  const said: UserMessage = { role: 'user', id: '', createdAt: 0, content: media }
+  return estimateRequestTokens({ ...emptyRequest, messages: [said] }) - perMessage
+}
+
+const emptyRequest: ModelRequest = {
+  instructions: null,
+  messages: [],
+  nudges: [],
+  tools: [],
+  sampling: {},
+  extraBody: {},
+  stream: false,
+}
+
+function getPartText(part: ContentPart): string {
+  return part.type === 'text' ? part.text : ''
+}
+
+/** The same for texts, of which only the latest is remembered. */
+function memoizeLatest(count: (text: string) => number): (text: string) => number {
+  let known: { text: string; tokens: number } | undefined
+  return (text) => {
+    if (known?.text !== text) known = { text, tokens: count(text) }
+    return known.tokens
+  }
+}

@@ -1,0 +1,58 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { describeError } from '../base/describe-error.js'
+import { ConfigError } from '../base/errors.js'
+import type { AgentParts } from '../live/agent-parts.js'
+
+/** A cost limit means nothing where nobody knows what was or will be spent: such a run does not start. */
+export async function checkPriceKnown(
+  { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
+  { limits, budget }: AgentConfig,
+  session: Usage,
+): Promise<void> {
+  if (limits.costLimit === 0 || budget.onUnknownPrice !== 'error') return
+  if (budget.scope === 'session' && session.cost === null) {
+    throw new ConfigError(
+      'unknown_price',
+      'limits.costLimit is set, but this session has used tokens before whose price is not known. ' +
+        "Start a new session, count this run alone with budget.scope: 'run', or use limits.tokenBudget instead.",
+      'limits.costLimit',
+    )
+  }
+  for (const { provider, model: name } of [model, ...(model.fallbacks ?? [])]) {
+    if ((await prices.price(provider, name, anyUsage)) !== null) continue
+    throw new ConfigError(
+      'unknown_price',
+      `limits.costLimit is set, but the price of '${name}' (${provider}) is not known. ` +
+        `Give it in prices: { '${name}': { inputPerMillion, outputPerMillion } }, use limits.tokenBudget instead, ` +
+        `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
+      'limits.costLimit',
+    )
+  }
+}
+
+const anyUsage = {
+  inputTokens: 1,
+  outputTokens: 1,
+  totalTokens: 2,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
+
+/**
+ * Requests cannot be fitted when nobody can count them: before the first is sent, not when one has grown too large.
+ * @throws {ConfigError} `missing_package`
+ */
+export async function checkTokenizerInstalled(
+  { tokenizer }: AgentParts,
+  { context }: AgentConfig,
+): Promise<void> {
+  if (context.window <= 0 || tokenizer) return
+  const { loadDefaultTokenizer } = await import('../context/default-tokenizer.js')
+  try {
+    await loadDefaultTokenizer()
+  } catch (error) {
+    const message = `${describeError(error)}. Or give createAgent a tokenizer of your own.`
+    throw new ConfigError('missing_package', message, 'context.window', { cause: error })
+  }
+}

@@ -1,0 +1,107 @@
+import type { AnyActorRef } from 'xstate'
+import type { ContextStrategy, Fit, CompactionOutput } from '../../../machines/agent/fit.js'
+import type { ModelActorError } from '../../../machines/agent/model-response.js'
+import { checkFit } from '../context/check-fit.js'
+import { createTokenCounter, type TokenCounter } from '../context/token-counter.js'
+import { drawFit, type FitSituation, type FitStrategy } from '../context/fit-strategy.js'
+import { contextOverflowError } from '../context/context-overflow-error.js'
+import type { AskScope } from './ask-model.js'
+import { requestSummary, type Summary } from './request-summary.js'
+import { fitCompact, fitNothing, fitSlidingWindow } from '../context/strategies/plain-strategies.js'
+import { planSummary, fitWithoutSummary, fitWithSummary } from '../context/strategies/summarize.js'
+import { createSummaryRequest } from '../context/summary-request.js'
+import { wrapTokenizer, loadDefaultTokenizer } from '../context/default-tokenizer.js'
+import { StatewrightError } from '../base/errors.js'
+import { ModelError } from '../models/provider.js'
+import { createSummaryStep } from './inference-step.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { plainError } from '../base/plain-error.js'
+import { buildRequest } from './build-request.js'
+
+export async function loadCounter({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
+  const counting = tokenizer ? wrapTokenizer(tokenizer) : await loadDefaultTokenizer()
+  return createTokenCounter(counting, model.echoesReasoning)
+}
+
+/** What each strategy does without asking the model. */
+const strategies: Record<ContextStrategy, FitStrategy> = {
+  sliding_window: fitSlidingWindow,
+  compact: fitCompact,
+  summarize: fitWithoutSummary,
+  none: fitNothing,
+}
+
+/** `self`: the actor that does the work. */
+export type FitScope = AskScope & { self: AnyActorRef }
+
+export async function fitTranscript(scope: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
+  const { parts, context } = scope
+  const { strategy } = context.config.context
+  const requestWith = (fit: Fit | null) => buildRequest(parts, { ...context, fit }, false)
+  const sizeOf = (fit: Fit | null) => counter.request(requestWith(fit))
+  const { fit, before, situation } = checkFit(context, counter, requestWith)
+  const done = (fit: Fit | null, more: Partial<CompactionOutput> = {}): CompactionOutput => ({
+    fit,
+    strategy,
+    before,
+    after: sizeOf(fit),
+    usage: null,
+    warning: null,
+    ...more,
+  })
+  if (situation === null) return done(fit)
+
+  const plain = drawFit(strategies[strategy], situation, sizeOf)
+  if (plain === null) throw contextOverflowError(situation, strategy, requestWith(null), counter)
+  if (strategy !== 'summarize') return done(plain)
+
+  const { fit: summarized, problem, usage } = await tryFitWithSummary(situation, scope, counter, sizeOf)
+  if (summarized) return done(summarized, { usage })
+  if (problem === '') return done(plain)
+  return done(plain, { strategy: 'compact', usage, warning: formatNoSummary(problem) })
+}
+
+/** The fit with a summary; without one, what the problem was (empty: there was nothing to sum up). */
+async function tryFitWithSummary(
+  situation: FitSituation,
+  scope: FitScope,
+  counter: TokenCounter,
+  sizeOf: (fit: Fit | null) => number,
+): Promise<Omit<Summary, 'text'> & { fit: Fit | null }> {
+  const without = (problem: string, usage: Summary['usage'] = null) => ({ fit: null, problem, usage })
+  const plan = planSummary(situation)
+  if (plan === null) return without('the window has no room for one.')
+  if (plan.fresh.length === 0) return without('')
+  // A summary is free text, whatever the answer has to be.
+  const { output: _output, ...parts } = scope.parts
+  const base = buildRequest(parts, scope.context, false)
+  const fits = (request: typeof base) => counter.request(request) <= situation.window
+  const request = createSummaryRequest(base, plan, fits)
+  if (request === null) return without('what would have to be summed up does not fit the window either.')
+  let summary: Summary | null = null
+  await scope.runtime.waitUntilDurable()
+  scope.abort.throwIfAborted()
+  scope.runtime.steps.start(
+    scope.self,
+    createSummaryStep(scope.context, () => summary),
+  )
+  scope.abort.throwIfAborted()
+  summary = await requestSummary(scope, request)
+  const { text, problem, usage } = summary
+  if (text === null) return without(problem, usage)
+  const fit = fitWithSummary(situation, plan.gap, text)
+  const isTooLong = counter.text(text) > plan.limit || sizeOf(fit) > situation.window
+  if (isTooLong) return without(`it was longer than ${plan.limit} tokens.`, usage)
+  return { fit, problem: '', usage }
+}
+
+function formatNoSummary(problem: string): string {
+  const why = /[.!?…]$/.test(problem) ? problem : `${problem}.`
+  return `No summary could be made of what the context window has no room for: ${why} A marker stands in its place, as with context.strategy 'compact'.`
+}
+
+export function toActorError(error: unknown): ModelActorError {
+  const plain = plainError(error)
+  if (error instanceof ModelError) return { ...plain, ...error.failure, usage: null }
+  return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
+}

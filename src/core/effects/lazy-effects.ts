@@ -1,0 +1,118 @@
+import { fromCallback } from 'xstate'
+import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { CompactionOutput } from '../../../machines/agent/fit.js'
+import type { ModelOutput } from '../../../machines/agent/model-response.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
+import type { TokenCounter } from '../context/token-counter.js'
+import { CallAbort } from '../base/abort.js'
+import { lazily } from '../base/load.js'
+import { fromEffect } from '../live/from-effect.js'
+import { type EffectScope, getAgent } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { describeError } from '../base/describe-error.js'
+import type * as Work from './run-effects.js'
+
+/**
+ * The actors that a run works with. An agent has to be there at once, what its runs do has not: their code is loaded
+ * when the first of them starts, so that a page, or a program that only looks up a session, begins without it.
+ */
+
+let code: typeof Work | undefined
+const loadRunEffects = lazily(async () => (code = await import('./run-effects.js')))
+/** At once, where it is there. */
+const loadWork = (): typeof Work | Promise<typeof Work> => code ?? loadRunEffects()
+const loadScreening = lazily(() => import('./screening-effects.js'))
+const loadFitting = lazily(() => import('./fit-transcript.js'))
+
+/** An effect whose code is loaded when it is first needed. */
+function createLazyEffect<Output>(work: (scope: EffectScope) => Promise<Output>) {
+  return fromEffect<Output>(({ abort, self }) => {
+    const { runtime, context } = getAgent(self)
+    return work({ signal: abort.signal, self, runtime, context })
+  })
+}
+
+/**
+ * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
+ * failure as plain data.
+ */
+export const requestModel = (parts: AgentParts) =>
+  fromEffect<ModelOutput, { conclude: boolean }>(async ({ input: { conclude }, abort, self }) => {
+    const { runtime, context } = getAgent(self)
+    const stream = runtime.openStream(getStepId(context), context.attempt)
+    const code = await loadWork()
+    return code.requestModel(parts, { conclude, abort, self, runtime, context, stream })
+  })
+
+/**
+ * Carries out the started calls of the batch. A callback actor, because what it sends after a stop is dropped; it has
+ * nothing of its own that ends it early.
+ */
+export const runTools = (parts: AgentParts) =>
+  fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
+    const { runtime, context, parent: agent } = getAgent(self)
+    const scope = { runtime, context, agent, self, abort: new CallAbort(), sendBack }
+    if (code) return code.runTools(parts, scope)
+    let stop = (): void => scope.abort.abort()
+    const begin = async (): Promise<void> => {
+      try {
+        const { runTools } = await loadRunEffects()
+        if (!scope.abort.aborted) stop = runTools(parts, scope)
+      } catch (error) {
+        // Only code that could not be loaded: a batch fails in its results.
+        const content = describeError(error)
+        const result = { status: 'error', errorKind: 'transient', content, durationMs: 0 } as const
+        for (const { id } of context.calls) sendBack({ type: 'TOOL_RESULT', callId: id, result })
+        sendBack({ type: 'BATCH_DONE' })
+      }
+    }
+    void begin()
+    return () => stop()
+  })
+
+/** Shows the shields what the user has said. */
+export const screenInput = (parts: AgentParts) =>
+  createLazyEffect(async (scope) => (await loadScreening()).screenInput(parts, scope))
+
+/** Shows the shields the arguments of the calls at hand. */
+export const screenCalls = (parts: AgentParts) =>
+  createLazyEffect(async (scope) => (await loadScreening()).screenCalls(parts, scope))
+
+/** Shows the shields the results that have come. */
+export const screenResults = (parts: AgentParts) =>
+  createLazyEffect(async (scope) => (await loadScreening()).screenResults(parts, scope))
+
+/** Shows the shields an answer as a whole. */
+export const screenOutput = (parts: AgentParts) =>
+  createLazyEffect(async (scope) => (await loadScreening()).screenOutput(parts, scope))
+
+/** Asks memory about what the user said. */
+export const retrieve = (parts: AgentParts) =>
+  createLazyEffect(async (scope) => (await loadWork()).retrieveSnippets(parts, scope))
+
+/** Asks the user's own guards about the batch at hand. */
+export const consultGuards = (parts: AgentParts) =>
+  fromEffect<UserGuardsOutput, { on: 'calls' | 'results' }>(async ({ input: { on }, abort, self }) => {
+    const { runtime, context } = getAgent(self)
+    const code = await loadWork()
+    return code.consultGuards(parts, { on, signal: abort.signal, runtime, context })
+  })
+
+/**
+ * Makes the next request fit `context.window`. A fit stays as it is until the request outgrows the window again. Rejects
+ * with a plain failure: `context_overflow` when no fit is small enough, `missing_package` without a tokenizer.
+ */
+export const fitContext = (parts: AgentParts) => {
+  let counter: Promise<TokenCounter> | undefined
+  return fromEffect<CompactionOutput>(async ({ abort, self }) => {
+    const { runtime, context } = getAgent(self)
+    const { loadCounter, fitTranscript, toActorError } = await loadFitting()
+    try {
+      counter ??= loadCounter(parts)
+      return await fitTranscript({ parts, runtime, context, abort, self }, await counter)
+    } catch (error) {
+      throw toActorError(error)
+    }
+  })
+}

@@ -1,0 +1,263 @@
+import type { AnyActorRef } from 'xstate'
+import { getRemaining } from '../../../guards/budget.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
+import {
+  toBudgetLimits,
+  findBudgetReason,
+  getBudgetTotals,
+  addToTotals,
+} from '../../../machines/agent/budget-totals.js'
+import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { CallAbort } from '../base/abort.js'
+import { describeError } from '../base/describe-error.js'
+import { limit } from '../base/format-value.js'
+import type { RunnableCall } from '../tools/running-call.js'
+import type { Delegate, DelegateRun, DelegateRequest, Tool } from '../tools/tool.js'
+import type { AgentRuntime } from '../live/runtime.js'
+import { childSessionId } from '../sessions/child-session.js'
+import { ChildRun } from '../live/child-run.js'
+import { toChildResult } from './child-result.js'
+import { isContentFree } from './content-free-events.js'
+
+/** What the actor of a batch gives to those who work in it. */
+export interface BatchScope {
+  runtime: AgentRuntime
+  context: AgentContext
+  /** The agent actor, and the actor of the batch. */
+  agent: AnyActorRef
+  self: AnyActorRef
+  /** Aborts when the batch is stopped. */
+  abort: CallAbort
+  sendBack: (event: AgentMachineEvent) => void
+}
+
+/** The sub-agents of one batch: they spend from one purse, and pause and stop together with the run. */
+export class SubAgentBatch {
+  /** `self`, the actor of the batch, is the parent of theirs. */
+  readonly #scope: BatchScope
+  #unfollow: (() => void) | undefined
+
+  constructor(scope: BatchScope) {
+    this.#scope = scope
+  }
+
+  get #context(): AgentContext {
+    return (this.#scope.agent.getSnapshot() as { context: AgentContext }).context
+  }
+
+  /** Carries out a call of a sub-agent. Null: it rests, and has said so. Never rejects. */
+  async execute(
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+  ): Promise<ToolResult | null> {
+    const { runtime } = this.#scope
+    this.#unfollow ??= this.#followPauses()
+    const context = this.#context
+    const startedAt = runtime.clock.now()
+    const failed = (message: string, status: ToolResult['status'] = 'error'): ToolResult => ({
+      status,
+      ...(status === 'error' && { errorKind: 'failed' as const }),
+      durationMs: Math.max(0, runtime.clock.now() - startedAt),
+      ...limit(message, context.config.toolCalls.maxResultChars),
+    })
+    try {
+      const child =
+        runtime.children.get(call.id) ?? (await this.#openChild(tool, delegate, input, call, failed))
+      if (!(child instanceof ChildRun)) return child
+      child.onUsage(() => {
+        this.#reportUsage(call.id, child)
+      })
+      // What a resumed sub-agent has used while nobody could hear it.
+      this.#reportUsage(call.id, child)
+      const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
+      if (questions) await child.resumeWithAnswers(questions, context.pausing)
+      if (this.#context.pausing) child.pause()
+      const result = await this.#nextRest(child)
+      // How it stands is seen by whoever goes on with the run, who gives it the answers that it may not have heard.
+      if (child.isReleasing && isAtRest(result)) return await waitForever()
+      if (!isAtRest(result)) {
+        if (result.resumable) child.cancel()
+        const durationMs = Math.max(0, runtime.clock.now() - startedAt)
+        return toChildResult(result, durationMs, context.config.toolCalls.maxResultChars, context.features)
+      }
+      this.#reportRest(call.id, result.pending)
+      return null
+    } catch (error) {
+      // Whoever goes on with the run opens it.
+      if (runtime.children.get(call.id)?.isReleasing) return waitForever()
+      return failed(`The sub-agent '${tool.name}' could not be run: ${describeError(error)}`)
+    }
+  }
+
+  /** The end of a sub-agent, or its next rest; a pause that was withdrawn after it had taken it is none. */
+  async #nextRest(child: ChildRun): Promise<RunResult> {
+    const result = await child.waitForRest()
+    const goesOn = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()
+    return goesOn ? this.#nextRest(child) : result
+  }
+
+  /** What goes with a result: what its sub-agent has used, and what the others have when it stops them. */
+  takeUsage(callId: string, result: ToolResult): Usage | null {
+    const child = this.#scope.runtime.children.get(callId)
+    const usage = child?.takeUsage() ?? null
+    return haltsBatch(this.#context, result) || this.#exhaustsBudget(usage)
+      ? addUsages(usage, this.#stopOthers(child))
+      : usage
+  }
+
+  stop(): void {
+    this.#unfollow?.()
+  }
+
+  async #openChild(
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+    failed: (message: string, status?: ToolResult['status']) => ToolResult,
+  ): Promise<ChildRun | ToolResult | null> {
+    const { runtime, self, abort } = this.#scope
+    const context = this.#context
+    const { config } = context
+    const { childUsage, questions } = context.calls.find(({ id }) => id === call.id) ?? {}
+    const depth = (runtime.binding.depth ?? 0) + 1
+    const maxDepth = Math.min(delegate.maxDepth, runtime.binding.maxDepth ?? Infinity)
+    if (depth > maxDepth) {
+      return failed(
+        `Not started: sub-agents may be nested ${maxDepth} deep (maxDepth), and '${tool.name}' would be level ${depth}. Do this yourself.`,
+      )
+    }
+    const left = getRemaining(getBudgetTotals(context), toBudgetLimits(config))
+    if (Object.values(left).includes(0)) {
+      return failed('Not executed: the budget of the run is used up.', 'not_executed')
+    }
+    const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
+    // A pause that waits comes first.
+    if (context.pausing && !isBegun) return this.#reportRest(call.id, [])
+
+    const child = new ChildRun(childUsage)
+    runtime.children.set(call.id, child)
+    const run = await this.#beginChild(child, delegate, {
+      name: tool.name,
+      message: delegate.messageFor(input),
+      sessionId: childSessionId(context, call.id),
+      isBegun,
+      parent: self,
+      actorId: `${tool.name} ${call.id}`,
+      store: runtime.binding.store,
+      left,
+      countCached: config.budget.countCached,
+      prices: runtime.prices,
+      depth,
+      maxDepth,
+      context: runtime.binding.context,
+      above: runtime.telemetry?.describeParent(call.id, tool.name, this.#isWithheld),
+      isUnwanted: () => abort.aborted || child.isReleasing,
+      watch: child.watch,
+      onEvent: (event) => {
+        if (this.#scope.agent.getSnapshot().status !== 'active') return
+        if (context.features.resultShields && !isContentFree(event)) return
+        runtime.emit(toChildEvent(event, call.id, tool.name))
+      },
+    })
+    if (run === null) {
+      return failed(
+        'Interrupted: the sub-agent was under way when the process ended, and there is no log from which it could go on. Its outcome is unknown.',
+        'interrupted',
+      )
+    }
+    return child
+  }
+
+  async #beginChild(
+    child: ChildRun,
+    delegate: Delegate,
+    errand: DelegateRequest,
+  ): Promise<DelegateRun | null> {
+    let run: DelegateRun | null = null
+    try {
+      run = await delegate.open(errand)
+      if (run) child.attach(run)
+      return run
+    } finally {
+      if (run === null) child.markNotBegun()
+    }
+  }
+
+  /** Whether anybody above looks at what calls bring, before it is shown. */
+  get #isWithheld(): boolean {
+    const { binding } = this.#scope.runtime
+    return this.#context.features.resultShields || binding.above?.isUncleared === true
+  }
+
+  #reportRest(callId: string, questions: RunResult['pending'] = []): null {
+    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions })
+    return null
+  }
+
+  #reportUsage(callId: string, child: ChildRun): void {
+    const usage = child.takeUsage()
+    if (usage === null) return
+    const all = this.#exhaustsBudget(usage) ? addUsages(usage, this.#stopOthers(child)) : usage
+    this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
+  }
+
+  /** Whether this uses the budget of the run up. */
+  #exhaustsBudget(usage: Usage | null): boolean {
+    const context = this.#context
+    return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
+  }
+
+  /** The others are stopped before the run is, so that what they have used is counted, too. */
+  #stopOthers(child: ChildRun | undefined): Usage | null {
+    return this.#scope.runtime.stopChildren(child)
+  }
+
+  #followPauses(): () => void {
+    const pauseAll = ({ context }: { context: AgentContext }): void => {
+      if (context.state !== 'WAITING_FOR_TOOL') return
+      for (const child of this.#scope.runtime.children.values()) {
+        if (context.pausing) child.pause()
+        else child.withdrawPause()
+      }
+    }
+    const subscription = this.#scope.agent.subscribe(pauseAll as (snapshot: unknown) => void)
+    return () => {
+      subscription.unsubscribe()
+    }
+  }
+}
+
+const waitForever = (): Promise<never> => new Promise(() => undefined)
+
+/** A rest out of which somebody can lead it. What a guard has stopped is over: nobody is asked about that. */
+function isAtRest({ state, reason }: RunResult): boolean {
+  return state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && reason === 'paused')
+}
+
+function addUsages(a: Usage | null, b: Usage | null): Usage | null {
+  return a && b ? addUsage(a, b) : (a ?? b)
+}
+
+/** What happens in a sub-agent's own sub-agent is told as it happened there, under a longer path. */
+function toChildEvent(
+  event: Extract<EmittedEvent, { type: 'child_event' }>['event'],
+  callId: string,
+  name: string,
+): EmittedEvent {
+  return event.type === 'child_event'
+    ? {
+        type: 'child_event',
+        callId: `${callId}/${event.callId}`,
+        path: [name, ...event.path],
+        event: event.event,
+      }
+    : { type: 'child_event', callId, path: [name], event }
+}

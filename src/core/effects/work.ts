@@ -1,5 +1,0 @@
-/** What most runs work with, in one piece: loaded when the first actor of them starts. */
-export { consultGuards } from './consult-guards.js'
-export { requestModel } from './request-model.js'
-export { retrieve } from './retrieve.js'
-export { runTools } from './run-tools.js'

@@ -1,0 +1,36 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { Tokenizer } from '../context/default-tokenizer.js'
+import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
+import type { ToolSet } from '../tools/tool-set.js'
+import type { Retriever } from '../memory/retriever.js'
+import type { ShieldSet } from '../shields/shield-set.js'
+import type { StructuredOutput } from '../structured/structured-output.js'
+import type { PriceBook } from '../prices/prices.js'
+import type { UserGuard } from '../user-guards/guard.js'
+import type { Clock } from '../base/clock.js'
+import type { Telemetry } from '../telemetry/telemetry.js'
+
+/** What an agent is made of, besides its plain configuration. */
+export interface AgentParts {
+  model: ModelProvider
+  instructions: string | null
+  tools: ToolSet
+  /** The guards of its author's own. */
+  guards: readonly UserGuard[]
+  sampling: Sampling
+  toolChoice: ToolChoice | undefined
+  extraBody: JsonObject
+  prices: PriceBook
+  /** Counts what requests need of `context.window`. Default: gpt-tokenizer. */
+  tokenizer?: Tokenizer
+  /** What answers have to be. */
+  output?: StructuredOutput
+  shields: ShieldSet
+  /** Asked about each user message. */
+  memory: Retriever | undefined
+  config: AgentConfig
+  clock: Clock
+  /** What measures its runs. */
+  telemetry: Telemetry | undefined
+}

@@ -1,0 +1,178 @@
+import type { ChildAnswer, ChildQuestion } from '../../../machines/agent/batch-calls.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import { toRunResult } from '../../../machines/agent/to-result.js'
+import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/agent/usage.js'
+import { ToolContent } from '../tools/tool-content.js'
+import type { DelegateRun } from '../tools/tool.js'
+import { releaseRun } from './release-run.js'
+
+const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
+const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
+
+/** The run of a sub-agent, as the call sees it that it carries out. It outlives the rests of both. */
+export class ChildRun {
+  #run: DelegateRun | undefined
+  #end: RunResult | undefined
+  #total: Usage = noUsage
+  /** What of it is in the totals of the run above. */
+  #reported: Usage
+  #isPausing = false
+  #isWithdrawn = false
+  /** How its run stands; undefined until it has begun. */
+  #latest: AgentContext | undefined
+  #isCancelled = false
+  #isReleasing = false
+  /** Settles when its run is there, or is known not to come. */
+  readonly #opened: Promise<void>
+  #isOpened: () => void = () => undefined
+  #onEnd: (end: RunResult) => void = () => undefined
+  #onUsage: () => void = () => undefined
+
+  constructor(told: Usage = noUsage) {
+    this.#reported = told
+    this.#opened = new Promise((resolve) => {
+      this.#isOpened = resolve
+    })
+  }
+
+  /** Whether the run above is being left to another process. */
+  get isReleasing(): boolean {
+    return this.#isReleasing
+  }
+
+  /** Whether it may be spending. */
+  get isUnderWay(): boolean {
+    return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
+  }
+
+  /** Takes in whatever the run has come to, at once: an end is told before it is durable. */
+  readonly watch = (context: AgentContext): void => {
+    this.#latest = context
+    this.#total = context.usage.run
+    const isOver =
+      context.state !== null && !workStates.includes(context.state) && !restStates.includes(context.state)
+    if (!isOver) return this.#onUsage()
+    this.#end ??= toRunResult(context)
+    this.#onEnd(this.#end)
+  }
+
+  /** Told when it has used something and has not ended. */
+  onUsage(listener: () => void): void {
+    this.#onUsage = listener
+  }
+
+  /** What it has used since this was asked last. */
+  takeUsage(): Usage | null {
+    const usage = subtractUsage(this.#reported, this.#total)
+    if (usage !== null) this.#reported = addUsage(this.#reported, usage)
+    return usage
+  }
+
+  attach(run: DelegateRun): void {
+    this.#run = run
+    this.#isOpened()
+    if (this.#isCancelled) this.cancel()
+  }
+
+  /** There is no run: it was refused, or there is no log of it. */
+  markNotBegun(): void {
+    this.#isOpened()
+  }
+
+  /** Leaves it to whichever process goes on with the run above. */
+  async release(): Promise<void> {
+    this.#isReleasing = true
+    // Its session may be being taken.
+    await this.#opened
+    if (this.#run) await releaseRun(this.#run)
+  }
+
+  /** The end of the run, or how it stands at its next rest. Rejects when the run is refused. */
+  waitForRest(): Promise<RunResult> {
+    return new Promise((resolve, reject) => {
+      if (this.#end) return resolve(this.#end)
+      this.#onEnd = resolve
+      this.#run?.result.then(resolve, reject)
+    })
+  }
+
+  /** A run that rests goes on with the answers to its questions; one that has moved on since is left alone. */
+  async resumeWithAnswers(questions: readonly ChildQuestion[], isPausing: boolean): Promise<void> {
+    // It may have asked before it could take the pause.
+    if (!isPausing && this.#latest?.pausing) this.withdrawPause()
+    this.#isPausing = false
+    this.#isWithdrawn = false
+    const { state, pending = [] } = await this.waitForRest()
+    if (state === 'PAUSED') this.#run?.resume()
+    for (const question of questions) {
+      const isAsked = pending.some(
+        ({ callId, fingerprint, messageId }) =>
+          callId === question.callId &&
+          fingerprint === question.fingerprint &&
+          (question.messageId === undefined || messageId === question.messageId),
+      )
+      if (isAsked && this.#run) answerQuestion(this.#run, question)
+    }
+  }
+
+  pause(): void {
+    if (this.#isPausing || !this.isUnderWay) return
+    this.#isPausing = true
+    this.#isWithdrawn = false
+    this.#run?.pause()
+  }
+
+  /** Withdraws a pause. A sub-agent that has taken it already goes on where its next rest is looked at. */
+  withdrawPause(): void {
+    if (!this.#isPausing || this.#end !== undefined) return
+    this.#isPausing = false
+    if (this.#latest?.pausing ?? true) this.#run?.resume()
+    else this.#isWithdrawn = true
+  }
+
+  /** Whether it rests in a pause that was withdrawn meanwhile; then it goes on. */
+  resumeWithdrawnPause(): boolean {
+    const isWithdrawn = this.#isWithdrawn
+    this.#isWithdrawn = false
+    if (isWithdrawn && this.#run?.state === 'PAUSED') this.#run.resume()
+    return isWithdrawn
+  }
+
+  cancel(): void {
+    this.#isCancelled = true
+    if (this.#end === undefined) this.#run?.cancel('The run that it worked for needs it no more.')
+  }
+}
+
+function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQuestion): void {
+  switch (given?.type) {
+    case 'approve':
+      return run.approve(
+        callId,
+        given.arguments === undefined ? undefined : parseStoredArguments(given.arguments),
+        {
+          fingerprint,
+        },
+      )
+    case 'reject':
+      return run.reject(callId, given.why, { fingerprint })
+    case 'output':
+      return run.addToolOutput(callId, parseStoredOutput(given))
+    default:
+  }
+}
+
+/** What stands for an answer that was kept as JSON. */
+function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { type: 'output' }>): unknown {
+  if (isError) return new Error(content)
+  return media ? new ToolContent(content, media) : content
+}
+
+function parseStoredArguments(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,238 @@
+import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
+import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
+import type { agentMachine } from '../../../machines/agent.machine.js'
+import { isHeld } from '../../../machines/agent/conditions.js'
+import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/machine-events.js'
+import type { BatchCall, ToolTraits } from '../../../machines/agent/batch-calls.js'
+import { addUsage } from '../../../machines/agent/usage.js'
+import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
+import { findAbandonedCalls } from './abandoned-sub-agents.js'
+import type { RunInput } from '../sessions/history.js'
+import { placed } from '../sessions/log/placed-state.js'
+import { wholeSnapshot } from '../sessions/whole-snapshot.js'
+import {
+  type Binding,
+  AgentRuntime,
+  findRuntime,
+  type AgentActorScope,
+  setRuntime,
+  type RuntimeOptions,
+} from './runtime.js'
+import { linked } from '../sessions/journal.js'
+import { plainError } from '../base/plain-error.js'
+
+/**
+ * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
+ * from a snapshot needs none.
+ */
+export type AgentMachine =
+  typeof agentMachine extends StateMachine<
+    infer Context,
+    infer Event,
+    infer Children,
+    infer Actors,
+    infer Actions,
+    infer Guards,
+    infer Delays,
+    infer Value,
+    infer Tags,
+    AgentInput,
+    infer Output,
+    infer Emitted,
+    infer Meta,
+    infer Schema
+  >
+    ? StateMachine<
+        Context,
+        Event,
+        Children,
+        Actors,
+        Actions,
+        Guards,
+        Delays,
+        Value,
+        Tags,
+        AgentInput | RunInput | undefined,
+        Output,
+        Emitted,
+        Meta,
+        Schema
+      >
+    : never
+
+export interface JournaledOptions extends RuntimeOptions {
+  /** What a caller passes as `input`, as the machine's own input and the run's binding. */
+  open(input: unknown): { input: AgentInput; binding: Binding }
+  /** What a run that is restored from this snapshot is bound to; undefined for a snapshot that an app has kept itself. */
+  findBinding(snapshot: object): Binding | undefined
+  /** The tools of this program, for a run that is bound to this. */
+  toolsFor(binding: Binding): Record<string, ToolTraits>
+  /** Ends a sub-agent that is nowhere but in the store. */
+  abandon(runtime: AgentRuntime, context: AgentContext, call: BatchCall): void
+}
+
+/**
+ * The agent machine with a write-ahead journal: an event is made plain, stamped with the time, appended, then applied.
+ * What it starts runs after `transition()` returns and awaits `journal.flush()`, so no effect precedes its durable
+ * cause. It works embedded in other machines, where an inspector does not.
+ */
+export function createJournaledMachine(plain: AgentMachine, options: JournaledOptions): AgentMachine {
+  const machine = plain.provide({})
+  // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
+  const { transition, getInitialSnapshot, restoreSnapshot, start, provide } = machine
+
+  return Object.assign(machine, {
+    provide: ((implementations) =>
+      createJournaledMachine(
+        provide.call(machine, implementations) as AgentMachine,
+        options,
+      )) as AgentMachine['provide'],
+
+    getInitialSnapshot: ((scope, given) => {
+      const { input, binding } = options.open(given)
+      const runtime = new AgentRuntime(
+        scope as unknown as AgentActorScope,
+        input.runId,
+        options,
+        binding,
+        input,
+      )
+      setRuntime(scope.self as AnyActorRef, runtime)
+      return getInitialSnapshot(runtime.scope as unknown as typeof scope, input)
+    }) as AgentMachine['getInitialSnapshot'],
+
+    restoreSnapshot: ((snapshot, scope) => {
+      const binding = options.findBinding(snapshot)
+      // What is bound comes from a log, which was looked at when it was read.
+      const whole = binding ? placed(snapshot) : wholeSnapshot(snapshot)
+      const { runId } = (whole as unknown as { context: AgentContext }).context
+      const runtime = new AgentRuntime(
+        scope as unknown as AgentActorScope,
+        runId,
+        options,
+        binding ?? {},
+        null,
+      )
+      setRuntime(scope.self as AnyActorRef, runtime)
+      // XState would start the stored children again, with their old input; RESUMED starts them with fresh input.
+      const childless = { ...whole, children: {} }
+      return restoreSnapshot(
+        childless as unknown as typeof snapshot,
+        runtime.scope as unknown as typeof scope,
+      )
+    }) as AgentMachine['restoreSnapshot'],
+
+    start: (snapshot: Parameters<typeof start>[0], scope: AgentActorScope) => {
+      const runtime = findRuntime(scope.self)
+      runtime?.begin()
+      runtime?.emitRestoredState(snapshot.context)
+      start(snapshot)
+      if (runtime?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state))
+        scope.self.send(createResumedEvent(snapshot.context, options.toolsFor(runtime.binding)))
+    },
+
+    transition: ((snapshot, event, scope) => {
+      const runtime = findRuntime(scope.self as AnyActorRef)
+      // A pure `transition()` runs on an actor that never starts: nothing to stamp, nothing to log.
+      if (!runtime?.started) return transition(snapshot, event, scope)
+      // The closing chunk and the ends of steps are announced with what the event leads to, and first: whoever reacts to
+      // them finds the answer in the transcript.
+      const isOver = endsRequest.has(event.type) && !isHeld({ context: snapshot.context, event })
+      const text = isOver ? runtime.closeStream(scope.defer) : ''
+      runtime.endSteps(event, scope.defer)
+      if ((event.type as string) === 'xstate.stop') {
+        runtime.endChildren([])
+        if (snapshot.status === 'active') scope.defer(() => runtime.telemetry?.end())
+        return transition(snapshot, event, scope)
+      }
+      const cut = stopsRequest.has(event.type)
+        ? collectPartialAnswer(runtime, snapshot.context.held === null ? text : '')
+        : null
+      // At a rest the run's clock stands still: what it waits for begins anew.
+      if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.set()
+      const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
+      const link =
+        runtime.telemetry &&
+        startsWork(sealed, snapshot.context, () => look(plain, snapshot, sealed)[0].context)
+          ? runtime.telemetry.link()
+          : null
+      runtime.binding.journal?.append(
+        link === null ? { type: 'event', event: sealed } : { type: 'event', event: sealed, ...linked(link) },
+      )
+      runtime.notifyListener(event)
+      const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
+      runtime.binding.journal?.onReached?.(next)
+      const abandoned = findAbandonedCalls(runtime, snapshot.context, next.context, sealed)
+      runtime.endChildren(next.context.calls)
+      for (const call of abandoned) options.abandon(runtime, snapshot.context, call)
+      return next
+    }) as AgentMachine['transition'],
+  })
+}
+
+/** Events that cut a request off: what had arrived of the answer is kept. */
+const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
+
+/** Events that end a request in progress: its outcome, or somebody from outside. */
+const endsRequest: ReadonlySet<string> = new Set([
+  'xstate.done.actor.model',
+  'xstate.error.actor.model',
+  'xstate.done.actor.conclusion',
+  'xstate.error.actor.conclusion',
+  'xstate.done.actor.outputShields',
+  'xstate.error.actor.outputShields',
+  'CANCEL',
+  'DEADLINE',
+  'RESUMED',
+  'STORE_FAILED',
+  'xstate.stop',
+])
+
+/** What is there of an answer that is stopped midway, and what was used for it and by sub-agents; null for nothing. */
+function collectPartialAnswer(runtime: AgentRuntime, text: string): PartialAnswer | null {
+  const spent = runtime.openBill?.getUsageSoFar() ?? null
+  // Sub-agents are stopped before the run is: what they have used belongs to it.
+  const below = runtime.stopChildren()
+  const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
+  return text === '' && usage === null ? null : { text, usage }
+}
+
+/** What starts anew, with fresh input, whatever a restored run was waiting for. */
+function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
+  const adopted = keepChildIds(tools, now)
+  const isKnown = JSON.stringify(adopted) === JSON.stringify(tools)
+  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: adopted }
+}
+
+/** A run that an earlier version began keeps the ids of its sub-agents' sessions: their logs have no others. */
+function keepChildIds(
+  tools: Record<string, ToolTraits>,
+  now: Record<string, ToolTraits>,
+): Record<string, ToolTraits> {
+  return Object.fromEntries(
+    Object.entries(now).map(([name, traits]) => {
+      const { nested: _nested, ...former } = traits
+      return [name, tools[name]?.delegate && !tools[name].nested ? former : traits]
+    }),
+  )
+}
+
+/** Whether the run works from this event on: it was at rest, or in the hands of a process that is gone. */
+function startsWork(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
+  return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
+}
+
+/** The event as the journal keeps it: plain JSON, with the time. */
+function sealEvent(
+  event: AgentMachineEvent,
+  features: Features,
+  now: number,
+  partial: PartialAnswer | null,
+): AgentMachineEvent {
+  const sealed = { now, ...event } as AgentMachineEvent
+  if (hasUnclearedContent(event, features)) Object.assign(sealed, { withheld: true })
+  if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
+  if (partial) Object.assign(sealed, { partial })
+  return sealed
+}

@@ -1,0 +1,357 @@
+import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
+import { extendObject } from '../../../guards/lib/extended.js'
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
+import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { listApprovalRequests } from '../../../machines/agent/approval-requests.js'
+import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import type { BatchCall } from '../../../machines/agent/batch-calls.js'
+import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { PriceBook } from '../prices/prices.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { ChildRun } from './child-run.js'
+import { AnswerStream, type Defer } from './answer-stream.js'
+import type { Clock } from '../base/clock.js'
+import { RunTime } from '../base/run-time.js'
+import { OpenSteps } from './open-steps.js'
+import { type Journal, linked, storeFailed } from '../sessions/journal.js'
+import { frozen } from '../base/freeze.js'
+import { newId } from '../base/new-id.js'
+import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
+import type { TelemetryParent } from '../telemetry/telemetry.js'
+import { type MeasuringOptions, measureRun } from './measure-run.js'
+
+/** What the app gives one run, besides its input: never seen by the model or the journal. */
+export interface Binding {
+  journal?: Journal | undefined
+  /** The app's own object, handed to `execute`. */
+  context?: unknown
+  /** How many events other processes have told of the run: its numbers go on from there. */
+  told?: number
+  /** Where the run's log is kept, and those of its sub-agents. */
+  store?: SessionStore
+  /** How deep the run is nested: absent for one that people started. */
+  depth?: number
+  /** How deep runs below it may be nested. */
+  maxDepth?: number
+  /** Of a sub-agent: its prices, with those of the run that calls it. */
+  prices?: PriceBook
+  /** What telemetry has left in the log. */
+  link?: string | null
+  /** Of a sub-agent, where the run that calls it is measured. */
+  above?: TelemetryParent | undefined
+}
+
+/** What all runs of an agent have. */
+export interface RuntimeOptions {
+  clock: Clock
+  prices: PriceBook
+  measuring: MeasuringOptions
+}
+
+/** Whoever wants to know which events the machine has taken. */
+interface MachineEventListener {
+  onMachineEvent(event: AgentMachineEvent): void
+}
+
+/** The scope of any actor; which events it knows is the machine's own business. */
+export type AgentActorScope = ActorScope<never, AnyEventObject>
+
+/**
+ * The side of a running agent actor that is not state: its clock, its journal and the answer that is being streamed.
+ * Looked up by the actor itself, never by a run id. Only this file and journaled-machine.ts know XState's actor scope.
+ */
+export class AgentRuntime {
+  /** The scope that the machine runs in: what it emits gets its stamp here. */
+  readonly scope: AgentActorScope
+  readonly clock: Clock
+  /** What the machine is told the time by. */
+  readonly time: RunTime
+  readonly binding: Binding
+  /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
+  readonly prices: PriceBook
+  /** What measures the run, from its beginning on; most are measured by nobody. */
+  telemetry: SafeTelemetry | undefined
+  readonly #measuring: MeasuringOptions
+  readonly #runId: string
+  /** What the run starts from, until it has; null when it is restored. */
+  #input: AgentInput | null
+  readonly isRestored: boolean
+  #started = false
+  #seq: number
+  /** Makes the ids of a restored run's events differ from those of any other process. */
+  readonly #origin: string
+  /** What somebody who comes late has to know: the last change of state, and what has been asked since. */
+  #currentEvents: AgentEvent[] = []
+  #hasEmittedState = false
+  #stream: AnswerStream | null = null
+  #steps: OpenSteps | undefined
+  #children: Map<string, ChildRun> | undefined
+  #listener: MachineEventListener | undefined
+  /** The request that a model is asked at the moment: what it has cost so far is paid when it is stopped. */
+  openBill: { getUsageSoFar(): Usage | null } | null = null
+  #isHalted = false
+  #onHalt: (() => void) | undefined
+
+  constructor(
+    scope: AgentActorScope,
+    runId: string,
+    { clock, prices, measuring }: RuntimeOptions,
+    binding: Binding,
+    input: AgentInput | null,
+  ) {
+    this.#runId = runId
+    this.#measuring = measuring
+    this.#input = input
+    this.isRestored = input === null
+    this.#seq = binding.told ?? 0
+    this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
+    binding.journal?.setEventCounter?.(() => this.#seq)
+    this.clock = clock
+    this.time = new RunTime(clock, binding.journal?.resumesAt)
+    this.binding = binding
+    this.prices = binding.prices ?? prices
+    this.scope = {
+      ...scope,
+      emit: (announcement) => {
+        this.begin()
+        this.telemetry?.event(announcement as unknown as EmittedEvent)
+        const { type } = announcement as unknown as EmittedEvent
+        if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
+          // It has its number all the same: nobody who listens later finds one twice.
+          this.#seq += 1
+          frozen(announcement)
+          return
+        }
+        const event = frozen(this.#stampEvent(announcement as unknown as EmittedEvent))
+        this.#rememberEvent(event)
+        scope.emit(event)
+      },
+    }
+  }
+
+  get started(): boolean {
+    return this.#started
+  }
+
+  /**
+   * The input is logged before anything of the run is seen or done. XState never starts a machine that is final from
+   * the first, but lets it emit: so the first event, too, is a beginning.
+   */
+  begin(): void {
+    if (this.#started) return
+    this.#started = true
+    const input = this.#input
+    if (this.#measuring.telemetry !== undefined || this.binding.above !== undefined) this.#measure(input)
+    if (!input) return
+    const link = this.telemetry?.link()
+    this.binding.journal?.append({ type: 'start', input, ...linked(link) })
+    this.#input = null
+  }
+
+  #measure(input: AgentInput | null): void {
+    const { link, above } = this.binding
+    const { self } = this.scope
+    this.telemetry = measureRun(this.#measuring, {
+      runId: this.#runId,
+      input,
+      link,
+      above,
+      self,
+      emit: (announcement) => {
+        this.emit(announcement)
+      },
+    })
+  }
+
+  /** Tells of each event that the machine has taken; the very object that was sent. */
+  listenToEvents(listener: MachineEventListener): void {
+    this.#listener = listener
+  }
+
+  notifyListener(event: AgentMachineEvent): void {
+    this.#listener?.onMachineEvent(event)
+  }
+
+  /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */
+  emit(announcement: EmittedEvent): void {
+    this.scope.emit(announcement)
+  }
+
+  /**
+   * Settles when what has happened so far is durable. No effect starts before; when it cannot be made durable, none
+   * starts at all, and the run ends.
+   */
+  waitUntilDurable(): Promise<void> | undefined {
+    // Whoever waits here is stopped by whoever has halted the run.
+    if (this.#isHalted) return new Promise<never>(() => undefined)
+    return this.#endOnFailure(this.binding.journal?.flush())
+  }
+
+  /** Settles once the run is known to be this process's still; undefined while that is certain. Otherwise as `flushed`. */
+  waitUntilHeld(): Promise<void> | undefined {
+    return this.#endOnFailure(this.binding.journal?.checkHeld?.())
+  }
+
+  #endOnFailure(kept: Promise<void> | undefined): Promise<void> | undefined {
+    return kept?.catch((error: unknown) => {
+      this.scope.self.send(storeFailed(error))
+      // Whoever waits here is stopped by what was just told.
+      return new Promise<never>(() => undefined)
+    })
+  }
+
+  /** No effect starts from now on: another process will go on with the run. */
+  halt(): void {
+    if (this.#isHalted) return
+    this.#isHalted = true
+    this.#onHalt?.()
+  }
+
+  get isHalted(): boolean {
+    return this.#isHalted
+  }
+
+  /** Of the batch at hand: told when nothing of it may start any more. */
+  onHalt(listener: () => void): void {
+    this.#onHalt = listener
+    if (this.#isHalted) listener()
+  }
+
+  openStream(stepId: string, attempt: number): AnswerStream {
+    this.#stream = new AnswerStream(stepId, attempt, this)
+    return this.#stream
+  }
+
+  /** What of the present answer has been shown. */
+  get answer(): { stepId: string; attempt: number; text: string } | null {
+    return (
+      this.#stream && { stepId: this.#stream.stepId, attempt: this.#stream.attempt, text: this.#stream.text }
+    )
+  }
+
+  /** The answer is cleared: what of it has not been shown yet is shown. What should not have been is taken back. */
+  streamCleared(text: string): void {
+    const shown = this.#stream?.text ?? ''
+    if (text.startsWith(shown)) this.#stream?.write(text.slice(shown.length), '')
+    else this.#stream?.replaceText(text)
+  }
+
+  /** Ends the answer that is being streamed, if there is one; returns the text that it had brought. */
+  closeStream(defer: Defer): string {
+    const stream = this.#stream
+    this.#stream = null
+    stream?.close(defer)
+    return stream?.text ?? ''
+  }
+
+  /** What is being worked on, as far as it is announced. */
+  get steps(): OpenSteps {
+    return (this.#steps ??= new OpenSteps(this.clock, this))
+  }
+
+  /** Completes the steps that an event ends: before what else it leads to is announced. */
+  endSteps(event: AgentMachineEvent, defer: Defer): void {
+    this.#steps?.endByEvent(event, this.scope.self as AnyActorRef, defer)
+  }
+
+  /** The sub-agents of the batch at hand, by the ids of their calls. */
+  get children(): Map<string, ChildRun> {
+    return (this.#children ??= new Map())
+  }
+
+  get hasChildren(): boolean {
+    return this.#children !== undefined && this.#children.size > 0
+  }
+
+  /** Stops the sub-agents that work, all but one, and returns what they have used and nobody has been told. */
+  stopChildren(except?: ChildRun): Usage | null {
+    let sum: Usage | null = null
+    for (const child of this.#children?.values() ?? []) {
+      if (child === except) continue
+      if (child.isUnderWay) child.cancel()
+      const usage = child.takeUsage()
+      sum = sum && usage ? addUsage(sum, usage) : (sum ?? usage)
+    }
+    return sum
+  }
+
+  /** A sub-agent ends when its call is closed, at the latest. */
+  endChildren(calls: readonly BatchCall[]): void {
+    for (const [callId, child] of this.#children ?? []) {
+      if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
+      this.#children?.delete(callId)
+      child.cancel()
+    }
+  }
+
+  /** For somebody who comes late: where the run stands, and the questions that are open, as they were told. */
+  listCurrentEvents(context: AgentContext): readonly AgentEvent[] {
+    const open = listAnswerableCalls(context)
+    return this.#currentEvents.filter(
+      (event) =>
+        event.type !== 'approval_requested' ||
+        open.some(({ callId, fingerprint }) => callId === event.callId && fingerprint === event.fingerprint),
+    )
+  }
+
+  /** A restored run tells how it was found, and asks again: nobody has heard this process so far. */
+  emitRestoredState(context: AgentContext): void {
+    if (!this.isRestored || this.#hasEmittedState || context.state === null) return
+    this.#hasEmittedState = true
+    const { state: to, reason } = context
+    this.emit({ type: 'state_changed', from: null, to, reason })
+    if (to === 'WAITING_FOR_INPUT') for (const question of listApprovalRequests(context)) this.emit(question)
+  }
+
+  #stampEvent(announcement: EmittedEvent): AgentEvent {
+    const runId = this.#runId
+    const seq = ++this.#seq
+    return extendObject(announcement, { id: `${this.#origin}:${seq}`, runId, seq, at: this.clock.now() })
+  }
+
+  #rememberEvent(event: AgentEvent): void {
+    if (event.type === 'state_changed') this.#currentEvents = [event]
+    else if (event.type === 'approval_requested') this.#currentEvents.push(event)
+  }
+}
+
+/** What somebody who comes late is told, too. */
+const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set(['state_changed', 'approval_requested'])
+
+/** XState has no other way to ask; where it should have none at all some day, everybody counts as listening. */
+function hasListener(actor: AnyActorRef, type: string): boolean {
+  const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
+  return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)
+}
+
+const runtimes = new WeakMap<AnyActorRef, AgentRuntime>()
+
+export function setRuntime(actor: AnyActorRef, runtime: AgentRuntime): void {
+  runtimes.set(actor, runtime)
+}
+
+export function findRuntime(actor: AnyActorRef): AgentRuntime | undefined {
+  return runtimes.get(actor)
+}
+
+/** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
+export interface EffectScope {
+  signal: AbortSignal
+  self: AnyActorRef
+  runtime: AgentRuntime
+  context: AgentContext
+}
+
+/** For an invoked actor: the agent that invoked it, and the context that the agent stands in now. */
+export function getAgent(child: AnyActorRef): {
+  runtime: AgentRuntime
+  context: AgentContext
+  parent: AnyActorRef
+} {
+  // oxlint-disable-next-line no-underscore-dangle -- XState has no other way to ask for the parent
+  const parent = child._parent
+  const runtime = parent && runtimes.get(parent)
+  if (!parent || !runtime) throw new Error('This actor runs only inside agent.machine.')
+  return { runtime, parent, context: (parent.getSnapshot() as { context: AgentContext }).context }
+}

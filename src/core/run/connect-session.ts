@@ -1,0 +1,31 @@
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { describeError } from '../base/describe-error.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
+import { checkMessageFits } from './check-message.js'
+import { type ConnectedRun, publishSession } from './live-sessions.js'
+
+/**
+ * A run and the session that it is written to: others of this process can listen to it, and what is left in the session's
+ * inbox is said to it, in order. What comes too late is taken out of it, and a `warning`
+ * tells of it: two pages may have answered the same question.
+ */
+export function connectSession(
+  log: SessionLog | undefined,
+  run: ConnectedRun,
+  send: (event: ControlEvent) => void,
+): void {
+  if (!log) return
+  const { actor } = run
+  publishSession(log, run)
+  log.inbox.onMessage((message, event) => {
+    try {
+      const standing = actor.forecast
+      if (event === null || standing === undefined) return log.inbox.refuse(message)
+      checkMessageFits(event, standing, log.sessionId)
+      send({ ...event, inbox: message })
+    } catch (error) {
+      log.inbox.refuse(message)
+      actor.warn('message_refused', describeError(error))
+    }
+  })
+}

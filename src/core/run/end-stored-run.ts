@@ -1,0 +1,94 @@
+import { transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { Clock } from '../base/clock.js'
+import { childSessionId } from '../sessions/child-session.js'
+import { readMessage, type Receipt } from '../sessions/inbox/message.js'
+import { openSession, type TakenSession } from '../sessions/open-session.js'
+import type { Standing } from '../sessions/standing.js'
+import type { InboxMessage } from '../sessions/store/inbox.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import { StoreError } from '../sessions/store/store-error.js'
+
+export interface StoreParts {
+  store: SessionStore
+  clock: Clock
+}
+
+/**
+ * Carries out the `cancel` that lies in the inbox of a session that no process holds, with nothing but the store: the
+ * machine needs neither model nor tools for it. A process that takes the session at this moment hears the message itself.
+ */
+export async function cancelStoredRun(
+  parts: StoreParts,
+  sessionId: string,
+  message: number,
+): Promise<Receipt['status']> {
+  const { store, clock } = parts
+  try {
+    const taken = await openSession(store, sessionId, { clock, holder: 'whoever cancels it' })
+    try {
+      const { run } = taken.standing
+      const waiting = await readInbox(store, sessionId)
+      const found = waiting.find((one) => one.message === message)
+      const cancel = found && readMessage(found.text)
+      if (run?.status === 'active' && cancel)
+        await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
+      return 'applied'
+    } finally {
+      await taken.log.close()
+    }
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'session_busy') return 'sent'
+    throw error
+  }
+}
+
+/**
+ * Ends the run of a session that was taken, by an event that leads to a final state. The session is free afterwards, its
+ * inbox is empty, and its sub-agents are cancelled. `waiting`: what is in the inbox, where the caller has read it. Returns
+ * where the session stands then.
+ */
+export async function endStoredRun(
+  parts: StoreParts,
+  { log, standing }: TakenSession,
+  ending: AgentMachineEvent,
+  waiting?: readonly InboxMessage[],
+): Promise<Standing> {
+  const { store, clock } = parts
+  const { run, told } = standing
+  if (run === null) return standing
+  const event: AgentMachineEvent = { now: clock.now(), ...ending }
+  const [next, actions] = transition(agentMachine, run, event)
+  const count = (told ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
+  log.setEventCounter(() => count)
+  log.append({ type: 'event', event })
+  await log.rest(next.context)
+  // An end always wins: what else was told comes to nothing.
+  const unheard = waiting ?? (await readInbox(store, log.sessionId))
+  const messages = unheard.map((one) => one.message)
+  if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
+  await cancelChildren(parts, run.context)
+  return { ...standing, run: next, told: count, head: log.head }
+}
+
+const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
+  (await store.inbox?.read(sessionId)) ?? []
+
+/** Sub-agents whose calls this has closed rest in the store as well. What cannot be reached is left as it is. */
+async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
+  const { store } = parts
+  for (const { id, name, questions, started, result } of context.calls) {
+    const isBegun = questions !== undefined || (started === true && context.tools[name]?.delegate === true)
+    if (!isBegun || result !== undefined) continue
+    const child = childSessionId(context, id)
+    try {
+      const text = JSON.stringify({ type: 'CANCEL', why: 'The run that it worked for has ended.' })
+      const put = await store.inbox?.put(child, text)
+      if (put?.holder === null) await cancelStoredRun(parts, child, put.message)
+    } catch {
+      // It has not begun, or somebody else goes on with it.
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import type { Actor } from 'xstate'
+import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
+import { findRuntime } from '../live/runtime.js'
+import { storeFailed } from '../sessions/journal.js'
+
+/**
+ * The only way into a run: events of our own making, in the order in which they came. What is said before the actor
+ * exists waits for it. At a rest the session is anybody's: before the run goes on it has to be ours again, as we left
+ * it.
+ */
+export class EventGate {
+  #actor: Actor<AgentMachine> | undefined
+  #log: SessionLog | undefined
+  #waiting: ControlEvent[] = []
+  /** Said, and not heard by the machine yet. */
+  #pending: ControlEvent[] = []
+  #delivery: Promise<void> | undefined
+  #isClosed = false
+
+  /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
+  get pendingEvents(): Iterable<ControlEvent> {
+    return this.#pending
+  }
+
+  /** The actor takes what it is sent before its start, and hears it then. */
+  open(actor: Actor<AgentMachine>, log: SessionLog | undefined): void {
+    this.#actor = actor
+    this.#log = log
+    findRuntime(actor)?.listenToEvents(this)
+    for (const event of this.#waiting.splice(0)) actor.send(event)
+  }
+
+  onMachineEvent(event: AgentMachineEvent): void {
+    const at = this.#pending.indexOf(event as ControlEvent)
+    if (at !== -1) this.#pending.splice(at, 1)
+  }
+
+  /** The log has failed. Whoever waits for it to wake hears of it there, where a CANCEL comes first. */
+  fail(failure: unknown): void {
+    if (!this.#delivery) this.#actor?.send(storeFailed(failure))
+  }
+
+  /** Settles once the run has heard what was said at its rest; undefined when nothing is on its way. */
+  get delivering(): Promise<void> | undefined {
+    return this.#delivery
+  }
+
+  /** Nothing gets through any more. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  send(event: ControlEvent): void {
+    if (this.#isClosed) return
+    this.#pending.push(event)
+    this.#forward(event)
+  }
+
+  #forward(event: ControlEvent): void {
+    if (this.#actor && !this.#delivery) this.#deliver(this.#actor, event)
+    else this.#waiting.push(event)
+  }
+
+  #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
+    const awake = this.#log?.isResting ? this.#log.wake() : undefined
+    if (awake) this.#delivery = this.#deliverLater(actor, event, awake)
+    else actor.send(event)
+  }
+
+  async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, awake: Promise<void>): Promise<void> {
+    try {
+      await awake
+      actor.send(event)
+    } catch (error) {
+      // Cancelling always wins, if only here.
+      actor.send(event.type === 'CANCEL' ? event : storeFailed(error))
+    }
+    this.#delivery = undefined
+    for (const next of this.#waiting.splice(0)) this.#forward(next)
+  }
+}

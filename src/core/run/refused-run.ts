@@ -1,0 +1,32 @@
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import { StatewrightError, UsageError } from '../base/errors.js'
+import { frozen } from '../base/freeze.js'
+import { describeError } from '../base/describe-error.js'
+
+/** A run that was refused before its start has one event. */
+export function createRefusalEvent(runId: string, error: unknown, at: number): AgentEvent {
+  return frozen({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
+}
+
+/** Nobody listens, awaits or iterates: the platform's own warnings are all that is left. */
+export function warnProcess(error: unknown): void {
+  const { code, message } = describeRefusal(error)
+  const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
+  const sentence = `A run was refused, and nobody awaits it: ${message}`
+  if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning', code })
+  // oxlint-disable-next-line no-console -- browsers have no other place
+  else console.warn(sentence)
+}
+
+function describeRefusal(error: unknown): { code: string; message: string } {
+  return {
+    code: error instanceof StatewrightError ? error.code : 'run_refused',
+    message: describeError(error),
+  }
+}
+
+/** A method that the run cannot take as it stands. */
+export function wrongStateError(method: string, state: string, why: string): UsageError {
+  const text = `${method}(): the run is ${state} and ${why}. Await run.result, or watch run.state$, before you call it.`
+  return new UsageError('wrong_state', text, method)
+}

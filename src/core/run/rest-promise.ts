@@ -1,0 +1,95 @@
+import { isRestState, type RunResult } from '../../../machines/agent/run-result.js'
+import { storeFailed } from '../sessions/journal.js'
+
+const noListeners: readonly (() => void)[] = []
+
+/**
+ * The promise of the next rest: renewed whenever the run goes on. A result is made when somebody wants it: a run that is
+ * answered a thousand times on end rests a thousand times, and nobody looks in between.
+ */
+export class RestPromise<Result> {
+  /** Of a promise that somebody has, and that is not settled. */
+  #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
+  #promise: Promise<Result> | undefined
+  #make: (() => Result) | undefined
+  #reached = false
+  #version = 0
+  #listeners: readonly (() => void)[] = noListeners
+
+  get promise(): Promise<Result> {
+    return (this.#promise ??= this.#make ? Promise.resolve(this.#make()) : this.#createPromise())
+  }
+
+  get isReached(): boolean {
+    return this.#reached
+  }
+
+  /**
+   * Reaches a rest whose result takes its time, unless the run has gone on, or rested anew, by then. `unkept` makes the
+   * result of a rest that could not be kept; null when there is no such rest.
+   */
+  async reachLater(
+    kept: Promise<void> | undefined,
+    make: () => Result | Promise<Result>,
+    unkept: (result: Result, error: unknown) => Result | null,
+  ): Promise<void> {
+    const turn = (this.#version += 1)
+    const failure = await (kept ?? Promise.resolve()).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    )
+    if (turn !== this.#version) return
+    const made = await make()
+    if (turn !== this.#version) return
+    const result = failure === null ? made : unkept(made, failure.error)
+    if (result !== null) this.reach(() => result)
+  }
+
+  /** A rest can be reached again without being left: one of several approvals was answered. */
+  reach(make: () => Result): void {
+    this.#make = make
+    this.#reached = true
+    if (this.#open) this.#open.resolve(make())
+    else this.#promise = undefined
+    this.#open = undefined
+    for (const listener of this.#listeners) listener()
+  }
+
+  leave(): void {
+    this.#version += 1
+    if (!this.#reached) return
+    this.#reached = false
+    this.#make = undefined
+    this.#promise = undefined
+  }
+
+  refuse(error: unknown): void {
+    this.#reached = true
+    void this.promise
+    this.#open?.reject(error)
+    this.#open = undefined
+  }
+
+  /** Calls back whenever a rest is reached. */
+  onReach(listener: () => void): () => void {
+    this.#listeners = this.#listeners.concat(listener)
+    return () => {
+      this.#listeners = this.#listeners.filter((one) => one !== listener)
+    }
+  }
+
+  #createPromise(): Promise<Result> {
+    const promise = new Promise<Result>((resolve, reject) => {
+      this.#open = { resolve, reject }
+    })
+    // A refusal reaches whoever awaits the result; nobody has to.
+    promise.catch(() => undefined)
+    return promise
+  }
+}
+
+/** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
+export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
+  if (isRestState(result.state)) return null
+  return { error: { ...storeFailed(error).failure, recoverable: true }, ...result } as RunResult
+}

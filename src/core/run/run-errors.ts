@@ -1,0 +1,208 @@
+import { expectArgument, objectWith } from '../base/expect-argument.js'
+import { guardNames } from '../../../guards/roster.js'
+import type { Reason, RunResult } from '../../../machines/agent/run-result.js'
+import { StatewrightError } from '../base/errors.js'
+
+/**
+ * A run that did not complete, as an exception. `result` has the transcript, the usage and the last words.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof RunError) console.log(error.code, error.result.state, error.result.output)
+ * }
+ */
+export class RunError extends StatewrightError {
+  override readonly name: string = 'RunError'
+  readonly result: RunResult
+
+  constructor(result: RunResult) {
+    super(
+      result.error?.code ?? result.reason,
+      result.error?.message ?? result.outputProblem ?? `The run ended ${result.state}: ${result.reason}.`,
+    )
+    this.result = result
+  }
+}
+
+/**
+ * ERROR by the provider, or by something inside.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof ProviderError) console.log(error.code, error.message) // insufficient_quota …
+ * }
+ */
+export class ProviderError extends RunError {
+  override readonly name = 'ProviderError'
+}
+/**
+ * MAX_STEPS: all `limits.maxSteps` are used.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof MaxStepsError) console.log(`Gave up after ${error.result.steps} steps.`)
+ * }
+ */
+export class MaxStepsError extends RunError {
+  override readonly name = 'MaxStepsError'
+}
+/**
+ * BUDGET_EXCEEDED: `code` says which of `token_budget`, `output_tokens` and `cost_limit`.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof BudgetExceededError) console.log(error.result.reason) // token_budget, output_tokens, cost_limit
+ * }
+ */
+export class BudgetExceededError extends RunError {
+  override readonly name = 'BudgetExceededError'
+}
+/**
+ * TIMED_OUT: the run took longer than `limits.timeoutMs`.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof TimedOutError) console.log(`So far: ${error.result.output}`)
+ * }
+ */
+export class TimedOutError extends RunError {
+  override readonly name = 'TimedOutError'
+}
+/**
+ * CANCELLED: somebody called `cancel()`, or the signal aborted.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (!(error instanceof CancelledError)) throw error // to cancel is no failure
+ * }
+ */
+export class CancelledError extends RunError {
+  override readonly name = 'CancelledError'
+}
+/**
+ * A shield refused the input or the answer.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof BlockedError) console.log(error.message) // what the shield said
+ * }
+ */
+export class BlockedError extends RunError {
+  override readonly name = 'BlockedError'
+}
+/**
+ * A guard halted the run: in ERROR, or in PAUSED, from where it can go on.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof GuardrailError && error.result.resumable) run.resume()
+ * }
+ */
+export class GuardrailError extends RunError {
+  override readonly name = 'GuardrailError'
+}
+/**
+ * An agent with an output schema has given no object.
+ *
+ * @example
+ * try {
+ *   objectOrThrow(result)
+ * } catch (error) {
+ *   if (error instanceof InvalidOutputError) console.log(error.result.output) // the raw text
+ * }
+ */
+export class InvalidOutputError extends RunError {
+  override readonly name = 'InvalidOutputError'
+}
+/**
+ * The run rests and waits: for an approval, a client tool, a message, or to be resumed.
+ *
+ * @example
+ * try {
+ *   orThrow(result)
+ * } catch (error) {
+ *   if (error instanceof NotFinishedError) console.log(error.result.state) // WAITING_FOR_INPUT or PAUSED
+ * }
+ */
+export class NotFinishedError extends RunError {
+  override readonly name = 'NotFinishedError'
+}
+
+/**
+ * The result of a completed run; throws for every other.
+ *
+ * @example const { output } = orThrow(await agent.run('What changed?').result)
+ * @throws {MaxStepsError} and the others of this module, by the state that the run rests in; each has the `result`
+ */
+export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
+  expectArgument(
+    'orThrow(result)',
+    result,
+    objectWith(['state', 'reason'], 'the result of a run: await run.result'),
+  )
+  switch (result.state) {
+    case 'COMPLETED':
+      return result
+    case 'MAX_STEPS':
+      throw new MaxStepsError(result)
+    case 'BUDGET_EXCEEDED':
+      throw new BudgetExceededError(result)
+    case 'TIMED_OUT':
+      throw new TimedOutError(result)
+    case 'CANCELLED':
+      throw new CancelledError(result)
+    case 'BLOCKED':
+      throw new BlockedError(result)
+    case 'ERROR':
+      throw guardReasons.has(result.reason) ? new GuardrailError(result) : createProviderError(result)
+    default:
+      throw guardReasons.has(result.reason) ? new GuardrailError(result) : new NotFinishedError(result)
+  }
+}
+
+/**
+ * The object of a run whose agent has an output schema; throws as `orThrow` does, and an `InvalidOutputError` for a run
+ * that completed without one: the model declined, was filtered, or was cut off.
+ *
+ * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
+ */
+export function objectOrThrow<Output>(result: RunResult<Output>): Output {
+  expectArgument(
+    'objectOrThrow(result)',
+    result,
+    objectWith(['state', 'reason'], 'the result of a run: await run.result'),
+  )
+  const { object } = orThrow(result)
+  if (object === undefined) throw new InvalidOutputError(result)
+  return object
+}
+
+function createProviderError(result: RunResult): RunError {
+  if (result.reason === 'invalid_output') return new InvalidOutputError(result)
+  return providerReasons.has(result.reason) ? new ProviderError(result) : new RunError(result)
+}
+
+const guardReasons: ReadonlySet<Reason> = new Set([...guardNames, 'user_guard'])
+
+const providerReasons: ReadonlySet<string> = new Set([
+  'provider_error',
+  'incomplete_response',
+  'empty_response',
+  'context_overflow',
+])

@@ -1,0 +1,202 @@
+import { isWorkState } from '../../../machines/agent/run-result.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { UsageError } from '../base/errors.js'
+import { tellHolder } from '../sessions/inbox/holders.js'
+import {
+  checkedMessage,
+  eventOf,
+  isAnswer,
+  type Receipt,
+  type SessionMessage,
+} from '../sessions/inbox/message.js'
+import { plainCopy } from '../sessions/input.js'
+import { type FoldedRun, standingAfter } from '../sessions/standing.js'
+import type { SessionInbox } from '../sessions/store/inbox.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import { unknownSession } from '../sessions/store/refusals.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
+import { type ToolSet, createToolSet } from '../tools/tool-set.js'
+import { getAwaitedCall } from './awaited-call.js'
+import { toToolOutputEvent } from './tool-output-event.js'
+import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
+import { parseEditedArguments } from './edited-arguments.js'
+import { notWaitingError, checkNotEnded, checkMessageFits } from './check-message.js'
+import { forecastInbox } from './inbox-forecast.js'
+
+export interface TellParts extends StoreParts {
+  /** By which edited arguments are looked at; without them, whoever carries the call out does. */
+  tools?: ToolSet
+}
+
+/** What a message is told with. */
+export interface TellOptions {
+  /** An idempotency key: a message that was told with it before is not told again. */
+  key?: string | undefined
+  /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
+  at?: number | undefined
+}
+
+/**
+ * Leaves a message for a session, for whoever holds it, or resumes it. A `cancel` of a session that nobody holds is
+ * carried out here: the store is all that it takes.
+ */
+export async function tellStoredSession(
+  parts: TellParts,
+  sessionId: string,
+  given: SessionMessage,
+  telling: TellOptions = {},
+): Promise<Receipt> {
+  const { store } = parts
+  const message = checkedMessage(given)
+  const id = checkSessionId(sessionId)
+  const { inbox } = store
+  if (!inbox) {
+    throw new UsageError(
+      'no_inbox',
+      'This store has no inbox: sessions in it can be told nothing from elsewhere. memoryStore(), fileStore() and ' +
+        'postgresStore() have one; a store of your own takes messages with `inbox`.',
+      'store',
+    )
+  }
+  return serializeTells(store, id, () => tellNow(parts, inbox, id, message, telling))
+}
+
+/** The last message that this process is telling each session of a store: the next one is looked at behind it. */
+const pendingTells = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
+
+function serializeTells(store: SessionStore, id: string, work: () => Promise<Receipt>): Promise<Receipt> {
+  const all = pendingTells.get(store) ?? new Map<string, Promise<unknown>>()
+  pendingTells.set(store, all)
+  const before = all.get(id)
+  const told = before ? before.then(work, work) : work()
+  all.set(id, told)
+  const end = (): void => {
+    if (all.get(id) === told) all.delete(id)
+  }
+  told.then(end, end)
+  return told
+}
+
+async function tellNow(
+  parts: TellParts,
+  inbox: SessionInbox,
+  id: string,
+  message: SessionMessage,
+  telling: TellOptions,
+): Promise<Receipt> {
+  const { store } = parts
+  const listed = await store.get(id)
+  if (listed === null) throw unknownSession(id)
+  const isHeld = listed.holder !== null
+  const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
+  const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined
+  const fit: FittingEvent | Receipt = isHeardAtOnce
+    ? { event: eventOf(message), last: null }
+    : await checkTell(parts, { id, message, isHeld, ...telling })
+  if ('status' in fit) return fit
+  const event = telling.key === undefined ? fit.event : { ...fit.event, key: telling.key }
+  const { message: number, holder } = await inbox.put(id, JSON.stringify(plainCopy(event, message.type)))
+  if (holder !== null) {
+    tellHolder(store, id, number)
+    return { message: number, status: 'sent' }
+  }
+  if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
+  try {
+    // Since it was looked at, its holder may have let it go, or others may have told it something.
+    if (isHeld || number - 1 !== fit.last)
+      await checkTell(parts, {
+        id,
+        message: bindToMessage(message, fit.event),
+        isHeld: false,
+        before: number,
+      })
+  } catch (error) {
+    await inbox.remove(id, [number])
+    throw error
+  }
+  return { message: number, status: 'waiting' }
+}
+
+interface TellRequest extends TellOptions {
+  id: string
+  message: SessionMessage
+  isHeld: boolean
+  /** The number that this message has got: those before it are looked at. */
+  before?: number
+}
+
+/** What the machine is told, and after which message of the inbox. */
+interface FittingEvent {
+  event: ControlEvent
+  last: number | null
+}
+
+/**
+ * What the machine is told, if the run takes it as it stands, and as what was told before will leave it. The receipt of a
+ * message that was told before.
+ */
+async function checkTell(
+  { store, tools }: TellParts,
+  { id, message, isHeld, before, key, at }: TellRequest,
+): Promise<FittingEvent | Receipt> {
+  const standing = standingAfter(await store.read(id, { from: 'snapshot' }), id)
+  if (key !== undefined && standing.keys.includes(key)) return { message: standing.inbox, status: 'applied' }
+  const { run: left } = standing
+  if (left === null) throw notWaitingError(id, 'has no run')
+  const { run, keys, message: last } = await forecastInbox(store, id, { ...standing, run: left }, before)
+  const told = key === undefined ? undefined : keys.get(key)
+  if (told !== undefined) return { message: told, status: isHeld ? 'sent' : 'waiting' }
+  checkNotEnded(run, id)
+  if (at !== undefined && at !== standing.head && message.type !== 'cancel')
+    throw staleAnswerError(id, at, standing.head)
+  const event = isAnswer(message) ? await toAnswerEvent(message, run, tools) : eventOf(message)
+  checkMessageFits(event, run, id)
+  if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
+    const state = getState(left)
+    if (isWorkState(state)) throw notWaitingError(id, `was interrupted: it is ${state}, and nobody holds it`)
+    if (message.type === 'pause' && !isWorkState(getState(run)))
+      throw notWaitingError(id, `is ${getState(run)}, and nothing of it is at work`)
+  }
+  return { event, last }
+}
+
+function staleAnswerError(id: string, at: number, head: number): UsageError {
+  return new UsageError(
+    'stale_answer',
+    `Session '${id}' has gone on since record ${at}, which the answer is for: its last record is ${head}. See what it waits ` +
+      `for now, and answer that.`,
+    'at',
+  )
+}
+
+/** For the call that it was found to fit, and for no other one. */
+function bindToMessage(message: SessionMessage, event: ControlEvent): SessionMessage {
+  if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
+  return { ...message, messageId: event.messageId }
+}
+
+const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
+
+/** An answer as the machine takes it: for the very call that waits. */
+async function toAnswerEvent(
+  message: Extract<SessionMessage, { callId: string }>,
+  { context }: FoldedRun,
+  tools: ToolSet | undefined,
+): Promise<ControlEvent> {
+  const { callId } = message
+  const needs = message.type === 'toolOutput' ? 'client' : 'approval'
+  const asked = getAwaitedCall(context, callId, needs, message)
+  const { fingerprint, messageId } = asked
+  const meant = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+  if (message.type === 'reject') return { type: 'REJECT', ...meant, why: message.why ?? '' }
+  if (message.type === 'toolOutput') {
+    const { value, isError } = message
+    const maxChars = context.config.toolCalls.maxResultChars
+    return toToolOutputEvent(asked, value, { maxChars, isError: isError === true || value instanceof Error })
+  }
+  if (message.editedInput === undefined) return { type: 'APPROVE', ...meant }
+  const { text, problem } = parseEditedArguments(message.editedInput, asked, tools ?? createToolSet([]))
+  const refusal = await problem
+  if (refusal) throw refusal
+  return { type: 'APPROVE', ...meant, arguments: text }
+}

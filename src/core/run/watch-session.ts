@@ -1,0 +1,267 @@
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
+import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
+import { onceAborted } from '../base/abort.js'
+import type { Clock } from '../base/clock.js'
+import { UsageError } from '../base/errors.js'
+import { unknownSession } from '../sessions/store/refusals.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { ShownAnswer, LiveSession } from './live-sessions.js'
+import { getLiveSessions } from './live-sessions.js'
+import { LoggedEvents } from './logged-events.js'
+
+/** From where a session is watched, and until when. */
+export interface WatchOptions {
+  /** The `id` of the last event that is known already (of a watch), or the number of a record. Default: all are told. */
+  after?: string | number
+  /**
+   * `rest`: until the log ends at a rest or a final state; `end`: until a final state; `never`: until `signal` aborts, or the
+   * session is deleted. Default: `rest`.
+   */
+  until?: 'rest' | 'end' | 'never'
+  /** Ends it. */
+  signal?: AbortSignal
+}
+
+/**
+ * An event of a session that is watched. `seq` counts the events of this watch; `id` is where to go on after it, and the same
+ * in every process: `12.3` is the third event of record 12. What is only told live repeats the `id` before it.
+ */
+export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
+  /** The number of the last record that it follows from. */
+  record: number
+}
+
+/** How often a log that another process writes is looked at, in milliseconds. */
+const lookMs = 500
+
+/** How many records are read at once. */
+const pageSize = 100
+
+/** How many events wait for a reader that is slow; what is told live is left out from there on. */
+const mostWaiting = 1000
+
+/** What is told while it happens, and is in no log. */
+const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
+  'stream_chunk',
+  'tool_progress',
+  'step_started',
+  'step_progress',
+  'step_completed',
+  'child_event',
+])
+
+/** The events of a session, from its log as it grows, with what is told live where this process has it. `left` ends it, too. */
+export async function* watchSession(
+  { store, clock }: { store: SessionStore; clock: Clock },
+  sessionId: string,
+  options: WatchOptions = {},
+  left: AbortSignal = new AbortController().signal,
+): AsyncGenerator<WatchedEvent, void> {
+  const id = checkSessionId(sessionId)
+  const { after = 0, until = 'rest', signal } = options ?? {}
+  const place = parsePosition(after)
+  if (!['rest', 'end', 'never'].includes(until))
+    throw invalidOptionError('until', "is 'rest', 'end' or 'never'")
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+    throw invalidOptionError('signal', 'is an AbortSignal')
+  const watched = new SessionWatch({ store, clock }, id, place)
+  const unfollow = [signal, left].map((one) => one && onceAborted(one, () => watched.stop()))
+  try {
+    await watched.begin()
+    for (;;) {
+      const event = await watched.next(until)
+      if (event === null) return
+      yield event
+    }
+  } finally {
+    for (const stop of unfollow) stop?.()
+    watched.stop()
+  }
+}
+
+class SessionWatch {
+  readonly #store: SessionStore
+  readonly #clock: Clock
+  readonly #id: string
+  readonly #after: { record: number; told: number }
+  readonly #log: LoggedEvents
+  readonly #ready: WatchedEvent[] = []
+  /** Told live while records were read that come before. */
+  #buffered: AgentEvent[] = []
+  #seq = 0
+  #last: string
+  #runId = ''
+  #isStopped = false
+  #isReading = false
+  /** Whether the log may have grown since it was read. */
+  #isDue = true
+  #wake: () => void = () => undefined
+  readonly #undo: (() => void)[] = []
+  #live: LiveSession | undefined
+  #unlisten: () => void = () => undefined
+  /** The attempt of which something was left out. */
+  #lost: string | null = null
+
+  constructor(
+    parts: { store: SessionStore; clock: Clock },
+    id: string,
+    after: { record: number; told: number },
+  ) {
+    this.#store = parts.store
+    this.#clock = parts.clock
+    this.#id = id
+    this.#after = after
+    this.#log = new LoggedEvents(id)
+    this.#last = `${after.record}.${after.told}`
+  }
+
+  /** Reads up to where the watch begins. */
+  async begin(): Promise<void> {
+    const live = getLiveSessions(this.#store)
+    if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSession(this.#id)
+    this.#undo.push(live.follow(this.#id, () => this.#onChange()))
+    const { record, told } = this.#after
+    const known = told > 0 ? record - 1 : record
+    if (known > 0) {
+      for (const each of await this.#store.read(this.#id, { from: 'snapshot', to: known }))
+        this.#log.takeRecord(each)
+      this.#runId = this.#log.run?.context.runId ?? ''
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    for (const undo of this.#undo.splice(0)) undo()
+    this.#unlisten()
+    this.#wake()
+  }
+
+  async next(until: NonNullable<WatchOptions['until']>): Promise<WatchedEvent | null> {
+    for (;;) {
+      const event = this.#ready.shift()
+      if (this.#isStopped) return null
+      if (event) return event
+      if (this.#isDue) await this.#readPage()
+      else if (this.#isOver(until)) return null
+      else await this.#wait()
+    }
+  }
+
+  #isOver(until: NonNullable<WatchOptions['until']>): boolean {
+    if (this.#live || until === 'never') return false
+    const { run } = this.#log
+    if (run === null) return until === 'rest'
+    const { state } = run.context
+    return run.status !== 'active' || (until === 'rest' && isRestState(state))
+  }
+
+  #onChange(): void {
+    this.#isDue = true
+    this.#listenLive()
+    this.#wake()
+  }
+
+  /** A page of records. */
+  async #readPage(): Promise<void> {
+    this.#isDue = false
+    this.#isReading = true
+    const from = this.#log.head + 1
+    const records = await this.#store.read(this.#id, { from, to: from + pageSize - 1 })
+    for (const record of records) {
+      const told = this.#log.takeRecord(record)
+      this.#runId = this.#log.run?.context.runId ?? this.#runId
+      told.forEach((announcement, index) => {
+        if (record.seq === this.#after.record && index < this.#after.told) return
+        this.#last = `${record.seq}.${index + 1}`
+        this.#pushEvent(announcement, record.at)
+      })
+    }
+    this.#isReading = false
+    if (records.length === pageSize) {
+      this.#isDue = true
+      return
+    }
+    this.#listenLive()
+    for (const event of this.#buffered.splice(0)) this.#takeLive(event)
+    if (records.length === 0 && !this.#live && (await this.#store.get(this.#id)) === null) this.stop()
+  }
+
+  #pushEvent(announcement: EmittedEvent, at: number): void {
+    const stamp = { id: this.#last, runId: this.#runId, seq: (this.#seq += 1), at, record: this.#log.head }
+    this.#ready.push({ ...announcement, ...stamp })
+  }
+
+  /** To the run, where it is here: first what its present answer has shown so far. */
+  #listenLive(): void {
+    const live = getLiveSessions(this.#store).get(this.#id)
+    if (live === this.#live) return
+    this.#unlisten()
+    this.#live = live
+    this.#unlisten = () => undefined
+    if (!live) return
+    this.#runId = live.runId
+    const answer = live.answer()
+    this.#unlisten = live.listen((event) => {
+      if (!liveOnly.has(event.type)) return
+      if (this.#isReading || this.#isDue) this.#buffered.push(event)
+      else this.#takeLive(event)
+      if (this.#buffered.length > mostWaiting) this.#buffered.splice(0, this.#buffered.length - mostWaiting)
+      this.#wake()
+    })
+    if (answer !== null && answer.text !== '') this.#pushEvent(toChunk(answer), this.#clock.now())
+  }
+
+  #takeLive({ id: _id, runId, seq: _seq, at, ...announcement }: AgentEvent): void {
+    const attempt =
+      announcement.type === 'stream_chunk' ? `${announcement.stepId} ${announcement.attempt}` : null
+    if (this.#ready.length >= mostWaiting) {
+      this.#lost = attempt ?? this.#lost
+      return
+    }
+    if (attempt !== null && attempt === this.#lost) return
+    this.#runId = runId
+    this.#pushEvent(announcement as EmittedEvent, at)
+  }
+
+  /** Until something happens here or, where another process has the session, until it is time to look again. */
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#live
+        ? undefined
+        : this.#clock.setTimeout(() => {
+            this.#isDue = true
+            this.#wake()
+          }, lookMs)
+      this.#wake = () => {
+        this.#wake = () => undefined
+        if (timer !== undefined) this.#clock.clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}
+
+const toChunk = ({ stepId, attempt, text }: ShownAnswer): EmittedEvent => ({
+  type: 'stream_chunk',
+  stepId,
+  attempt,
+  text,
+  finished: false,
+  reset: true,
+})
+
+/** @throws {UsageError} `invalid_option` */
+function parsePosition(after: string | number): { record: number; told: number } {
+  const [, record, told = '0'] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(String(after)) ?? []
+  if (record === undefined)
+    throw invalidOptionError(
+      'after',
+      "is the id of an event of a watch, such as '12.3', or the number of a record",
+    )
+  return { record: Number(record), told: Number(told) }
+}
+
+function invalidOptionError(key: string, what: string): UsageError {
+  return new UsageError('invalid_option', `watch({ ${key} }): it ${what}.`, key)
+}

@@ -1,0 +1,82 @@
+import type { ToolCall } from '../../../machines/agent/messages.js'
+import type { CallNeeds, ModelOutput } from '../../../machines/agent/model-response.js'
+import type { Clock } from '../base/clock.js'
+import { CallAbort } from '../base/abort.js'
+import { parseArguments } from './parse-arguments.js'
+import type { Tool } from './tool.js'
+import type { ToolSet } from './tool-set.js'
+import { withTimeout } from '../base/time-limit.js'
+
+export interface PrepareOptions {
+  /** The app's own object. */
+  context: unknown
+  /** Milliseconds, for tools without a limit of their own; 0 is none. */
+  defaultTimeoutMs: number
+  clock: Clock
+}
+
+type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
+
+/**
+ * Who has to act on each call before it can run, in the order of the calls. A call that cannot run anyway (unknown
+ * tool, arguments that do not fit) needs nobody: it becomes an error result without bothering a person. So does one of
+ * which that is not known within the time that the tool has (`undecided`). Never throws or rejects; a promise only where somebody has to be asked.
+ */
+export function prepareCalls(
+  calls: readonly ToolCall[],
+  tools: ToolSet,
+  options: PrepareOptions,
+): ModelOutput['calls'] | Promise<ModelOutput['calls']> {
+  const prepared = calls.map((call) => prepareInTime(call, tools, options))
+  if (prepared.every(isKnown)) return toPreparedCalls(calls, prepared)
+  return Promise.all(prepared.map(async (one) => one)).then((settled) => toPreparedCalls(calls, settled))
+}
+
+function isKnown(prepared: PreparedCall | Promise<PreparedCall>): prepared is PreparedCall {
+  return !(prepared instanceof Promise)
+}
+
+function toPreparedCalls(
+  calls: readonly ToolCall[],
+  prepared: readonly PreparedCall[],
+): ModelOutput['calls'] {
+  return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
+}
+
+/** How long it may take to decide about a call of the tool. What keeps the time of its calls itself has no limit there. */
+export function getDecisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
+  return tool.timeoutMs || defaultTimeoutMs
+}
+
+function prepareInTime(
+  call: ToolCall,
+  tools: ToolSet,
+  options: PrepareOptions,
+): PreparedCall | Promise<PreparedCall> {
+  // The provider asks; whoever may say yes to it is no program.
+  if (call.hosted) return { needs: 'approval' }
+  const tool = tools.get(call.function.name)
+  // Most tools: their arguments need not be read before they run.
+  if (tool === undefined || (!tool.client && tool.needsApproval === false)) return { needs: 'nobody' }
+  const decide = async (): Promise<PreparedCall> => ({
+    needs: await decideNeeds(call, tool, options.context),
+  })
+  const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
+  if (timeoutMs === 0) return decide()
+  const timedOut = (): PreparedCall => ({ needs: 'nobody', undecided: true })
+  return withTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
+}
+
+async function decideNeeds(call: ToolCall, tool: Tool, context: unknown): Promise<CallNeeds> {
+  const parsed = await parseArguments(tool, call.function.arguments)
+  if (!parsed.ok) return 'nobody'
+  if (tool.client) return 'client'
+  if (typeof tool.needsApproval === 'boolean') return 'approval'
+  try {
+    const answer: unknown = await tool.needsApproval(parsed.input, { context })
+    // Anything but a plain false asks: a predicate that forgets to return must not wave calls through.
+    return answer === false ? 'nobody' : 'approval'
+  } catch {
+    return 'approval'
+  }
+}

@@ -1,0 +1,263 @@
+import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
+import type { Json } from '../../../machines/agent/json.js'
+import type {
+  BatchCall,
+  ResultStatus,
+  ToolErrorKind,
+  ToolResult,
+} from '../../../machines/agent/batch-calls.js'
+import type { Clock } from '../base/clock.js'
+import type { Delegate, Tool, ToolExecution } from './tool.js'
+import { CallAbort, withSignal } from '../base/abort.js'
+import { classifyToolError, findPublicMessage } from './classify-tool-error.js'
+import { keepThrown } from '../base/thrown.js'
+import { limit } from '../base/format-value.js'
+import { nearestFirst } from '../base/nearest.js'
+import type { ParsedArguments } from './fit-arguments.js'
+import { parseArguments } from './parse-arguments.js'
+import { getDecisionTimeout } from './prepare-calls.js'
+import { toJson } from '../base/to-json.js'
+import { formatResult } from './tool-content.js'
+import type { ToolSet } from './tool-set.js'
+import { tookLonger } from '../base/time-limit.js'
+import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
+
+export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted'>
+
+/** What calls are carried out with; those of a batch share it. */
+export interface RunCallOptions {
+  tools: ToolSet
+  /** Milliseconds, for tools without a `timeoutMs` of their own. 0 = off. */
+  defaultTimeoutMs: number
+  /** Characters of a result. */
+  maxResultChars: number
+  clock: Clock
+  /** The app's own object. */
+  context: unknown
+  runId: string
+  sessionId: string
+  /** Unique to the batch and the same when it is resumed: ids of calls are unique only within one response. */
+  batchId: string
+  onProgress: (callId: string, name: string, value: Json) => void
+  /** What measures the run. */
+  readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
+  /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
+  delegate?: (
+    tool: Tool,
+    delegate: Delegate,
+    input: unknown,
+    call: RunnableCall,
+  ) => Promise<ToolResult | null>
+}
+
+/** Whoever waits for a call. */
+export interface CallOwner {
+  /** Told once, and never while the call is being started; null: it is that of a sub-agent that rests. */
+  onCallEnd(call: RunningCall, result: ToolResult | null): void
+}
+
+/**
+ * A call that is carried out. Whatever happens becomes one result that the model can read, but for a sub-agent that
+ * rests. All that is known of it is here, because runs by the thousand may be parked in calls of tools.
+ */
+export class RunningCall {
+  readonly call: RunnableCall
+  readonly #options: RunCallOptions
+  readonly #owner: CallOwner
+  readonly #abort = new CallAbort()
+  #timer: unknown
+  #startedAt: number | undefined
+  #isOver = false
+
+  constructor(call: RunnableCall, options: RunCallOptions, owner: CallOwner) {
+    this.call = call
+    this.#options = options
+    this.#owner = owner
+    const tool = options.tools.get(call.name)
+    if (call.hosted) this.#endSoon(createApprovedResult(call))
+    else if (tool === undefined)
+      this.#endSoon(this.#toFailure('unknown_tool', formatUnknownTool(call.name, options.tools.names)))
+    else if (call.undecided) this.#endSoon(this.#toUndecidedResult(tool))
+    else this.#start(tool)
+  }
+
+  /** Nobody waits for it any more: its tool is told so, its owner hears nothing. */
+  stop(reason: unknown): void {
+    this.#isOver = true
+    this.#clearTimer()
+    this.#abort.abort(reason)
+  }
+
+  #start(tool: Tool): void {
+    const { clock, defaultTimeoutMs } = this.#options
+    const timeoutMs = tool.timeoutMs ?? defaultTimeoutMs
+    if (timeoutMs > 0) this.#timer = clock.setTimeout(() => this.#timeOut(tool, timeoutMs), timeoutMs)
+    void Promise.resolve(parseArguments(tool, this.call.arguments)).then((parsed) =>
+      this.#executeParsed(tool, parsed),
+    )
+  }
+
+  #executeParsed(tool: Tool, parsed: ParsedArguments): void {
+    if (this.#isOver) return
+    const { delegate } = tool
+    if (!parsed.ok) this.#end(this.#toFailure('invalid_arguments', parsed.message))
+    else if (delegate && this.#options.delegate) {
+      void this.#delegate(tool, delegate, parsed.input)?.then((result) => this.#end(result))
+    } else this.#execute(tool, parsed.input)
+  }
+
+  #delegate(tool: Tool, delegate: Delegate, input: unknown): Promise<ToolResult | null> | undefined {
+    const { telemetry } = this.#options
+    if (telemetry === undefined) return this.#options.delegate?.(tool, delegate, input, this.call)
+    return telemetry.around(toMeasuredStep(tool, this.call.id), () =>
+      this.#options.delegate?.(tool, delegate, input, this.call),
+    )
+  }
+
+  #execute(tool: Tool, input: unknown): void {
+    if (tool.execute === undefined) {
+      const message = `The tool '${tool.name}' is executed by the caller of the run, who gave no output.`
+      return this.#end(this.#toFailure('error', message, 'failed'))
+    }
+    this.#startedAt = this.#options.clock.now()
+    try {
+      Promise.resolve(this.#callTool(tool, input)).then(
+        (value) => this.#endWithValue(value),
+        (error: unknown) => this.#endWithError(tool, error),
+      )
+    } catch (error) {
+      this.#endWithError(tool, error)
+    }
+  }
+
+  #callTool(tool: Tool, input: unknown): unknown {
+    const { telemetry } = this.#options
+    if (telemetry === undefined) return tool.execute?.(input, this.#createExecution())
+    return telemetry.around(toMeasuredStep(tool, this.call.id), () =>
+      tool.execute?.(input, this.#createExecution()),
+    )
+  }
+
+  /** What the tool is told besides its input. */
+  #createExecution(): ToolExecution {
+    const { runId, sessionId, batchId, context } = this.#options
+    const { id: callId } = this.call
+    const execution: Omit<ToolExecution, 'signal'> = {
+      callId,
+      runId,
+      sessionId,
+      idempotencyKey: `${batchId}:${callId}`,
+      context,
+      progress: (progress) => this.#reportProgress(progress),
+    }
+    return withSignal(execution, this.#abort)
+  }
+
+  #reportProgress(progress: unknown): void {
+    if (this.#isOver) return
+    try {
+      this.#options.onProgress(this.call.id, this.call.name, toJson(progress))
+    } catch {
+      // A listener's mistake must not become the tool's.
+    }
+  }
+
+  #endWithValue(value: unknown): void {
+    if (this.#isOver) return
+    this.#end({
+      status: 'ok',
+      durationMs: this.#getDuration(),
+      ...formatResult(value, this.#options.maxResultChars),
+    })
+  }
+
+  #endWithError(tool: Tool, error: unknown): void {
+    if (this.#isOver) return
+    const { kind, message } = classifyToolError(error)
+    const status = kind === 'policy_denied' ? 'denied' : 'error'
+    const said = findPublicMessage(error)
+    const toPages =
+      said === undefined ? {} : { publicMessage: limit(said, this.#options.maxResultChars).content }
+    const failure = { ...this.#toFailure(status, explanations[kind](tool.name, message), kind), ...toPages }
+    this.#end(keepThrown(failure, error))
+  }
+
+  /** Before the abort: a tool that heeds it must not get its say first. */
+  #timeOut(tool: Tool, timeoutMs: number): void {
+    this.#end(this.#toFailure('timeout', formatTimeout(tool, timeoutMs), 'transient', timeoutMs))
+    this.#abort.abort(tookLonger('The call', timeoutMs))
+  }
+
+  #toUndecidedResult(tool: Tool): ToolResult {
+    const limitMs = getDecisionTimeout(tool, this.#options.defaultTimeoutMs)
+    const message = `The tool '${tool.name}' was not called: whether a person has to approve it was not known after ${limitMs} ms.`
+    return this.#toFailure('timeout', message, 'transient', limitMs)
+  }
+
+  #toFailure(
+    status: ResultStatus,
+    message: string,
+    errorKind?: ToolErrorKind,
+    durationMs = this.#getDuration(),
+  ): ToolResult {
+    return {
+      status,
+      ...(errorKind && { errorKind }),
+      durationMs,
+      ...limit(message, this.#options.maxResultChars),
+    }
+  }
+
+  #getDuration(): number {
+    return this.#startedAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - this.#startedAt)
+  }
+
+  #endSoon(result: ToolResult): void {
+    queueMicrotask(() => this.#end(result))
+  }
+
+  #end(result: ToolResult | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#clearTimer()
+    this.#owner.onCallEnd(this, result)
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
+  }
+}
+
+/** All that is done here of a call that the provider carries out. The guards tell one from another by what is read. */
+function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
+  const which = fingerprintCall(name, text).slice(0, 8)
+  return { status: 'ok', content: `Approved: the provider carries it out (#${which}).`, durationMs: 0 }
+}
+
+const toMeasuredStep = ({ description }: Tool, callId: string): TelemetryStepInfo => ({
+  type: 'tool_execution',
+  callId,
+  description,
+})
+
+const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {
+  failed: (name, message) => `The tool '${name}' failed: ${message}`,
+  transient: (name, message) => `The tool '${name}' failed, perhaps only for now: ${message}`,
+  policy_denied: (name, message) => `The tool '${name}' refused this call by policy: ${message}`,
+}
+
+function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
+  const doubt = readOnly ? '' : ' It may have taken effect all the same: check before you call it again.'
+  return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
+}
+
+/** Tools that an unknown name is answered with. */
+const mostNamed = 20
+
+function formatUnknownTool(wanted: string, names: readonly string[]): string {
+  const shown = wanted.length > 100 ? `${wanted.slice(0, 100)}…` : wanted
+  if (names.length === 0) return `There is no tool '${shown}': this agent has no tools. Answer without them.`
+  const near = nearestFirst(wanted, names).slice(0, mostNamed).join(', ')
+  const rest = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
+  return `There is no tool '${shown}'. The tools are: ${near}${rest}.`
+}

@@ -1,0 +1,135 @@
+import { toEvidence } from '../../../guards/lib/evidence.js'
+import { formatArguments } from '../../../guards/lib/fingerprint.js'
+import { toUserState, getUserState, type UserStates } from '../../../guards/user-state.js'
+import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
+import type { Json } from '../../../machines/agent/json.js'
+import { deepFreeze } from '../base/freeze.js'
+import { CallAbort, onAbort, withSignal } from '../base/abort.js'
+import type { Clock } from '../base/clock.js'
+import { describeError } from '../base/describe-error.js'
+import { withTimeout } from '../base/time-limit.js'
+import type { GuardFact, GuardContext, UserGuard } from './guard.js'
+import { readGuardVerdict, type CheckedGuardVerdict } from './read-guard-verdict.js'
+
+interface ConsultOptions {
+  /** Aborts when the run is stopped. */
+  signal: AbortSignal
+  clock: Clock
+  /** The app's own object. */
+  context: unknown
+}
+
+interface GuardAnswer {
+  guard: UserGuard
+  state: Json
+  said: CheckedGuardVerdict
+  /** What the guard has done wrong. */
+  failure?: string
+}
+
+/** Tells all guards a fact and asks what they say, all at once. Whatever they do becomes plain data: never rejects. */
+export async function consultUserGuards(
+  guards: readonly UserGuard[],
+  states: UserStates,
+  fact: GuardFact,
+  { signal, clock, context }: ConsultOptions,
+): Promise<UserGuardsOutput> {
+  const aborts = guards.map(() => new CallAbort())
+  const stopWaiting = onAbort(signal, () => {
+    for (const abort of aborts) abort.abort(signal.reason)
+  })
+  const answers = await Promise.all(
+    guards.map((guard, index) => {
+      const abort = aborts[index] ?? new CallAbort()
+      const state = deepFreeze(getUserState(states, guard.name, guard.initial))
+      return askGuard(guard, state, { fact, context, abort, clock })
+    }),
+  )
+  stopWaiting()
+  return toConsultation(answers, fact)
+}
+
+function askGuard(
+  guard: UserGuard,
+  before: Json,
+  { fact, context, abort, clock }: { fact: GuardFact; context: unknown; abort: CallAbort; clock: Clock },
+): Promise<GuardAnswer> {
+  const { timeoutMs } = guard
+  const question: GuardContext = withSignal({ fact, context }, abort)
+  let state = before
+  const failed = (failure: string): GuardAnswer => ({ guard, state, said: null, failure })
+  return withTimeout(
+    { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
+    async () => {
+      try {
+        if (guard.observe) {
+          const next = toUserState(guard.observe(before, fact))
+          if ('problem' in next) return failed(`observe() returned a state that ${next.problem}`)
+          state = deepFreeze(next.state)
+        }
+        const verdict = readGuardVerdict(await guard.verdict(state, question), fact)
+        return 'problem' in verdict ? failed(verdict.problem) : { guard, state, said: verdict.said }
+      } catch (error) {
+        return failed(`it threw: ${describeError(error)}`)
+      }
+    },
+  )
+}
+
+const weight: Record<UserFinding['action'], number> = { halt: 0, block: 1, nudge: 2 }
+
+function toConsultation(answers: readonly GuardAnswer[], fact: GuardFact): UserGuardsOutput {
+  const ignored = answers.filter(({ guard, failure }) => failure !== undefined && guard.onError === 'ignore')
+  const remembering = answers.filter(({ guard }) => guard.observe)
+  return {
+    states: Object.fromEntries(remembering.map(({ guard, state }) => [guard.name, state])),
+    findings: answers
+      .flatMap((answer) => toFinding(answer, fact) ?? [])
+      .sort((a, b) => weight[a.action] - weight[b.action]),
+    warnings: ignored.map(({ guard, failure }) =>
+      toEvidence(`Guard '${guard.name}' failed and was ignored (onError): ${failure}.`),
+    ),
+  }
+}
+
+function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): UserFinding | null {
+  const { name, onHalt, onError } = guard
+  const common = { guard: name, onHalt, callIds: null }
+  if (failure !== undefined) {
+    if (onError === 'ignore') return null
+    const message = toEvidence(
+      `Guard '${name}' failed: ${failure}. A guard that fails may have missed something, so the run stops; mend it, or set its onError to 'ignore'.`,
+    )
+    return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
+  }
+  switch (said?.action) {
+    case 'nudge':
+      return { ...common, ...said, evidence: describeCalls(name, fact, null) }
+    case 'block':
+      return {
+        ...common,
+        ...said,
+        message: `Not executed: ${said.message}`,
+        evidence: describeCalls(name, fact, said.callIds),
+      }
+    case 'halt':
+      return {
+        ...common,
+        action: 'halt',
+        message: `Guard '${name}' stopped the run: ${said.message}`,
+        evidence:
+          said.evidence === null ? describeCalls(name, fact, null) : toEvidence(`${name}: ${said.evidence}`),
+      }
+    default:
+      return null
+  }
+}
+
+/** The calls that a verdict was about. */
+function describeCalls(name: string, fact: GuardFact, callIds: readonly string[] | null): string {
+  const calls = fact.type === 'calls' ? fact.calls : fact.results
+  const meant = calls.filter(({ id }) => callIds === null || callIds.includes(id))
+  return toEvidence(
+    `${name}: ${meant.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
+  )
+}
