@@ -121,7 +121,7 @@ export interface ModelRequestOptions {
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
     after: ModelFailure | null,
   ) => void
-  /** Ask the model that `onModel` has told of in it: what measures the run puts its request there. Returns what it returns. */
+  /** Ask the model that `onFallback` has told of in it: what measures the run puts its request there. Returns what it returns. */
   around?: <T>(work: () => T) => T
 }
 
