@@ -1,0 +1,38 @@
+import type { AnyStateMachine, AnyStateNode } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { allStateNodes, stateName } from '../../src/core/chart/transitions.js'
+import type { MachinePath } from '../../src/testing/index.js'
+
+const kinds = ['guards', 'actions', 'actors'] as const
+const soundText = new Map(allStateNodes(agentMachine).map((node) => [stateName(node), ownText(node)]))
+
+/** The paths, those first that take a transition of a state in which this machine differs: the first of them catches most. */
+export function nearestFirst(machine: AnyStateMachine, paths: readonly MachinePath[]): MachinePath[] {
+  const spoilt = findSpoiltStates(machine)
+  const ids = (path: MachinePath): string[] => path.steps.flatMap(({ transitions }) => transitions)
+  const distance = (path: MachinePath): number => {
+    if (ids(path).some((id) => spoilt.some((state) => id.startsWith(`${state}: `)))) return 0
+    return ids(path).some((id) => spoilt.some((state) => id.endsWith(` → ${state}`))) ? 1 : 2
+  }
+  const ranked = paths.map((path) => ({ path, rank: distance(path) }))
+  return ranked.sort((one, other) => one.rank - other.rank).map(({ path }) => path)
+}
+
+/** The states whose own transitions, actions or guards are not those of the sound machine. */
+function findSpoiltStates(machine: AnyStateMachine): string[] {
+  const sound = agentMachine.implementations as AnyStateMachine['implementations']
+  const others = kinds.flatMap((kind) => {
+    const made = machine.implementations[kind] as Record<string, unknown>
+    return Object.keys(made).filter((name) => made[name] !== sound[kind][name])
+  })
+  return allStateNodes(machine)
+    .filter((node) => {
+      const text = ownText(node)
+      return text !== soundText.get(stateName(node)) || others.some((name) => text.includes(`"${name}"`))
+    })
+    .map(stateName)
+}
+
+function ownText({ config }: AnyStateNode): string {
+  return JSON.stringify({ ...config, states: undefined })
+}
