@@ -7,6 +7,9 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
+// `.ci/run` has built it for all of its steps.
+if (process.env.STATEWRIGHT_BUILT) process.exit(0)
+
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Entries that are used without the core, in pages too: these bring no more of it than they need. */
