@@ -7,6 +7,9 @@ import type { Json } from './json.js'
  *
  * Numbers mean what `JSON.parse` makes of them, because that is what the tool gets to see. Total: depth costs memory,
  * not stack.
+ *
+ * Not the form of RFC 8785: digests of this one are in stored logs. It orders keys that are whole numbers by size, takes
+ * numbers that overflow and lone surrogates, and any depth; `canonicalize` throws for the last three.
  */
 export function canonicalForms(text: string): { exact: string; tidied: string } | null {
   let value: Json

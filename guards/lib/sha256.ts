@@ -15,11 +15,11 @@ export const sha256: (text: string) => string = native
 
 /**
  * The same wherever there is no Node: browsers, workers, edge runtimes, whose own is asynchronous. FIPS 180-4, section
- * 6.2, letter by letter.
+ * 6.2, letter by letter. Own code, because it takes 0.75 kB of a page, gzipped, and `@noble/hashes` takes 2.8 kB.
  */
 export function portableSha256(text: string): string {
   const blocks = padded(new TextEncoder().encode(text))
-  const hash = Int32Array.from(firstPrimes(8), (prime) => fraction(Math.sqrt(prime)))
+  const hash = first.slice()
   const w = new Int32Array(64)
   for (let at = 0; at < blocks.byteLength; at += 64) {
     for (let t = 0; t < 16; t += 1) w[t] = blocks.getInt32(at + t * 4)
@@ -72,6 +72,8 @@ function padded(message: Uint8Array): DataView {
   view.setUint32(bytes.length - 4, message.length << 3)
   return view
 }
+
+const first = /* @__PURE__ */ Int32Array.from(firstPrimes(8), (prime) => fraction(Math.sqrt(prime)))
 
 const constants = /* @__PURE__ */ Int32Array.from(firstPrimes(64), (prime) => fraction(Math.cbrt(prime)))
 
