@@ -44,7 +44,7 @@ import { inStore } from './in-store.js'
 import { type MadeOf, madeOf, storedOrThrow } from './made-of.js'
 import type * as Stored from './stored-runs.js'
 import { readConversation, withHistory } from '../sessions/history.js'
-import { createJournaledMachine } from '../live/journaled-machine.js'
+import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
 import { newId } from '../base/new-id.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -103,60 +103,16 @@ export function createAgent<
   const Tools extends readonly ToolEntry[] = readonly ToolEntry[],
 >(options: AgentOptions<Schema, Tools>): Agent<OutputOf<Schema>, ToolsOf<Tools>, ContextOf<Tools>>
 export function createAgent(options: AgentOptions): Agent {
-  const {
-    model,
-    instructions,
-    tools,
-    guards,
-    sampling,
-    toolChoice,
-    extraBody,
-    prices,
-    clock,
-    inspect,
-    store: given,
-    tokenizer,
-    shields,
-    memory,
-    output,
-    telemetry,
-    ...rest
-  } = (options as AgentOptions | null | undefined) ?? ({} as AgentOptions)
-  if (typeof model?.request !== 'function') {
-    throw new ConfigError(
-      'invalid_config',
-      "model must be a ModelProvider, such as openaiChat({ model: '…' }).",
-      'model',
-    )
-  }
-  const ofEveryRun = checkInspector(inspect)
-  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
-    throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
-  }
+  const parts = readParts(options)
+  const { model, config, clock, tools, prices, output } = parts
+  const { inspect, store: given } = options
+  const inspectorOfAgent = checkInspector(inspect)
   checkedStore(given)
-  const set = createToolSet(tools ?? [])
-  const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
-  const parts: AgentParts = {
-    model,
-    instructions: asked.instructions ?? null,
-    tools: set,
-    guards: checkGuards(guards ?? []),
-    shields: createShieldSet(shields),
-    memory: checkMemory(memory),
-    sampling: asked.sampling ?? {},
-    toolChoice: asked.toolChoice,
-    extraBody: asked.extraBody ?? {},
-    prices: createPriceBook(prices),
-    config: resolveConfig(rest, undefined, optionNames),
-    clock: clock ?? systemClock,
-    telemetry: checkTelemetry(telemetry),
-    ...(tokenizer && { tokenizer }),
-    ...(output !== undefined && { output: createStructuredOutput(output) }),
-  }
-  const store = given && withTimeLimit(given, parts.config.storeTimeoutMs, parts.clock)
+  const store = given && withTimeLimit(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
-  const bindings = new WeakMap<object, Binding>()
-  const features = featuresOf(parts, parts.config)
+  const inputs = new RunInputs(parts)
+  const machine = createBoundMachine(parts, inputs)
+  const bind = inputs.bind.bind(inputs)
 
   const sessionOf = (session: Session | string | undefined): Session => {
     if (session === undefined) return createSession()
@@ -169,96 +125,36 @@ export function createAgent(options: AgentOptions): Agent {
   }
 
   const configOf = ({ limits }: RunOptions): AgentConfig =>
-    limits === undefined ? parts.config : overrideLimits(parts.config, limits)
-
-  const toolsFor = ({ store }: Binding) => (store ? set.traits : withoutLogs(set.traits))
-
-  const bind = (
-    runId: string,
-    sessionId: string,
-    state: SessionState,
-    input: NewMessage[],
-    { config }: { config: AgentConfig },
-    binding: Binding,
-  ): AgentInput => {
-    const bound: AgentInput = {
-      now: parts.clock.now(),
-      runId,
-      sessionId,
-      config,
-      tools: toolsFor(binding),
-      features: config === parts.config ? features : featuresOf(parts, config),
-      ...state,
-      input,
-    }
-    bindings.set(bound, binding)
-    return bound
-  }
-
-  const machine = createJournaledMachine(
-    agentMachine.provide({
-      actors: {
-        requestModel: requestModel(parts),
-        runTools: runTools(parts),
-        consultGuards: consultGuards(parts),
-        screenInput: screenInput(parts),
-        screenCalls: screenCalls(parts),
-        screenResults: screenResults(parts),
-        screenOutput: screenOutput(parts),
-        retrieve: retrieve(parts),
-        fitContext: fitContext(parts),
-        backOff,
-        deadline,
-      },
-    }),
-    {
-      clock: parts.clock,
-      prices: parts.prices,
-      measuring: parts,
-      open: (input) => {
-        const binding = typeof input === 'object' && input !== null ? bindings.get(input) : undefined
-        if (binding) return { input: input as AgentInput, binding }
-        const { id, state } = createSession()
-        const said = readConversation(input, parts.clock.now())
-        return {
-          input: bind(newId(), id, withHistory(state, said, id), said.said, { config: parts.config }, {}),
-          binding: {},
-        }
-      },
-      findBinding: (snapshot) => bindings.get(snapshot),
-      toolsFor,
-      abandon: (runtime, context, call) => void cancelAbandonedChild(runtime, context, call, set),
-    },
-  )
+    limits === undefined ? config : overrideLimits(config, limits)
 
   /** What has to be known before anything is sent. */
   const ready = async ({ config, usage }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { checkPriceKnown, checkTokenizerInstalled } = await loadRefusals()
-    await checkPriceKnown({ model, prices: inherited ?? parts.prices }, config, usage)
+    await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
     await checkTokenizerInstalled(parts, config)
-    await parts.output?.ready?.()
+    await output?.ready?.()
   }
 
   const run = (handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run =>
-    new Run({ machine, clock: parts.clock, tools: set, withObject: complete, ...handle })
+    new Run({ machine, clock, tools, withObject: complete, ...handle })
 
-  const complete = (result: RunResult) => withObject(parts.output, result)
+  const complete = (result: RunResult) => withObject(output, result)
 
   const definitionAs = definitionOf(parts)
 
   const host: ChildHost = {
     definitionAs,
     parts,
-    config: parts.config,
-    clock: parts.clock,
-    tools: set,
+    config,
+    clock,
+    tools,
     bind,
-    bindSnapshot: (snapshot, binding) => void bindings.set(snapshot, binding),
+    bindSnapshot: (snapshot, binding) => void inputs.bindings.set(snapshot, binding),
     ready,
     run,
   }
 
-  const made: MadeOf = { tools: set, store: given, parts, label: undefined, stored: undefined }
+  const made: MadeOf = { tools, store: given, parts, label: undefined, stored: undefined }
   if (store)
     made.stored = {
       ...host,
@@ -266,7 +162,7 @@ export function createAgent(options: AgentOptions): Agent {
       store,
       definition: () => definitionAs(made.label),
       label: () => made.label,
-      inspect: ofEveryRun,
+      inspect: inspectorOfAgent,
     }
 
   /** A run of a session in the store begins where its log ends. */
@@ -277,7 +173,7 @@ export function createAgent(options: AgentOptions): Agent {
 
   const agent: Agent = {
     machine,
-    config: parts.config,
+    config,
     asTool: (how) => asTool(host, how),
     withObject: async (result) => complete(result),
     createInput: (input, given) => {
@@ -285,7 +181,7 @@ export function createAgent(options: AgentOptions): Agent {
       if (store && typeof options.session === 'string') refuseStored(options.session)
       const { id, state } = sessionOf(options.session)
       const { context, journal } = options
-      const said = readConversation(input, parts.clock.now())
+      const said = readConversation(input, clock.now())
       return bind(
         newId(),
         id,
@@ -300,7 +196,7 @@ export function createAgent(options: AgentOptions): Agent {
       model.check?.()
       const { signal, context, journal } = options
       const inspector = checkInspector(options.inspect ?? inspect)
-      const { history, said } = readConversation(input, parts.clock.now())
+      const { history, said } = readConversation(input, clock.now())
       const conversation = { history, said: withAttachments(said, options.attachments) }
       const session = sessionOf(options.session)
       const runId = newId()
@@ -316,7 +212,7 @@ export function createAgent(options: AgentOptions): Agent {
         const state = withHistory(session.state, conversation, session.id)
         const input = bind(runId, session.id, state, conversation.said, { config }, { context, journal })
         const { limits, context: fitting } = config
-        const waits = limits.costLimit > 0 || fitting.window > 0 || parts.output?.ready !== undefined
+        const waits = limits.costLimit > 0 || fitting.window > 0 || output?.ready !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
         // The session is another run's, or does not take this one: said as with a store.
@@ -334,7 +230,7 @@ export function createAgent(options: AgentOptions): Agent {
       const id = checkSessionId(sessionId)
       if (store) {
         const { deleteSession } = await loadDeletion()
-        return (await deleteSession(store, parts.clock, id)) > 0
+        return (await deleteSession(store, clock, id)) > 0
       }
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
@@ -343,6 +239,138 @@ export function createAgent(options: AgentOptions): Agent {
   }
   madeOf.set(agent, made)
   return agent
+}
+
+/** The options, checked, with every default. */
+function readParts(options: AgentOptions | null | undefined): AgentParts {
+  const {
+    model,
+    instructions,
+    tools,
+    guards,
+    sampling,
+    toolChoice,
+    extraBody,
+    prices,
+    clock,
+    inspect: _inspect,
+    store: _store,
+    tokenizer,
+    shields,
+    memory,
+    output,
+    telemetry,
+    ...sections
+  } = options ?? ({} as AgentOptions)
+  if (typeof model?.request !== 'function') {
+    throw new ConfigError(
+      'invalid_config',
+      "model must be a ModelProvider, such as openaiChat({ model: '…' }).",
+      'model',
+    )
+  }
+  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
+    throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
+  }
+  const set = createToolSet(tools ?? [])
+  const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
+  return {
+    model,
+    instructions: asked.instructions ?? null,
+    tools: set,
+    guards: checkGuards(guards ?? []),
+    shields: createShieldSet(shields),
+    memory: checkMemory(memory),
+    sampling: asked.sampling ?? {},
+    toolChoice: asked.toolChoice,
+    extraBody: asked.extraBody ?? {},
+    prices: createPriceBook(prices),
+    config: resolveConfig(sections, undefined, optionNames),
+    clock: clock ?? systemClock,
+    telemetry: checkTelemetry(telemetry),
+    ...(tokenizer && { tokenizer }),
+    ...(output !== undefined && { output: createStructuredOutput(output) }),
+  }
+}
+
+/** The inputs of an agent's runs. What belongs to a run and is no part of its log is bound to the input. */
+class RunInputs {
+  readonly bindings = new WeakMap<object, Binding>()
+  readonly #parts: AgentParts
+  readonly #features: AgentInput['features']
+
+  constructor(parts: AgentParts) {
+    this.#parts = parts
+    this.#features = featuresOf(parts, parts.config)
+  }
+
+  bind(
+    runId: string,
+    sessionId: string,
+    state: SessionState,
+    input: NewMessage[],
+    { config }: { config: AgentConfig },
+    binding: Binding,
+  ): AgentInput {
+    const { clock, config: own } = this.#parts
+    const bound: AgentInput = {
+      now: clock.now(),
+      runId,
+      sessionId,
+      config,
+      tools: this.toolsFor(binding),
+      features: config === own ? this.#features : featuresOf(this.#parts, config),
+      ...state,
+      input,
+    }
+    this.bindings.set(bound, binding)
+    return bound
+  }
+
+  toolsFor({ store }: Binding): Record<string, ToolTraits> {
+    const { traits } = this.#parts.tools
+    return store ? traits : withoutLogs(traits)
+  }
+}
+
+/** The machine with the agent's actors. It takes inputs of `RunInputs`, and conversations as `run` does. */
+function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
+  const { clock, prices, config, tools } = parts
+  return createJournaledMachine(
+    agentMachine.provide({
+      actors: {
+        requestModel: requestModel(parts),
+        runTools: runTools(parts),
+        consultGuards: consultGuards(parts),
+        screenInput: screenInput(parts),
+        screenCalls: screenCalls(parts),
+        screenResults: screenResults(parts),
+        screenOutput: screenOutput(parts),
+        retrieve: retrieve(parts),
+        fitContext: fitContext(parts),
+        backOff,
+        deadline,
+      },
+    }),
+    {
+      clock,
+      prices,
+      measuring: parts,
+      open: (input) => {
+        const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
+        if (binding) return { input: input as AgentInput, binding }
+        const { id, state } = createSession()
+        const said = readConversation(input, clock.now())
+        return {
+          input: inputs.bind(newId(), id, withHistory(state, said, id), said.said, { config }, {}),
+          binding: {},
+        }
+      },
+      findBinding: (snapshot) => inputs.bindings.get(snapshot),
+      toolsFor: (binding) => inputs.toolsFor(binding),
+      abandon: (runtime, context, call) => void cancelAbandonedChild(runtime, context, call, tools),
+    },
+  )
 }
 
 /** All but the first. */
